@@ -1,7 +1,8 @@
-"""The encoder in this package, run by torch alone: to import transformers takes longer than a small corpus to encode.
+"""The encoder in this package, run by torch alone: importing transformers takes longer than encoding a small corpus.
 
-It is of the architecture that transformers knows as ``gte`` (Zhang et al. 2024, mGTE), and does the same operations in the
-same order: the states are the same bytes. Its weights have the names that they have there, so that it is the same teacher.
+It has the architecture that transformers knows as ``gte`` (Zhang et al. 2024, mGTE), and does the same operations in the
+same order: the states are the same bytes. Its weights have the names that they have there, so that it is the same
+teacher.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from xswe.text.tokenizers import load_tokenizer
 
 
 class Packed(dict[str, torch.Tensor]):
-    """A tokenised batch, by the names that an encoder reads; ``encodings`` are the tokenizer's own."""
+    """A tokenised batch, by the names of an encoder's inputs; ``encodings`` are the tokenizer's own."""
 
     encodings: list[Any]
 
@@ -32,7 +33,7 @@ class Packed(dict[str, torch.Tensor]):
 
 
 class GteTokenizer:
-    """The tokenizer of a folder, as an encoder's: it fills up and cuts."""
+    """The tokenizer of a folder, as an encoder's: it pads and truncates."""
 
     is_fast = True
 
@@ -41,7 +42,7 @@ class GteTokenizer:
         self._pad = read_json(folder / "tokenizer_config.json")["pad_token"]
 
     def __call__(self, batch: list[str], *, max_length: int, return_offsets_mapping: bool = False, **_: Any) -> Packed:
-        """Tokenise texts to int64 (b, t): ids, which of them are no filling, which are special, and their places."""
+        """Tokenise texts to int64 (b, t): ids, attention mask, which are special, and their places."""
         own = self.backend_tokenizer
         own.enable_truncation(max_length)
         own.enable_padding(pad_id=own.token_to_id(self._pad), pad_token=self._pad)
@@ -56,12 +57,7 @@ class GteTokenizer:
 
 
 class GteEncoder:
-    """The encoder of a folder.
-
-    Args:
-        folder: with ``config.json`` and ``model.safetensors``.
-        dtype: what it computes in.
-    """
+    """The encoder of a folder with ``config.json`` and ``model.safetensors``, which computes in ``dtype``."""
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         self.config = SimpleNamespace(**read_json(folder / "config.json"))
@@ -87,15 +83,15 @@ class GteEncoder:
         self._frequencies = 1.0 / (theta ** (torch.arange(0, head, 2, dtype=torch.float) / head))
 
     def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Iterate over the weights and their names."""
+        """Yield the weights and their names."""
         return iter(self._weights.items())
 
     def parameters(self) -> Iterator[torch.Tensor]:
-        """Iterate over the weights."""
+        """Yield the weights."""
         return iter(self._weights.values())
 
     def eval(self) -> GteEncoder:
-        """It never trains."""
+        """Return itself: it never trains."""
         return self
 
     def to(self, device: Any) -> GteEncoder:
@@ -145,7 +141,7 @@ class GteEncoder:
 
 
 def _turned(side: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
-    """Turn each pair of dimensions by the angle of the position."""
+    """Rotate each pair of dimensions by the angle of the position."""
     half, out = side.shape[-1] // 2, side * cosines
     out[..., :half] -= side[..., half:] * sines[..., :half]
     out[..., half:] += side[..., :half] * sines[..., half:]

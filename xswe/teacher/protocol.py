@@ -1,4 +1,4 @@
-"""What the library asks of a teacher, and nothing more."""
+"""The protocol of teachers, and how they are configured."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Teacher(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model card calls it."""
+        """Its name in the model card."""
 
     @property
     def identity(self) -> str:
-        """A fingerprint of its weights and of the settings that decide its states: what is made with it is named by it."""
+        """A fingerprint of its weights and of the settings that determine its states; it names what is made with it."""
 
     @property
     def dim(self) -> int:
@@ -51,7 +51,7 @@ class Teacher(Protocol):
         """Count the tokens of each text, without special tokens and prompt: int64 (n,)."""
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Cut the texts into batches of similar length: int64 rows each, in the order in which they are encoded."""
+        """Split the texts into batches of similar length: int64 rows each, in the order in which they are encoded."""
 
     def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
         """Encode the given batches of ``texts``, in order."""
@@ -123,8 +123,7 @@ class TeacherConfig:
     def named(cls, name: str, threads: int = 1) -> TeacherConfig:
         """Return the settings of one of ``TEACHERS``, or of a folder or name that transformers loads.
 
-        Raises:
-            ConfigError: the name stands for no encoder.
+        A name of no encoder raises ConfigError.
         """
         if name in ("none", "custom"):
             raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")

@@ -1,10 +1,10 @@
 """Teachers that transformers or sentence-transformers can load, without any code from the model's folder.
 
 GTE and mGTE checkpoints come with modelling code of their own. Their ``config.json`` says ``model_type: new`` and names
-Python files to run (Zhang et al. 2024, mGTE; gte-base-en-v1.5 and its kin). The architecture is the one that
-transformers knows as ``gte``, which also knows these checkpoints' names of the weights: one matrix for query, key and
-value, and one whose first half is the gated (up) and second half the gating matrix. Only the configuration has to be
-told in other words, and nothing of a folder is executed.
+Python files to run (Zhang et al. 2024, mGTE; gte-base-en-v1.5 and others). The architecture is the one that transformers
+knows as ``gte``, which also knows these checkpoints' names of the weights: one matrix for query, key and value, and one
+whose first half is the gated (up) and second half the gating matrix. Only the configuration has to be translated, and
+nothing of a folder is executed.
 """
 
 from __future__ import annotations
@@ -49,25 +49,19 @@ _ALIKE = (
 
 
 def is_own_code(settings: Any) -> bool:
-    """Tell whether a ``config.json`` is that of a GTE checkpoint with code of its own."""
+    """Return True if a ``config.json`` is that of a GTE checkpoint with code of its own."""
     if not isinstance(settings, dict) or settings.get("model_type") != "new":
         return False
     return any(str(name).startswith("New") for name in settings.get("architectures") or [])
 
 
 def native_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the settings of transformers' ``GteConfig`` for a checkpoint with code of its own.
+    """Return the settings of transformers' ``GteConfig`` for a checkpoint with code of its own, and this ``config.json``.
 
-    Its fixed NTK scaling of rotary positions by a factor k gives the frequencies
-    ``(k theta)^(-2i / d) / k^(2 / d)`` for heads of d dimensions: a larger base, and one divisor of all frequencies, which
-    transformers calls linear scaling.
-
-    Args:
-        settings: what ``config.json`` says.
-        where: the folder or hub name, for messages.
-
-    Raises:
-        ModelError: it is a variant that the architecture in transformers has not, or a setting is missing.
+    Its fixed NTK scaling of rotary positions by a factor k gives the frequencies ``(k theta)^(-2i / d) / k^(2 / d)`` for
+    heads of d dimensions: a larger base, and one divisor of all frequencies, which transformers calls linear scaling. A
+    setting that is missing, or that ``GteModel`` does not support, raises a ModelError that names ``where``, the folder
+    or hub name.
     """
     for name, known in _ONLY.items():
         if (found := settings.get(name, known)) != known:
@@ -99,17 +93,10 @@ def find_settings(where: str, revision: str | None) -> dict[str, Any] | None:
 
 
 def load(where: str, settings: dict[str, Any], dtype: Any, revision: str | None) -> Any:
-    """Load a GTE checkpoint with code of its own as transformers' ``GteModel``.
+    """Load a GTE checkpoint with code of its own, a folder or hub name, as transformers' ``GteModel``.
 
-    Args:
-        where: folder or hub name.
-        settings: its ``config.json``.
-        dtype: torch's type of the weights.
-        revision: of a hub name.
-
-    Raises:
-        ModelError: see :func:`native_settings`, or weights are missing or of another shape.
-        OSError: there are no weights in safetensors.
+    ``settings`` is its ``config.json``, ``dtype`` torch's type of the weights. ModelError: see :func:`native_settings`,
+    or weights are missing or of another shape. OSError: there are no weights in safetensors.
     """
     from transformers import GteConfig, GteModel
 
@@ -140,9 +127,8 @@ _DEVICES: dict[str, Callable[[Any], str]] = for_all(
 def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     """Load a teacher.
 
-    Raises:
-        ModelError: it is not there, not loadable without remote code, or has no fast tokenizer.
-        DependencyError: torch or transformers is missing.
+    ModelError: it is missing, needs remote code, or has no fast tokenizer. DependencyError: torch or transformers is
+    missing.
     """
     try:
         import torch
@@ -188,13 +174,13 @@ def _by_transformers(where: str, dtype: Any, revision: str | None) -> tuple[Any,
 
 
 def _lacks_bfloat16(capabilities: Mapping[str, Any]) -> bool:
-    """Tell whether a processor of Intel's or AMD's, as torch describes it, has to imitate products of bfloat16."""
+    """Return True if a processor of Intel's or AMD's, as torch describes it, emulates products of bfloat16."""
     own = ("avx512_bf16", "amx_bf16")
     return capabilities.get("architecture") == "x86_64" and not any(capabilities.get(name) for name in own)
 
 
 def _locate(model: str) -> str:
-    """Return the folder or hub name that a ``teacher.model`` stands for."""
+    """Return the folder or hub name for a ``teacher.model``."""
     if model == "mini":
         return str(mini_folder())
     if not model.startswith("package:"):
@@ -214,7 +200,7 @@ def mini_folder() -> Path:
 
 
 def _explain(where: str, error: Exception) -> str:
-    """Turn a loading error into one line with a cure."""
+    """Turn a loading error into one line with a hint."""
     found = brief(error)
     if "trust_remote_code" in found or "custom code" in found:
         cure = "it needs code from its folder, which xswe never runs"
@@ -226,7 +212,7 @@ def _explain(where: str, error: Exception) -> str:
 
 
 def _settings_file(where: str, name: str, revision: str | None) -> Path | None:
-    """Return a file of settings in a folder, or of a hub model; None if it has none."""
+    """Return a settings file of a folder or hub model; None if it has none."""
     if Path(where).is_dir():
         return file if (file := Path(where) / name).is_file() else None
     from transformers.utils import cached_file
@@ -236,7 +222,7 @@ def _settings_file(where: str, name: str, revision: str | None) -> Path | None:
 
 
 def _prompt(where: str, revision: str | None) -> str:
-    """Return what sentence-transformers would put before each text of its own accord."""
+    """Return the default prompt that sentence-transformers would put before each text."""
     file = _settings_file(where, "config_sentence_transformers.json", revision)
     settings = read_json(file) if file else {}
     name = settings.get("default_prompt_name")
@@ -249,7 +235,7 @@ def _prompt(where: str, revision: str | None) -> str:
 
 
 def _pooling(config: TeacherConfig, where: str) -> str:
-    """Decide the pooling: as told, else as the folder's sentence-transformers settings say, else CLS."""
+    """Return the pooling: as configured, else as in the folder's sentence-transformers settings, else CLS."""
     if config.pooling != "auto":
         return config.pooling
     settings = _settings_file(where, "1_Pooling/config.json", config.revision)
@@ -282,7 +268,7 @@ class TransformerTeacher:
 
     @property
     def name(self) -> str:
-        """The name that was asked for."""
+        """The name under which it was loaded."""
         return self.config.model
 
     @property
@@ -297,12 +283,12 @@ class TransformerTeacher:
 
     @cached_property
     def identity(self) -> str:
-        """A fingerprint of the weights as they are when it is first asked for, and of the settings that decide a result."""
+        """A fingerprint of the weights as they are at the first call, and of the settings that determine a result."""
         return fingerprint({**asdict(self.config), "threads": None, "batch_tokens": None}, self.checksum())
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Its tokenizer, as an object of its own: the one that encodes has limit and filling set anew for each batch."""
+        """A copy of its tokenizer: the one that encodes has truncation and padding set for each batch."""
         own = Tokenizer.from_str(self._pretrained.backend_tokenizer.to_str())
         own.no_truncation()
         own.no_padding()
@@ -315,10 +301,7 @@ class TransformerTeacher:
         return np.fromiter(sizes, np.int64, len(texts))
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Cut the texts into batches of similar length, shortest first.
-
-        Length is measured in UTF-8 bytes, which is near enough to tokens and costs nothing.
-        """
+        """Split the texts into batches of similar length in UTF-8 bytes, a free estimate of tokens, shortest first."""
         sizes = Texts.of(texts).sizes
         order = np.argsort(sizes, kind="stable")
         out, start = [], 0
@@ -335,7 +318,7 @@ class TransformerTeacher:
         """Encode the given batches, in order; special tokens, padding, the prompt and lone marks are left out.
 
         The mark of a word's start, where it is a token by itself, reports the place of the character after it. Its state
-        would be averaged into that word's, which the paper's does not hold (EN paper 3.1).
+        would be averaged into that word's, which the paper's does not include (EN paper 3.1).
         """
         cut = 0
         with closing(alongside(partial(self._tokens_of, texts), batches, most=2)) as tokenized:
@@ -351,9 +334,8 @@ class TransformerTeacher:
     def _tokens_of(self, texts: Sequence[str], rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
         """Tokenise a batch, while the encoder works on the one before.
 
-        Returns:
-            What the encoder reads; the rows; bool (b, t), which tokens have a state that is wanted; int (b, t, 2), their
-            places; how many texts were cut.
+        Return the encoder's input; the rows; bool (b, t), tokens whose state is wanted; int (b, t, 2), their places; and
+        how many texts were truncated.
         """
         prompt, mark = self.config.prompt or "", self.tokenizer.token_to_id(MARK)
         packed = self._tokenize([prompt + texts[row] for row in rows], places=True)
@@ -379,7 +361,7 @@ class TransformerTeacher:
         return out
 
     def _tell(self, cut: int, total: int, fate: str) -> None:
-        """Say how many texts were cut, if any."""
+        """Log how many texts were truncated, if any."""
         if cut:
             what = "%s: %s of %s texts are longer than %d tokens; what is beyond %s"
             logger.warning(what, self.name, f"{cut:,}", f"{total:,}", self._max_tokens, fate)
@@ -403,12 +385,12 @@ class TransformerTeacher:
 
 
 def _count_cut(packed: Any) -> int:
-    """Count the texts of a tokenised batch that were cut."""
+    """Count the texts of a tokenised batch that were truncated."""
     return sum(bool(one.overflowing) for one in packed.encodings)
 
 
 def _positions(model: Any) -> int | None:
-    """Return how many tokens a model has positions for; None if it does not say."""
+    """Return the number of positions of a model; None if it does not say."""
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     limit = getattr(model.config, "max_position_embeddings", None)
@@ -424,7 +406,7 @@ def _torch() -> Any:
 
 @contextmanager
 def _threads(threads: int) -> Iterator[None]:
-    """Run torch on so many threads inside the block."""
+    """Run torch on ``threads`` threads inside the block."""
     torch = _torch()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -436,7 +418,7 @@ def _threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep transformers' own progress bars and loading reports out of ours."""
+    """Suppress transformers' own progress bars and loading reports."""
     from transformers.utils import logging as hf_logging
 
     level = hf_logging.get_verbosity()
