@@ -1,4 +1,4 @@
-"""What a query can find in a tile at most: one byte a word and query, added up before any span is looked at.
+"""Upper bounds of the scores in a tile: one byte a word and query, added up before any span is looked at.
 
 With c_t the cosine of a query and word t,
 
@@ -6,9 +6,10 @@ With c_t the cosine of a query and word t,
 
 by Cauchy and Schwarz, where spread >= sum_t |w_t|^2 / |span|^2 for every span that begins in a part of a tile, and the
 sum is over that part and as many more as such a span can reach. It is nearly tight where words are nearly orthogonal. The
-squares are kept in steps of 1 / 255, rounded up, and their sums end at 255, which no squared score is above: a word then
-has one line of the cache for all queries of a block, and an instruction adds up dozens of queries. What a sum is compared
-with, the squared score that is needed divided by the spread, is kept for some spreads, and a part has the next larger.
+squares are stored in steps of 1 / 255, rounded up, and their sums saturate at 255, which no squared score exceeds: a word
+then has one cache line for all queries of a block, and an instruction adds up dozens of queries. The limit of a sum, the
+squared score that is needed divided by the spread, is stored for some levels of spread, and a part uses the next larger
+one.
 
 The inner loops are written in vectors: a byte for each query of a block, a number for each start.
 """
@@ -38,21 +39,17 @@ _ORDER = ir.VectorType(_INT, STARTS)
 
 
 def _add(builder: Any, a: Any, b: Any) -> Any:
-    """Add two lines, lane by lane; 255 where that would be more."""
+    """Add two lines, lane by lane, saturating at 255."""
     kind = ir.FunctionType(_LINE, [_LINE, _LINE])
     return builder.call(builder.module.declare_intrinsic(f"llvm.uadd.sat.v{LANES}i8", (), kind), [a, b])
 
 
 @intrinsic
 def sum_lines(_: Any, lines: Any, rows: Any, count: Any, known: Any, out: Any) -> Any:
-    """Add up some lines of a table; a lane's sum ends at 255.
+    """Write the sums, uint8 (LANES,), of the first ``count`` of ``known`` lines of a table, saturating at 255.
 
-    Args:
-        lines: address of the table, uint8 (any, LANES).
-        rows: address of int32 numbers of lines.
-        count: how many of these are added.
-        known: how many there are, at least 1; what comes after ``count`` is asked for ahead.
-        out: address of the sums, uint8 (LANES,).
+    ``lines``, ``rows`` and ``out`` are addresses: of the table, uint8 (any, LANES), of the int32 numbers of lines, and of
+    the sums. Lines after ``count`` are prefetched; ``known`` is at least 1.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -80,10 +77,10 @@ def sum_lines(_: Any, lines: Any, rows: Any, count: Any, known: Any, out: Any) -
 
 
 def lanes_that_reach(count: int) -> Any:
-    """Return the compiled function that tells in which lanes ``count`` lines that follow each other add up to a limit.
+    """Return the compiled function for a mask of lanes where ``count`` consecutive lines sum to at least the limit.
 
-    It takes the address of the first line and that of the limits (uint8 both), and returns a bit for each lane; sums end at
-    255.
+    It takes the addresses of the first line and of the limits (uint8 both), and returns a bit for each lane; sums
+    saturate at 255.
     """
 
     @intrinsic
@@ -104,32 +101,24 @@ def lanes_that_reach(count: int) -> Any:
 
 
 def _numbers(builder: Any, address: Any, place: Any) -> Any:
-    """Load ``STARTS`` numbers from a place of a float32 array on."""
+    """Load ``STARTS`` consecutive numbers of a float32 array."""
     address = builder.add(address, builder.shl(place, _LONG(2)))
     return builder.load(builder.inttoptr(address, _NUMBERS.as_pointer()), align=4)
 
 
 def _everywhere(builder: Any, number: Any) -> Any:
-    """Return a number ``STARTS`` times."""
+    """Broadcast a number to ``STARTS`` lanes."""
     one = builder.insert_element(ir.Constant(_NUMBERS, ir.Undefined), number, _INT(0))
     return builder.shuffle_vector(one, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_ORDER, None))
 
 
 @intrinsic
 def starts_above(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max_size: Any, limit: Any) -> Any:
-    """Tell from which of ``STARTS`` words on a span has a cosine above a limit, or 0 is.
+    """Return a mask, uint16, of those of ``STARTS`` words from which a span has a cosine above a limit, or 0 is above it.
 
-    Args:
-        words: address of the words' inner products with a query, float32 (STARTS + max_size,), the first start's first.
-        inverse: address of the inverse lengths of the shortest spans, float32, a span from each start; the next size stands
-            ``stride`` numbers on.
-        stride: see there.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-        limit: float32.
-
-    Returns:
-        uint16, a bit for each start.
+    ``words`` is the address of the words' inner products with a query, float32 (STARTS + max_size,), ``inverse`` that of
+    the inverse lengths, float32, of the spans of ``min_size`` words from each start; those of the next size, up to
+    ``max_size``, are ``stride`` numbers on.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -158,17 +147,10 @@ def starts_above(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, m
 
 @intrinsic
 def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max_size: Any) -> Any:
-    """Tell from which of ``STARTS`` words on a span has (sum of numbers)^2 > ``factor`` x (sum of squares).
+    """Return a mask, uint16, of those of ``STARTS`` words from which a span has (sum of numbers)^2 > factor x squares' sum.
 
-    Args:
-        sums: address of the numbers of words, float32 (STARTS + max_size,), the first start's first.
-        squares: address of the squares, likewise.
-        factor: float32.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-
-    Returns:
-        uint16, a bit for each start.
+    ``sums`` and ``squares`` are addresses of the words' numbers and squares, float32 (STARTS + max_size,); spans have
+    ``min_size`` to ``max_size`` words, and ``factor`` is float32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -207,7 +189,7 @@ _reach = lanes_that_reach(SEVERAL + 1)
 
 
 def words_of_part(max_size: int) -> int:
-    """Words of a part: a span of up to ``max_size`` words lies within five parts that follow each other."""
+    """Return the words of a part: a span of up to ``max_size`` words lies within five consecutive parts."""
     return (max_size + 3) // 4
 
 
@@ -216,7 +198,7 @@ part_size = njit(inline="always")(words_of_part)
 
 @njit(inline="always")
 def level_of(spread: np.float32) -> np.uint8:
-    """Return the lowest level that stands for a spread (1 or more) or a larger one."""
+    """Return the lowest level for a spread (1 or more) or a larger one."""
     level = np.ceil(_OCTAVE * np.log2(np.float64(spread)) - 1e-4)
     level = level if level > 0.0 else 0.0
     return np.uint8(level if level < LEVELS - 1.0 else LEVELS - 1.0)
@@ -224,13 +206,7 @@ def level_of(spread: np.float32) -> np.uint8:
 
 @njit(**LEAN)
 def set_limit(limits: np.ndarray, lane: int, score: np.float32) -> None:
-    """Have :func:`bound_tile` find, for the query of a lane, where a span might score above ``score``.
-
-    Args:
-        limits: uint8 (LEVELS x LANES,).
-        lane: which query.
-        score: up to 1; at 0 or less, nothing is ruled out.
-    """
+    """Set the limits, uint8 (LEVELS x LANES,), of a lane's query to a score; at 0 or less, nothing is ruled out."""
     none = np.float32(0.0)
     squared = score if score > none else none
     squared *= squared * STEPS
@@ -251,17 +227,12 @@ def spell(
     start: int,
     stop: int,
 ) -> None:
-    """Make the tables of words from that of their pieces, for a block of queries.
+    """Make the tables of words ``start`` to ``stop`` from that of their pieces, for a block of queries.
 
-    Args:
-        pieces: float32 (pieces, queries), inner products of pieces and unit queries.
-        ids: int32, the pieces of the distinct words.
-        offsets: int64 (rows + 1,), where each word's start.
-        inverse: float32 (rows,), 1 / length of each word; 0 for one without a vector.
-        table: float32 (rows, queries), receives the inner products of words.
-        codes: uint8 (rows, LANES), receives their squared cosines in ``STEPS``, those of negative ones as 0.
-        start: first row.
-        stop: one past the last.
+    ``pieces``, float32 (pieces, queries), has inner products with unit queries; word ``r`` has the pieces
+    ``ids[offsets[r]:offsets[r + 1]]`` and ``inverse``, float32 (rows,), its 1 / length, 0 for one without a vector.
+    ``table``, float32 (rows, queries), receives the inner products of words, ``codes``, uint8 (rows, LANES), their
+    squared cosines in ``STEPS``, with 0 for negative ones.
     """
     width, none, full = table.shape[1], np.float32(0.0), STEPS * np.float32(1.00001)  # rounding is not to lower a square
     pieces, ids, offsets, inverse = bare(pieces), bare(ids), bare(offsets), bare(inverse)
@@ -299,21 +270,11 @@ def bound_tile(
 ) -> np.uint64:
     """Find the parts of a tile where a span might score above a query's limit, for all queries of a block at once.
 
-    Args:
-        codes: uint8 (rows x LANES,) of :func:`spell`.
-        rows: int32 (known,), the row of each word.
-        known: see there.
-        first: the tile's first word.
-        count: its words, with those that its spans reach beyond it.
-        reach: words of the longest span.
-        levels: uint8, :func:`level_of` the spread of the spans that begin in each part.
-        level: where the tile's begin there.
-        limits: uint8 (LEVELS x LANES,), see :func:`set_limit`.
-        sums: uint8 ((parts + SEVERAL) x LANES,), room.
-        alive: uint64 (parts,), receives a bit for each query: whether a span that begins in the part might be above.
-
-    Returns:
-        The same for the whole tile.
+    ``codes`` are of :func:`spell`, ``rows``, int32 (known,), the row of each word, ``limits`` of :func:`set_limit`. The
+    tile's words are ``count`` from ``first`` on, with those that its spans, of up to ``reach`` words, extend to beyond
+    it; its levels (:func:`level_of` the spread of the spans that begin in each part) start at ``levels[level]``.
+    ``sums``, uint8 ((parts + SEVERAL) x LANES,), is workspace. ``alive``, uint64 (parts,), receives a bit for each query
+    that might be exceeded by a span that begins in the part; the same for the whole tile is returned.
     """
     step = part_size(reach)
     parts, starts = (count + step - 1) // step, (TILE + step - 1) // step
@@ -351,33 +312,19 @@ def narrow(
     max_size: int,
     room: np.ndarray,
 ) -> tuple[int, int]:
-    """Find the starts of a part of a tile from which a span might score above one query's limit.
+    """Return the first start, and one past the last, in a part from which a span might score above one query's limit.
 
-    What :func:`bound_tile` has brought to the cache allows for more than a sum of squares: with s the spread,
+    They are equal if there is none. What :func:`bound_tile` has brought to the cache allows for more than a sum of
+    squares: with s the spread,
 
         cos(q, span)  <=  sqrt(s) sum_t |w_t| max(c_t, 0) / sqrt(sum_t |w_t|^2)
 
     of which all but s, and signs, is exact.
 
-    Args:
-        codes: uint8 (rows x LANES,) of :func:`spell`.
-        lane: which query.
-        rows: int32 (w,), the row of each word.
-        lengths: float32 (rows,), the lengths of words.
-        first: the tile's first word.
-        count: its words, with those that its spans reach beyond it.
-        low: first start of the part, counted from ``first``.
-        high: one past its last.
-        levels: uint8, that of each part.
-        level: where those of the parts between begin there.
-        last_level: one past the last.
-        limit: the score.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-        room: float32 (2 x (high - low + STARTS + max_size),), room.
-
-    Returns:
-        The first such start, and one past the last; twice the same if there is none.
+    ``codes``, ``rows``, ``first``, ``count`` and ``levels`` are as in :func:`bound_tile`, ``lengths``, float32 (rows,),
+    the lengths of words, ``lane`` the query, ``limit`` its score. The part has the starts ``low`` to ``high``, counted
+    from ``first``, and the levels ``levels[level:last_level]``. Spans have ``min_size`` to ``max_size`` words. ``room``,
+    float32 (2 x (high - low + STARTS + max_size),), is workspace.
     """
     highest: Any = np.int64(0)
     for part in range(level, last_level):

@@ -34,7 +34,7 @@ _HALVES = (
 
 
 class Block(NamedTuple):
-    """A block of passages as compiled code sees it."""
+    """A block of passages for compiled code."""
 
     names: np.ndarray  # int32 (pieces,), rows of the whole table
     words: np.ndarray  # int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``
@@ -105,16 +105,9 @@ def _gram_band(
 ) -> None:
     """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count.
 
-    The few products that the band does not need go into the room beside it.
-
-    Args:
-        vectors: float32 (height x dim,); what follows ``count`` is read, but of no consequence.
-        dim: see there.
-        height: ``count`` + 8 at least.
-        count: number of vectors.
-        reach: width of the band.
-        out: float32 ((reach + 8) x height,), receives the products.
-        eight: float32 (8,), room.
+    ``vectors`` is float32 (height x dim,), with ``height`` at least ``count`` + 8; what follows ``count`` is read, but
+    has no effect. ``out``, float32 ((reach + 8) x height,), has room beside the band for the few products that it does
+    not need; ``eight``, float32 (8,), is workspace.
     """
     even = dim // 8 * 8
     for t in range(0, count, 2):
@@ -131,11 +124,11 @@ def _gram_band(
 
 
 class Room(NamedTuple):
-    """What a tile is measured in: the vectors of its words, their products, and a line for each thing known of the spans.
+    """Workspace to measure a tile: the vectors of its words, their products, and a line for each quantity of the spans.
 
-    For the spans of so many words from each word on, in float64: the last word's product with the others (two lines,
-    written in turn), the squared length, and what it would be if the words were orthogonal. In float32: the inverse length,
-    and the largest spread.
+    For the spans of a size from each word on, in float64: the last word's product with the others (two lines, written in
+    turn), the squared length, and what it would be if the words were orthogonal. In float32: the inverse length, and the
+    largest spread.
     """
 
     height: int  # of the vectors, and numbers of a line
@@ -150,7 +143,7 @@ class Room(NamedTuple):
 
 
 def _room(dim: int, max_size: int) -> Room:
-    """Return room for one tile."""
+    """Return the workspace of one tile."""
     height = TILE + max_size + 8
     return Room(
         height,
@@ -175,7 +168,7 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
     max_size: int,
     room: Room,
 ) -> None:
-    """See :func:`measure_spans`. Starts are the inner loops, and vectorise."""
+    """Measure as :func:`measure_spans`. Starts are the inner loops, and vectorise."""
     dim, pieces = matrix.shape[1], len(block.names)
     matrix, block, room = bare(matrix), bare(block), bare(room)
     height, vectors, gram, lengths, widest = room.height, room.vectors, room.gram, room.lengths, room.widest

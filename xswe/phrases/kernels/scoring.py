@@ -1,12 +1,12 @@
 """The compiled search: the best spans of many passages for a block of queries.
 
-Before any span is looked at, a bound is, twice (see :mod:`xswe.phrases.kernels.bound`): first for all queries of the block
-at once, then for those that are left one by one. What is left then is scored, but not at once: it is asked of memory, and
-has its turn when some others have had theirs. The result is the same as without.
+Before any span is scored, its bound is checked twice (see :mod:`xswe.phrases.kernels.bound`): first for all queries of
+the block at once, then for the remaining ones one by one. What remains is prefetched, and scored after some others. The
+result is the same as without bounds.
 
-A word's inner products with the queries of a block stand in a table, and are gathered from it, not multiplied out. A span's
+A word's inner products with the queries of a block are in a table, and are gathered from it, not multiplied out. A span's
 inner product is their sum, its cosine that times its inverse length. Sums run along the span, so that a score does not
-depend on what stands around it.
+depend on its surroundings.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LIMIT = np.dtype([("exact", "f4"), ("score", "f4")], align=True)
 
 
 class Task(NamedTuple):
-    """What is searched for, as compiled code sees it."""
+    """The search task, for compiled code."""
 
     queries: int  # how many
     floors: np.ndarray  # float32 (queries,), scores up to this cannot enter the lists
@@ -57,7 +57,7 @@ class Task(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a span must be above for each query of a block."""
+    """The scores that a span must exceed for each query of a block."""
 
     lanes: np.ndarray  # _LIMIT (queries,): the score, and the same with room for rounding
     bounds: np.ndarray  # uint8 (LEVELS, LANES), the same as the bound has it
@@ -65,7 +65,7 @@ class Limits(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for the spans of one passage."""
+    """Workspace for the spans of one passage."""
 
     products: np.ndarray  # float32, inner products of words
     best: np.ndarray  # float32, the best cosine of each start
@@ -76,7 +76,7 @@ class Room(NamedTuple):
 
 
 def make_room(words: int, max_size: int) -> Room:
-    """Return room for passages of so many words at most."""
+    """Return the workspace for passages of at most ``words`` words."""
     height = max(words, TILE) + max_size + STARTS
     return Room(
         np.empty(height, np.float32),
@@ -89,14 +89,14 @@ def make_room(words: int, max_size: int) -> Room:
 
 
 def make_limits(task: Task) -> Limits:
-    """Return room for the limits of all queries."""
+    """Return uninitialised limits of all queries."""
     bounds, everyone = np.zeros((LEVELS, LANES), np.uint8), np.full(1, 0xFFFFFFFFFFFFFFFF, np.uint64)
     return Limits(np.empty(task.queries, _LIMIT), bounds, everyone)
 
 
 @njit(**INNER)
 def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
-    """Bring a query's limits up to date with its list."""
+    """Update a query's limits from its list."""
     stand_alone()
     exact, shared, slack = task.floors[lane], task.shared[lane], SLACK if task.distinct else np.float32(0.0)
     if top.used[lane] == top.k:
@@ -114,15 +114,15 @@ def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
 
 @njit(inline="always")
 def is_closed(limit: float, distinct: bool) -> bool:
-    """Tell whether no span is above a limit: none is above a list of phrases that are the query's own."""
+    """Return True if no span can exceed a limit: none exceeds a list full of the query's own phrase."""
     return limit > 1 if distinct else limit >= 1
 
 
 @njit(inline="always")
 def _rounded(score: np.float32) -> np.float32:
-    """A cosine to 20 binary digits: what is left of rounding errors then is no difference, and a phrase's own is 1.
+    """Round a cosine to 20 binary digits, so that rounding errors make no difference, and a phrase's own cosine is 1.
 
-    None is above 1: where a list is full of ones, its query wants nothing more (:func:`is_closed`).
+    None is above 1: where a list is full of ones, its query needs nothing more (:func:`is_closed`).
     """
     rounded, most = np.rint(score * _DIGITS) / _DIGITS, np.float32(1.0)
     return rounded if rounded < most else most
@@ -184,7 +184,7 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
 
 
 class Waiting(NamedTuple):
-    """What is left of two passages, and waits to be scored: of the one that is looked at, and of the last before it."""
+    """What remains of two passages and waits to be scored: of the current one, and of the last before it."""
 
     # _PASSAGE (2,): which one; how many pieces of it wait; a bit for each query with a list that it can enter
     passages: np.ndarray
@@ -207,17 +207,9 @@ def search_block(
 ) -> tuple[int, int]:
     """Offer the spans of passages ``start`` to ``stop`` to the lists of a block of queries.
 
-    Args:
-        table: float32 (rows, queries), inner products of the block's distinct words and the queries.
-        codes: uint8 (rows, LANES), what the bound knows of them, see :func:`xswe.phrases.kernels.bound.spell`.
-        block: the passages.
-        start: first passage.
-        stop: one past the last.
-        task: what is searched for.
-        top: the lists.
-
-    Returns:
-        How many pairs of a tile and a query there were, and in how many of them spans were scored.
+    ``table``, float32 (rows, queries), has the inner products of the block's distinct words and the queries, and
+    ``codes``, uint8 (rows, LANES), their bounds (:func:`xswe.phrases.kernels.bound.spell`). Return the number
+    of pairs of a tile and a query, and in how many of them spans were scored.
     """
     waiting = Waiting(np.zeros(2, _PASSAGE), np.empty(2 * _MOST, _PIECE), np.empty(2 * LANES, _RANGE))
     longest = int(np.diff(block.texts[start : stop + 1]).max(initial=0))
@@ -239,7 +231,7 @@ def _scan(  # noqa: C901 (likewise)
     waiting: Waiting,
     room: Room,
 ) -> tuple[int, int]:
-    """See :func:`search_block`."""
+    """Search as :func:`search_block`."""
     known = len(block.rows)
     table, codes, block, task = bare(table), bare(codes), bare(block), bare(task)
     top, limits, waiting, room = bare(top), bare(limits), bare(waiting), bare(room)
@@ -345,7 +337,7 @@ def _scan(  # noqa: C901 (likewise)
 def _score(  # noqa: C901 (likewise)
     waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
 ) -> None:
-    """Score the pieces of a passage that wait, and note those that have a span above their query's limit."""
+    """Score the waiting pieces of a passage, and mark those that have a span above their query's limit."""
     stand_alone()
     passage, products, width, max_size = at(waiting.passages, which), room.products, task.queries, task.max_size
     begin, inverse = block.texts[passage.number], block.inverse

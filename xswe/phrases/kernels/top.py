@@ -1,4 +1,4 @@
-"""The best spans so far, and the distinct words of a block of passages: what stands in many places is multiplied once."""
+"""The best spans so far, and the distinct words of a block of passages, so that each is multiplied once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xswe.io.compiler import INNER, LEAN, at, bare, stand_alone
 
 
 class Distinct(NamedTuple):
-    """The distinct words of a block, the most frequent first: what is read again and again lies side by side."""
+    """The distinct words of a block, the most frequent first, so that what is often read is contiguous."""
 
     rows: np.ndarray  # int32 (w,), which of them each word is
     pieces: np.ndarray  # int64 (p,), the rows of the whole table that occur, the most frequent first
@@ -20,12 +20,9 @@ class Distinct(NamedTuple):
 
 
 def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
-    """Find the distinct words of a block.
+    """Return the distinct words of a block, where word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
 
-    Args:
-        names: int32 (pieces,), rows of the table.
-        words: int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
-        size: rows of the table.
+    ``names``, int32, are rows of a table of ``size``; ``words`` is int64 (w + 1,).
     """
     several = int(np.count_nonzero(np.diff(words) != 1))
     alone, slots = np.full(size, -1, np.int32), np.full(max(16, 1 << (2 * several - 1).bit_length()), -1, np.int32)
@@ -62,7 +59,7 @@ def key_of(names: np.ndarray, first: int, last: int) -> np.uint64:
 def _number(
     names: np.ndarray, words: np.ndarray, alone: np.ndarray, table: np.ndarray, rows: np.ndarray, examples: np.ndarray
 ) -> int:
-    """Number the distinct words as they come; returns how many there are.
+    """Number the distinct words in order of occurrence, and return how many there are.
 
     ``alone`` has the numbers of words of one piece, ``table`` those of others; ``rows`` receives the number of each word,
     ``examples`` a word of each number.
@@ -115,9 +112,9 @@ PLACE = np.dtype([("passage", "i8"), ("first", "i4"), ("last", "i4")], align=Tru
 class Top(NamedTuple):
     """The best hits of ``n`` queries, best first.
 
-    The fields of a hit: a name of the phrase, by which equal ones are counted; how often it was found; in how many
-    passages; the last of these; its cosine, -4 where there is no hit. Those of a place: the passage; the first word of the
-    span there; one past its last.
+    The fields of a hit: a hash of the phrase, by which equal ones are counted; how often it was found; in how many
+    passages; the last of these; its cosine, -4 where there is no hit. Those of a place: the passage; the first word of
+    the span there; one past its last.
     """
 
     hits: np.ndarray  # HIT (n x k,)
@@ -128,13 +125,13 @@ class Top(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, k: int, examples: int = 1) -> Top:
-        """Return lists with nothing in them."""
+        """Return empty lists."""
         hits, places = np.zeros(n * k, HIT), np.zeros(n * k * examples, PLACE)
         hits["score"], hits["latest"], places["passage"] = -4.0, -1, -1
         return cls(hits, places, np.zeros(n, np.int64), k, examples)
 
     def of_hits(self, field: str) -> np.ndarray:
-        """Return a field of the hits, (n, k); what is written there is written to the lists."""
+        """Return a field of the hits, (n, k), as a writable view of the lists."""
         return self.hits[field].reshape(-1, self.k)
 
 
@@ -149,12 +146,9 @@ def insert(
     key: np.uint64,
     distinct: bool,
 ) -> bool:
-    """Put a hit into a query's list, if it is among the k best; of equal scores the one that came first stays.
+    """Insert a hit into a query's list if it is among the k best; return True if it was inserted or counted.
 
-    With ``distinct``, a phrase that is there already is counted instead.
-
-    Returns:
-        Whether it was put in or counted.
+    Of equal scores the first one stays. With ``distinct``, a phrase that is in the list already is counted instead.
     """
     stand_alone()
     hits, places, examples = top.hits, top.places, top.examples
@@ -197,14 +191,7 @@ def insert(
 
 
 def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
-    """Put the hits of later passages into the lists of earlier ones.
-
-    Args:
-        into: the lists of all queries.
-        part: those of some, from later passages.
-        queries: int64 (n,), which ones.
-        distinct: see :func:`insert`.
-    """
+    """Merge the hits of later passages, of some queries, int64 (n,), into all lists; ``distinct`` as in :func:`insert`."""
     if distinct:
         _count(into, part, queries)
         return
@@ -218,7 +205,7 @@ def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
 
 @njit(**LEAN)
 def _count(into: Top, part: Top, queries: np.ndarray) -> None:
-    """See :func:`merge`, with ``distinct``."""
+    """Merge as :func:`merge`, with ``distinct``."""
     lanes = len(part.used)
     into, part, queries = bare(into), bare(part), bare(queries)
     for own in range(lanes):
