@@ -11,15 +11,10 @@ from xswe.errors import ConfigError
 
 
 def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int:
-    """Return how many components are removed from vectors of some width.
+    """Return how many components are removed from vectors of ``width`` dimensions, where the ``dim`` next ones are kept.
 
-    Args:
-        drop: how many, or ``"auto"`` for floor(width / 100), the papers' rule.
-        dim: how many of the next are kept.
-        width: dimensions of the vectors, and so the number of components.
-
-    Raises:
-        ConfigError: there are fewer than are removed and kept.
+    ``drop`` is how many, or ``"auto"`` for floor(width / 100), the papers' rule. ConfigError: there are fewer than both
+    together.
     """
     removed = width // 100 if drop == "auto" else int(drop)
     if removed < 0 or dim < 1 or removed + dim > width:
@@ -33,7 +28,7 @@ def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int
 class Components:
     """Principal components of sentence vectors: what a run needs of :class:`xswe.SentencePCA`, without scikit-learn.
 
-    See there for the arguments, and for what :meth:`fit` finds.
+    Its arguments, and what :meth:`fit` finds, are described there.
     """
 
     def __init__(self, drop: int | Literal["auto"] = "auto", dim: int = 256) -> None:

@@ -1,8 +1,8 @@
-"""What training loops share: the order of the pairs, the best table so far, the loop itself, and the log.
+"""The training loop: the order of the pairs, the best table so far, the loop itself, and the log.
 
-Which pairs make up which batch is a pure function of the seed and the step, so that a killed run goes on exactly. A step of
-training hands work over half a dozen times, each for some hundred microseconds; to wake a sleeping thread takes a hundred.
-Inside :func:`awake` helpers look for work without a pause, for a millisecond or two, before they sleep.
+Which pairs make up which batch is a pure function of the seed and the step, so that a killed run resumes exactly. A step
+of training hands work over half a dozen times, each for some hundred microseconds; waking a sleeping thread takes a
+hundred. Inside :func:`awake` helpers poll for work without a pause, for a millisecond or two, before they sleep.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _free(
     in_source: np.ndarray,
     in_target: np.ndarray,
 ) -> bool:
-    """Tell whether no text of a pair is in the batch yet, and if so put them there."""
+    """Return True if no text of a pair is in the batch yet, and if so add them."""
     if in_source[source[row]] == batch or in_target[target[row]] == batch:
         return False
     for t in range(bounds[row], bounds[row + 1]):
@@ -81,10 +81,10 @@ def _fill(
     rows: np.ndarray,
     starts: np.ndarray,
 ) -> None:
-    """Fill batches with the pairs of ``order``; a pair whose text is in the batch already waits for the next.
+    """Fill batches with the pairs of ``order``; a pair with a text that is in the batch already waits for the next.
 
-    Where too few are left to fill a batch, pairs are drawn again from the start of ``order``. ``rows`` receives the batches
-    one after the other, ``starts`` where each starts.
+    Where too few are left to fill a batch, pairs are taken again from the start of ``order``. ``rows`` receives the
+    batches one after the other, ``starts`` where each starts.
     """
     n, head, filled = len(order), 0, 0
     following = np.arange(1, n + 1)  # of the pairs not taken yet, as a list of places in order
@@ -114,7 +114,7 @@ def _fill(
 
 @dataclass
 class Schedule:
-    """Batches over several bitexts: each from one bitext, bitexts in proportion to their size, shuffled anew each epoch."""
+    """Batches over several bitexts: each of one bitext, bitexts in proportion to their size, reshuffled each epoch."""
 
     sizes: tuple[int, ...]  # number of pairs of each bitext
     batch: int  # pairs a batch; a bitext smaller than that gives one batch of all its pairs
@@ -136,7 +136,7 @@ class Schedule:
         return sum(max(1, size // self.batch) for size in self.sizes if size)
 
     def epoch_of(self, step: int) -> int:
-        """The epoch that a step (from 0) is in."""
+        """Return the epoch of a step (from 0)."""
         return step // self.per_epoch
 
     def regroup(self, step: int, groups: list[np.ndarray]) -> None:
@@ -153,7 +153,7 @@ class Schedule:
         return np.concatenate([together[generator.permutation(len(together))].ravel(), self.groups[k][whole:]])
 
     def _cut(self, order: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Cut an epoch's pairs of a bitext into batches; returns the rows, and where each batch starts."""
+        """Cut an epoch's pairs of a bitext into batches; return the rows, and where each batch starts."""
         size, count = min(self.batch, len(order)), max(1, len(order) // self.batch)
         if self.texts is None or not len(order):
             return order, np.minimum(np.arange(count + 1) * self.batch, len(order))
@@ -178,18 +178,11 @@ class Schedule:
 
 
 class BestTable:
-    """A table in training, and a copy of it as it was when its development loss was lowest.
+    """A table in training, float32 (rows, d), and ``best``, a copy of it at its lowest development ``loss``.
 
-    Args:
-        matrix: float32 (rows, d), the table in training; read at each look.
-        optimiser: what moves it, and counts the steps.
-
-    Attributes:
-        best: the copy; where there is no development loss, that of the last look.
-        loss: its development loss.
-        step: the steps that were taken then.
-        history: one row a look: step, training loss, development loss, and whatever else was measured.
-        running: sum of the training losses since the last look.
+    Without development data that is the table of the last look. ``optimiser`` moves the table, and counts the steps;
+    ``step`` is their number at the best table. ``history`` has one row a look: step, training loss, development loss, and
+    whatever else was measured; ``running`` sums the training losses since the last look.
     """
 
     def __init__(self, matrix: np.ndarray, optimiser: Adam) -> None:
@@ -198,7 +191,7 @@ class BestTable:
         self.history: list[dict[str, float]] = []
 
     def begin(self, development_loss: float, **others: float) -> None:
-        """Note the development loss, and other figures, before the first step."""
+        """Record the development loss, and other figures, before the first step."""
         self.loss = development_loss
         self.history.append({"step": 0, "development_loss": development_loss, **others})
 
@@ -215,13 +208,13 @@ class BestTable:
             self.loss, self.step = development_loss or 0.0, step
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return what decides the rest of the run, as arrays and JSON values for a checkpoint."""
+        """Return what determines the rest of the run, as arrays and JSON values for a checkpoint."""
         arrays = {"matrix": self.matrix, "moments": self.optimiser.moments, "best": self.best}
         values = {"best_loss": self.loss, "best_step": self.step, "history": self.history, "running": self.running}
         return arrays, {"steps": self.optimiser.steps, **values}
 
     def restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
-        """Go on from such a state; the table and the optimiser are set back in place."""
+        """Resume from such a state; the table and the optimiser are set back in place."""
         for own, name in ((self.matrix, "matrix"), (self.optimiser.moments, "moments"), (self.best, "best")):
             np.copyto(own, arrays[name])
         self.optimiser.steps, self.loss, self.step = values["steps"], values["best_loss"], values.get("best_step", 0)
@@ -241,15 +234,10 @@ def take_steps(
 ) -> None:
     """Train a table: step after step, with a look at the development data now and then, and a checkpoint every minute.
 
-    Args:
-        state: the table, which tells how many steps are taken already.
-        config: the settings, ``max_steps``, ``eval_steps`` and ``threads``.
-        take: takes a step, given its number from 0; returns the loss before it.
-        judge: measures ``development_loss``, and whatever else; nothing without development data.
-        name: what the bar calls it.
-        save: writes a checkpoint; None for none.
-        log: is given the history after each look.
-        enough: tells, given the steps without improvement, whether to stop early.
+    ``take`` takes the step of a number from 0, and returns the loss before it; ``judge`` measures ``development_loss``,
+    and whatever else, or nothing without development data. ``log`` gets the history after each look; ``enough``, given
+    the steps without improvement, returns True to stop early. ``config`` has ``max_steps``, ``eval_steps`` and
+    ``threads``, ``name`` is the bar's, and ``save`` writes a checkpoint.
     """
     due = every()
     with awake(config.threads), bar(name, config.max_steps, "step", state.optimiser.steps) as progress:
@@ -279,7 +267,8 @@ def write_history(path: Path, history: History) -> None:
 def _summary_writer() -> Any:
     """Return the class that writes TensorBoard's files; None where that is not installed.
 
-    A mere folder of its name in the working directory is found, and can be imported; only the use shows that it is none.
+    A mere folder of its name in the working directory can be imported, too; only its use shows that it is not
+    TensorBoard.
     """
     try:
         importlib.import_module("tensorboard")  # first: where it is missing, torch need not be loaded to find that out
@@ -290,11 +279,7 @@ def _summary_writer() -> Any:
 
 
 class RunLog:
-    """Follows a history as it grows.
-
-    Args:
-        folder: the run folder; ``history.csv`` and, where TensorBoard is installed, ``tensorboard/`` are written there.
-    """
+    """Writes a growing history to ``history.csv`` and, where TensorBoard is installed, ``tensorboard/`` of a run folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._shown, self._written = folder, 0, float("-inf")
@@ -332,7 +317,7 @@ _TURNS = 2_000_000  # looks, of less than a nanosecond each
 
 
 class _Helper:
-    """One thread, and the two numbers through which it is told of work and tells that it is done."""
+    """One thread, and the two numbers by which it is sent work and reports that it is done."""
 
     def __init__(self) -> None:
         # Two lines of memory: what one side writes must not slow the other's look at its own.
@@ -344,14 +329,14 @@ class _Helper:
         Thread(target=self._serve, name="xswe awake", daemon=True).start()
 
     def order(self, task: Callable[[], Any] | None) -> None:
-        """Hand a piece of work over; None ends the thread."""
+        """Submit a task; None ends the thread."""
         self._task = task
         self._ordered[0] += 1
         if self._asleep:
             self._called.set()
 
     def result(self) -> Any:
-        """Wait for the piece of work and return its result, or raise its exception."""
+        """Wait for the task and return its result, or raise its exception."""
         while not changes(self._done, self._ordered[0] - 1, _TURNS):
             time.sleep(1e-4)  # long work: let the processor do something else, and interrupts arrive
         error, result = self._error, self._result
@@ -382,9 +367,9 @@ class _Helper:
 
 @contextmanager
 def awake(threads: int) -> Iterator[None]:
-    """Keep ``threads - 1`` helpers awake for the work that this thread shares out inside the block, and BLAS to one thread.
+    """Keep ``threads - 1`` helpers polling for the tasks of this thread inside the block, and BLAS to one thread.
 
-    Only pieces that :func:`xswe.io.parallel.run` is given, as many as there are threads, go to them; results are the same.
+    Only tasks given to :func:`xswe.io.parallel.run`, as many as there are threads, go to them; results are the same.
     """
     if threads < 2:
         with parallel.single_threaded_blas():

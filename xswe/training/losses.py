@@ -1,10 +1,10 @@
 """Losses on batches of unit vectors: values and gradients, written out by hand.
 
-Each is a pure function of float32 arrays, so that it can be held against automatic differentiation (the tests do), and
-each returns the gradient with respect to the *unit* vectors it was given; :func:`through_norm` carries a gradient back
-to the vectors before normalisation.
+Each is a pure function of float32 arrays, so that it can be checked against automatic differentiation (the tests do), and
+each returns the gradient with respect to its *unit* vectors; :func:`through_norm` carries a gradient back to the vectors
+before normalisation.
 
-The similarity matrix of a batch is the expensive thing. It is computed once, exponentiated in place by a polynomial that
+The expensive part is the similarity matrix of a batch. It is computed once, exponentiated in place by a polynomial that
 the compiler vectorises, summed along both axes in the same pass, and turned in place into the gradient.
 """
 
@@ -58,8 +58,8 @@ def _exponentiate(
 ) -> None:
     """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - scale), masking false negatives.
 
-    ``logits`` holds the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents. What
-    equal numbers in ``owners``, ``texts`` and ``anchors`` mark is no negative, see :class:`RankingLoss`.
+    ``logits`` has the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
+    Equal numbers in ``owners``, ``texts`` and ``anchors`` mark false negatives, see :class:`RankingLoss`.
     """
     height, width = logits.shape
     for i in range(height):
@@ -94,33 +94,27 @@ class CosineLoss(Protocol):
     """A loss of a matrix of cosines, block by block of its rows, so that threads share them."""
 
     def forward(self, cosines: np.ndarray, start: int) -> Any:
-        """Take up the rows from ``start`` on, in place; returns their part of the loss."""
+        """Process the rows from ``start`` on, in place; return their part of the loss."""
 
     def value(self, parts: list[Any]) -> float:
         """Return the loss, given the parts of all rows."""
 
     def backward(self, cosines: np.ndarray, start: int) -> None:
-        """Turn what :meth:`forward` has left of the rows from ``start`` on into the gradient, in place."""
+        """Turn what :meth:`forward` left of the rows from ``start`` on into the gradient, in place."""
 
 
 class RankingLoss:
     """Translation ranking, or multiple negatives ranking, of cosines, float32 (k, k + n).
 
     Row i is an anchor, column i its positive; the columns from k on are further negatives, of any row. With s_ij the
-    cosines, and the margin m taken off the true pairs: loss = mean_i -log softmax_j(s_ij / t)_i over all columns, and where
-    ``both`` is set, plus mean_i -log softmax_j(s_ji / t)_i over the first k columns: symmetric in-batch InfoNCE (EN paper
-    3.3, bilingual; there the margin is 0).
+    cosines, and the margin m subtracted from the true pairs: loss = mean_i -log softmax_j(s_ij / t)_i over all columns,
+    and where ``both`` is set, plus mean_i -log softmax_j(s_ji / t)_i over the first k columns: symmetric in-batch InfoNCE
+    (EN paper 3.3, bilingual; there the margin is 0). ConfigError: the temperature t is below 0.024, where exp(2 / t)
+    exceeds float32.
 
-    Args:
-        same: int (k,) and (k + n,): equal numbers mark equal anchors, and equal candidates; a candidate that is the
-            anchor's positive, or another positive of the same anchor, is no negative. A third array, int (k,), has the
-            anchors' numbers as the candidates are numbered, where an anchor may be among them.
-        temperature: t; at least 0.024, so that exp(2 / t) fits float32.
-        margin: m, in cosine.
-        both: rank in both directions, not from anchors to candidates alone.
-
-    Raises:
-        ConfigError: the temperature is too small.
+    In ``same``, int (k,) and (k + n,), equal numbers mark equal anchors, and equal candidates; a candidate that is the
+    anchor's positive, or another positive of the same anchor, is not a negative. A third array, int (k,), has the
+    anchors' numbers as the candidates are numbered, where an anchor may be among them.
     """
 
     def __init__(self, same: tuple[np.ndarray, ...], temperature: float, margin: float = 0.0, both: bool = True) -> None:
@@ -136,7 +130,7 @@ class RankingLoss:
         self.by_column = np.zeros(len(texts), f)
 
     def forward(self, cosines: np.ndarray, start: int) -> np.ndarray:
-        """Exponentiate rows; returns the sums by column."""
+        """Exponentiate rows; return the sums by column."""
         own, columns = slice(start, start + len(cosines)), np.zeros(cosines.shape[1], np.float32)
         how = self.scale, self.margin, *self.marks
         _exponentiate(cosines, start, *how, self.rows[own], columns, self.diagonal[own])
@@ -160,14 +154,11 @@ class RankingLoss:
 class RelationalLoss:
     """Relational distillation of cosines, float32 (k, k), k >= 2 (EN paper 3.3).
 
-    The student's similarities within a batch imitate the teacher's: with s_ij = cosine(left_i, right_j) and q the targets:
-    loss = -mean_i sum_{j != i} q_ij log p_ij, where p is the soft-max of s_ij / T over j != i. With one array on the left
-    and right it is the papers' monolingual loss; with the two sides of translation pairs it asks source i and target j to
-    be as similar as the teacher finds sentences i and j.
-
-    Args:
-        targets: float32 (k, k), of :func:`relational_targets`.
-        temperature: T.
+    The student's similarities within a batch imitate the teacher's: with s_ij = cosine(left_i, right_j), T the
+    temperature and q the ``targets`` of :func:`relational_targets`, loss = -mean_i sum_{j != i} q_ij log p_ij, where p is
+    the soft-max of s_ij / T over j != i. With one array on the left and right it is the papers' monolingual loss; with
+    the two sides of translation pairs it asks source i and target j to be as similar as the teacher finds sentences i and
+    j.
     """
 
     def __init__(self, targets: np.ndarray, temperature: float) -> None:
@@ -175,7 +166,7 @@ class RelationalLoss:
         self.targets, self.scale = targets, 1.0 / temperature
 
     def forward(self, cosines: np.ndarray, start: int) -> float:
-        """Turn rows into the gradient at once; returns the sum of their losses."""
+        """Turn rows into the gradient at once; return the sum of their losses."""
         own, f = self.targets[start : start + len(cosines)], np.float32
         return _relational_rows(cosines, own, start, f(self.scale), f(self.scale / len(self.targets)))
 
@@ -184,24 +175,16 @@ class RelationalLoss:
         return float(sum(parts)) / len(self.targets)
 
     def backward(self, cosines: np.ndarray, start: int) -> None:
-        """Do nothing: the gradient is there."""
+        """Do nothing: forward already wrote the gradient."""
 
 
 def on_products(
     left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int = 1, gradient: bool = True
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compute a loss of cosines and carry its gradient to the vectors.
+    """Return a loss of the (k, n) cosines of unit (or zero) rows, float32 (k, d) and (n, d), and its gradients by both.
 
-    Args:
-        left: float32 (k, d), rows of norm 1 (or 0).
-        right: float32 (n, d), likewise; the same array or another.
-        loss: of the (k, n) cosines.
-        threads: how many threads share the rows.
-        gradient: compute the gradients; without, both are empty.
-
-    Returns:
-        The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
-        the whole gradient and the second is zero.
+    Where ``left`` and ``right`` are one array, the first gradient is the whole one and the second is zero. Without
+    ``gradient`` both are empty.
     """
     size = len(left)
     cosines = np.empty((size, len(right)), np.float32)
@@ -258,7 +241,7 @@ def _softmax_off_diagonal(cosines: np.ndarray, start: int, scale: np.float32) ->
 
 @njit(**LEAN, fastmath=True)
 def _relational_rows(student: np.ndarray, targets: np.ndarray, start: int, scale: np.float32, factor: np.float32) -> float:
-    """Turn a block of student cosines into the gradient of the relational loss; returns the block's loss sum."""
+    """Turn a block of student cosines into the gradient of the relational loss; return the block's loss sum."""
     height, width = student.shape
     loss = 0.0
     for i in range(height):
@@ -280,15 +263,9 @@ def _relational_rows(student: np.ndarray, targets: np.ndarray, start: int, scale
 
 
 def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int = 1) -> np.ndarray:
-    """What a student's similarities within a batch are to imitate (EN paper 3.3).
+    """Return the targets of a student's similarities within a batch, float32 (k, k), by unit vectors (k, e), k >= 2.
 
-    Args:
-        teacher: float32 (k, e), the teacher's unit vectors of the batch, k >= 2.
-        temperature: T.
-        threads: how many threads share the rows.
-
-    Returns:
-        float32 (k, k): row i is the soft-max of cosine(teacher_i, teacher_j) / T over j != i; zero on the diagonal.
+    Row i is the soft-max of cosine(teacher_i, teacher_j) / temperature over j != i; zero on the diagonal (EN paper 3.3).
     """
     _check_temperature(temperature, 2.0)
     targets = np.empty((len(teacher), len(teacher)), np.float32)
@@ -302,7 +279,7 @@ def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int 
 
 
 def _check_temperature(temperature: float, reach: float) -> None:
-    """Refuse a temperature at which exp(reach / temperature) leaves float32."""
+    """Raise ConfigError if exp(reach / temperature) exceeds float32."""
     if not temperature >= reach / _FLOAT32_RANGE:
         least = reach / _FLOAT32_RANGE
         raise ConfigError(f"temperature {temperature} is too small for float32: use at least {least:.3f}")
@@ -311,20 +288,12 @@ def _check_temperature(temperature: float, reach: float) -> None:
 def span_max_loss(
     phrases: np.ndarray, true: np.ndarray, false: np.ndarray, scale: float, similarity: Similarity = "normalised"
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Loss of triplets, given their best spans.
+    """Return the loss of triplets, given unit vectors, float32 (n, d), and its gradients with respect to all three arrays.
 
-    With s+ and s- the similarities of a phrase with the best span of either passage, and l the scale,
-    loss = mean of -l s+ + log(e^{l s+} + e^{l s-}). The maximum over spans passes its gradient to the best one alone.
-
-    Args:
-        phrases: float32 (n, d), unit vectors.
-        true: float32 (n, d), unit vectors of the best spans of the passages that hold a paraphrase.
-        false: float32 (n, d), the same of passages that do not.
-        scale: l, lambda in SLICE.
-        similarity: ``normalised``, (1 + cosine) / 2, which lies in [0, 1] (SLICE), or ``cosine``.
-
-    Returns:
-        The loss and its gradients with respect to the three arrays, float32 (n, d).
+    ``true`` and ``false`` are the best spans of the passages that hold a paraphrase, and of those that do not. With s+
+    and s- the similarities of a phrase with the best span of either passage, and l the ``scale`` (lambda in SLICE), loss
+    = mean of -l s+ + log(e^{l s+} + e^{l s-}). The maximum over spans passes its gradient to the best one alone.
+    ``similarity`` is ``normalised``, (1 + cosine) / 2, which lies in [0, 1] (SLICE), or ``cosine``.
     """
     scale *= _STEEPNESS[similarity]
     difference = scale * (np.einsum("ij,ij->i", phrases, false) - np.einsum("ij,ij->i", phrases, true)).astype(np.float64)
@@ -349,7 +318,7 @@ def _best_spans(
     found: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """See :func:`best_spans`; passages ``start`` to ``stop``."""
+    """Find spans as :func:`best_spans`, in passages ``start`` to ``stop``."""
     width = matrix.shape[1]
     total = np.empty(width, np.float32)
     for i in range(start, stop):
@@ -385,21 +354,11 @@ def best_spans(
     max_size: int,
     threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the span of passage i that is nearest to phrase i.
+    """Return the span of passage i nearest to phrase i, as first word and one past the last, int64 (n, 2), and cosines.
 
-    Args:
-        matrix: float32 (rows, d).
-        ids: int32 (pieces,), rows of the words.
-        words: int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``.
-        texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
-        phrases: float32 (n, d), unit vectors.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-        threads: how many threads share the passages.
-
-    Returns:
-        int64 (n, 2), first word and one past the last (both the same where a passage has no span), and float32 (n,) the
-        cosines (0 there).
+    A passage without a span has two equal words and the cosine 0. ``phrases``, float32 (n, d), are unit vectors. Word
+    ``j`` has the rows ``ids[words[j]:words[j + 1]]`` of ``matrix``, passage ``i`` the words ``texts[i]`` to ``texts[i +
+    1]``. Spans have ``min_size`` to ``max_size`` words.
     """
     found, scores = np.empty((len(texts) - 1, 2), np.int64), np.empty(len(texts) - 1, np.float32)
     over_blocks(

@@ -1,6 +1,6 @@
-"""What is trained for: losses, their weights, and their sums over prefixes of the dimensions.
+"""The training objective: losses, their weights, and their sums over prefixes of the dimensions.
 
-Summed over prefixes, vectors can be cut short (Matryoshka; Kusupati et al. 2022). A prefix's cosines are its inner
+Summed over prefixes, vectors can be truncated (Matryoshka; Kusupati et al. 2022). A prefix's cosines are its inner
 products, divided by its norms, and the inner products of a longer prefix are those of the shorter plus one block of
 dimensions more: all prefixes together cost one matrix product forward, and two backward, like the full vectors alone.
 """
@@ -25,22 +25,16 @@ from xswe.training.stages import OFF
 
 @dataclass(frozen=True)
 class Prefixes:
-    """Which prefixes, and what each counts.
+    """Prefixes of the dimensions, and the weights of their losses."""
 
-    Attributes:
-        sizes: dimensions of each prefix, ascending.
-        weights: of each prefix's loss.
-    """
-
-    sizes: tuple[int, ...]
-    weights: tuple[float, ...]
+    sizes: tuple[int, ...]  # dimensions of each prefix, ascending
+    weights: tuple[float, ...]  # of each prefix's loss
 
     @classmethod
     def of(cls, sizes: Sequence[int], weights: Sequence[float]) -> Prefixes:
-        """Sort prefixes by size; no weights stand for 1 each.
+        """Sort prefixes by size; no weights mean 1 each.
 
-        Raises:
-            ConfigError: a size is not positive or there twice, or the weights are not one a size, or all 0.
+        ConfigError: a size is not positive or given twice, or the weights are not one a size, or all 0.
         """
         weights = tuple(weights) or (1.0,) * len(sizes)
         counted = all(weight >= 0 for weight in weights) and 0 < sum(weights) < math.inf
@@ -100,24 +94,10 @@ def _unscale(
 def over_prefixes(
     left: np.ndarray, right: np.ndarray, prefixes: Prefixes, loss: CosineLoss, threads: int = 1, gradient: bool = True
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sum a loss of cosines over prefixes of the dimensions.
+    """Return sum_p weight_p * loss(cosines of left[:, :p] and right[:, :p]), and its gradients by ``left`` and ``right``.
 
-    loss = sum_p weight_p * loss(cosines of left[:, :p] and right[:, :p]).
-
-    Args:
-        left: float32 (k, d), of any norm.
-        right: float32 (n, d), the same array or another.
-        prefixes: which, at most d dimensions.
-        loss: of the (k, n) cosines.
-        threads: how many threads share the rows.
-        gradient: compute the gradients; without, both are empty.
-
-    Returns:
-        The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
-        the whole gradient and the second is zero.
-
-    Raises:
-        ConfigError: a prefix is longer than the vectors.
+    These are float32 (k, d) and (n, d), of any norm. Where they are one array, the first gradient is the whole one and
+    the second is zero. Without ``gradient`` both are empty. ConfigError: a prefix is longer than the vectors.
     """
     size, width = left.shape
     if prefixes.sizes[-1] > width:
@@ -162,7 +142,7 @@ def _forward(
     loss: CosineLoss,
     threads: int,
 ) -> float:
-    """Add a block of dimensions to the inner products, make the cosines of the prefix it completes; returns their loss."""
+    """Add a block of dimensions to the inner products, and return the loss by the cosines of the prefix that now ends."""
 
     def work(a: int, b: int) -> Any:
         products[a:b] += left[a:b] @ right.T
@@ -181,7 +161,7 @@ def _by_products(
     loss: CosineLoss,
     threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the gradient by inner products; also the sums of gradient times cosine, by row and column."""
+    """Return the gradient by inner products, and the sums of gradient times cosine, by row and column."""
     along_left = np.empty(len(products), np.float32)
 
     def work(a: int, b: int) -> np.ndarray:
@@ -262,7 +242,7 @@ class Objective:
             Prefixes.of(self.prefixes, self.prefix_weights)
 
     def _summed(self, left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int, gradient: bool) -> Gradients:
-        """One loss, its weight left out, on the whole vectors or over their prefixes."""
+        """Return one loss, without its weight, on the whole vectors or over their prefixes."""
         if not self.prefixes:
             return on_products(left, right, loss, threads, gradient)
         return over_prefixes(left, right, Prefixes.of(self.prefixes, self.prefix_weights), loss, threads, gradient)
@@ -276,20 +256,13 @@ class Objective:
         threads: int = 1,
         gradient: bool = True,
     ) -> Gradients:
-        """Loss of a batch and its gradients.
+        """Return the loss of a batch and its gradients with respect to ``source`` and ``target``.
 
-        Args:
-            source: float32 (k, d), unit vectors.
-            target: float32 (k + n, d), unit vectors, row i the translation of source i, the last n further negatives of the
-                ranking; (0, d) for sentences of a single language.
-            same: equal numbers mark equal texts: int (k,) of the sources, int (k + n,) of the targets; where sources may be
-                among the targets, a third of (k,), the sources as the targets are numbered.
-            teacher: float32 (k, e), the teacher's unit vectors of the pairs, or None.
-            threads: how many threads share the rows.
-            gradient: compute the gradients; without, they mean nothing: what decides on held-out pairs when to stop.
-
-        Returns:
-            The loss and its gradients with respect to ``source`` and ``target``.
+        ``source``, float32 (k, d), and ``target``, (k + n, d), are unit vectors, row i of the target the translation of
+        source i, the last n further negatives of the ranking; (0, d) for sentences of a single language. Equal numbers in
+        ``same`` mark equal texts: int (k,) of the sources, int (k + n,) of the targets; where sources may be among the
+        targets, a third of (k,), the sources as the targets are numbered. ``teacher``, float32 (k, e), has its unit
+        vectors of the pairs, or is None. Without ``gradient``, as for development pairs, the gradients mean nothing.
         """
         if self.ranking:
             loss = RankingLoss(same, self.temperature, self.margin, _BOTH[self.directions])

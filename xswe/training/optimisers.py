@@ -1,9 +1,9 @@
 """Adam on an embedding table: lazily on the rows of a batch, or densely on every row.
 
 ``lazy`` moves, and pays for, only the rows that occur in the batch; its formula is that of torch's SparseAdam. ``dense``
-is the papers' Adam: rows absent from the batch still move by their momentum, at the price of touching the whole table
-at each step. Both read the gradient straight from the bags' gradients: a row's gradient is the sum over the places where
-it occurs, and no (units x d) gradient is ever formed for ``lazy``.
+is the papers' Adam: rows absent from the batch still move by their momentum, at the price of touching the whole table at
+each step. Both read the gradient straight from the bags' gradients: a row's gradient is the sum over its occurrences, and
+no (units x d) gradient is ever formed for ``lazy``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def _group(
     ends: np.ndarray,
     bags: np.ndarray,
 ) -> int:
-    """Group the occurrences of a batch by row.
+    """Group the occurrences of a batch by row, and return the number n of distinct rows.
 
     ``rows[:n]`` receives the distinct ids in order of first occurrence, ``bags`` the bag of each occurrence grouped by
     row, ``ends[u]`` where row ``u``'s group ends. ``slot`` is a scratch array over all ids, -1 everywhere before and
-    after. Returns n.
+    after.
     """
     n = 0
     for i in range(len(starts)):
@@ -185,14 +185,9 @@ class Adam:
         self._slot = np.full(len(self.matrix), -1, np.int32)
 
     def step(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, gradients: np.ndarray, rate: float) -> None:
-        """Move the table against the gradient of a batch.
+        """Move the table against the gradient of a batch, whose bag ``i`` has the rows ``ids[starts[i]:stops[i]]``.
 
-        Args:
-            ids: int32, flat unit ids.
-            starts: int64 (bags,), where each bag of the batch starts in ``ids``.
-            stops: int64 (bags,), where it stops.
-            gradients: float32 (bags, d), the loss's gradient with respect to the *sum* of each bag's rows.
-            rate: the learning rate.
+        ``gradients``, float32 (bags, d), are with respect to the *sum* of each bag's rows; ``rate`` is the learning rate.
         """
         self.steps += 1
         occurrences = int((stops - starts).sum())

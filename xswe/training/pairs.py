@@ -1,6 +1,6 @@
-"""A tokenised corpus as the trainer sees it: translation pairs, or sentences of one language; which are equal, which near.
+"""A tokenised corpus for the trainer: translation pairs, or sentences of one language, with equal and similar ones.
 
-Also which pairs a refinement is drawn from, and how often each word stands in each language's text.
+Also which pairs a refinement samples, and how often each word occurs in each language's text.
 """
 
 from __future__ import annotations
@@ -55,21 +55,17 @@ def _copy(ids: np.ndarray, starts: np.ndarray, places: np.ndarray, out: np.ndarr
 class ParallelBags:
     """A tokenised bitext: ``source`` and ``target`` are translations of each other, row by row.
 
-    Attributes:
-        source: n bags.
-        target: n bags; None for sentences of one language.
-        teacher: float (n, e), a teacher's unit vectors of the sentences, where distillation is wanted.
-        alike: both sides are of one language, so that a text of one may also be on the other.
-        negatives: m bags, texts that say something else than the source of their pair; None for none.
-        bounds: int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``.
+    ``teacher``, float (n, e), has a teacher's unit vectors of the sentences, for distillation. ``alike`` says that both
+    sides are of one language, so that a text of one may also be on the other. ``negatives``, m bags, say something else
+    than the source of their pair.
     """
 
-    source: Bags
-    target: Bags | None = None
+    source: Bags  # n bags
+    target: Bags | None = None  # n bags; None for sentences of one language
     teacher: np.ndarray | RowVectors | None = None
     alike: bool = False
     negatives: Bags | None = None
-    bounds: np.ndarray | None = None
+    bounds: np.ndarray | None = None  # int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``
     same_source: np.ndarray = field(init=False, repr=False)
     same_target: np.ndarray = field(init=False, repr=False)
     same_negative: np.ndarray = field(init=False, repr=False)
@@ -103,14 +99,14 @@ class ParallelBags:
         return self.source.lengths if self.target is None else np.maximum(self.source.lengths, self.target.lengths)
 
     def negatives_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return which negatives the pairs ``rows`` have, one pair after the other; those of no known unit are left out."""
+        """Return the negatives of the pairs ``rows``, one pair after the other; those of no known unit are left out."""
         if self.bounds is None:
             return np.zeros(0, np.int64)
         found = Bags(np.arange(len(self.same_negative)), np.asarray(self.bounds)).take(rows).ids
         return found[self.same_negative[found] >= 0].astype(np.int64)
 
     def batch(self, rows: np.ndarray) -> Bags:
-        """The bags of a batch: the sources of ``rows``, then their targets, then their negatives."""
+        """Return the bags of a batch: the sources of ``rows``, then their targets, then their negatives."""
         rows = np.asarray(rows, np.int64)
         parts = [(side, rows) for side in self.sides]
         if self.negatives is not None:
@@ -134,21 +130,21 @@ class ParallelBags:
         return Bags(ids, offsets)
 
     def same(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Numbers that mark equal texts of a batch, as :class:`~xswe.training.objective.Objective` takes them."""
+        """Return numbers that mark equal texts of a batch, for :class:`~xswe.training.objective.Objective`."""
         source, target = self.same_source[rows], self.same_target[rows]
         if self.negatives is not None:
             target = np.concatenate([target, self.same_negative[self.negatives_of(rows)]])
         return (source, target, source) if self.alike else (source, target)
 
     def texts(self) -> PairTexts:
-        """Which texts are equal, as :class:`~xswe.training.loop.Schedule` takes them."""
+        """Return which texts are equal, for :class:`~xswe.training.loop.Schedule`."""
         bounds = np.zeros(len(self) + 1, np.int64) if self.bounds is None else np.asarray(self.bounds)
         # A sentence alone is no pair, and its only text must not stand in its own way.
         target = np.arange(len(self), dtype=np.int32) if self.target is None else self.same_target
         return PairTexts(self.same_source, target, self.same_negative, bounds, self.alike and self.target is not None)
 
     def teacher_of(self, rows: np.ndarray) -> np.ndarray | None:
-        """The teacher's vectors of a batch, float32 (k, e), if there are any."""
+        """Return the teacher's vectors of a batch, float32 (k, e), if there are any."""
         return None if self.teacher is None else np.ascontiguousarray(self.teacher[rows], np.float32)
 
 
@@ -193,7 +189,7 @@ def distinct_rows(*bags: Bags) -> np.ndarray:
 
 
 def _room(bags: Bags, size: int, dtype: type[np.generic]) -> np.ndarray:
-    """Return an array to be filled; of very many mapped bags one in a file beside them that nobody else sees."""
+    """Return an uninitialised array; of very many mapped bags one in a hidden file beside them."""
     if size <= _SHARE or (beside := _folder_of(bags)) is None:
         return np.empty(size, dtype)
     with tempfile.TemporaryFile(dir=beside) as stream:
@@ -216,10 +212,10 @@ def _numbered(bags: Bags) -> np.ndarray:
 
 
 def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of bags and their keys, a share of the keys at a time, the least first; rows ascending in each.
+    """Yield the rows of bags and their keys, a range of the keys at a time, the least first; rows ascending in each.
 
-    Above a few million bags the keys wait in a file (beside mapped bags, which are as large), so that no more than a
-    share of them is held.
+    Above a few million bags the keys wait in a file (beside mapped bags, which are as large), so that memory has only one
+    range of them.
     """
     shares = 1 << max(0, (len(bags) // _SHARE).bit_length())
     if shares == 1:
@@ -294,15 +290,10 @@ def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """What was counted for a vocabulary of words.
+    """The counts of a vocabulary of words."""
 
-    Attributes:
-        counts: int64 (languages, words), how often each of a language's own words stands in its training text; others: 0.
-        own: bool (languages, words), whether it is among the language's own most frequent words.
-    """
-
-    counts: np.ndarray
-    own: np.ndarray
+    counts: np.ndarray  # int64 (languages, words), of each language's own words in its training text; others: 0
+    own: np.ndarray  # bool (languages, words), True for the language's own most frequent words
 
     @classmethod
     def of(cls, counts: Mapping[str, Counter[str]], sizes: Mapping[str, int], words: Sequence[str]) -> WordCounts:
@@ -320,11 +311,7 @@ class WordCounts:
 
     @classmethod
     def open(cls, folder: Path) -> WordCounts:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ModelError: an earlier version made the folder, and counted nothing.
-        """
+        """Read what :meth:`save` wrote; ModelError: an earlier version made the folder, without counts."""
         if not (folder / _FILE).is_file():
             raise ModelError(
                 f"{folder}: there is no {_FILE}, which this version needs; remove {folder} and give the same command again"
@@ -335,15 +322,10 @@ class WordCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Some pairs of a bitext (or sentences of one language) cut in two, as ascending rows.
+    """Some pairs of a bitext (or sentences of one language) split in two, as ascending rows."""
 
-    Attributes:
-        train: what is learnt from.
-        development: decides when to stop.
-    """
-
-    train: np.ndarray
-    development: np.ndarray
+    train: np.ndarray  # training pairs
+    development: np.ndarray  # decide when to stop
 
 
 def draw_pairs(
@@ -354,7 +336,7 @@ def draw_pairs(
     development: Callable[[int], int],
     seed: int,
 ) -> list[PairRows]:
-    """Draw the pairs of each bitext of which a side was chosen as a context of some unit (EN paper 3.3).
+    """Sample the pairs of each bitext of which a side was chosen as a context of some unit (EN paper 3.3).
 
     Args:
         pairs: the languages of each bitext, two or one.
@@ -382,9 +364,9 @@ def draw_pairs(
 
 
 def _cut(sides: Sequence[Bags], chosen: np.ndarray, drawn: np.ndarray, development: int, seed: Sequence[int]) -> PairRows:
-    """Cut development pairs off at random, and leave out of the others what shares a side with one of them.
+    """Split off random development pairs, and leave out of the others what shares a side with one of them.
 
-    ``chosen`` are the ascending rows that development pairs are drawn from, ``drawn`` those to train on.
+    ``chosen`` are the ascending rows from which development pairs are sampled, ``drawn`` those to train on.
     """
     apart = np.sort(np.random.default_rng(seed).permutation(chosen)[:development])
     rows = np.union1d(apart, drawn)

@@ -1,8 +1,8 @@
 """Refinement of an embedding table: contrastive on parallel text, by distillation on any text (EN paper 3.3).
 
-The bags are tokenised once, before; a step gathers the rows of a batch, sums them, compares, and moves only the rows that
-took part. Nothing here depends on where the vectors came from: random ones are refined by the same function.
-Spans of a text are learnt from in the same steps (SLICE).
+The bags are tokenised once, before; a step gathers the rows of a batch, sums them, compares, and moves only those rows.
+Nothing here depends on where the vectors came from: random ones are refined by the same function. Also training on spans
+of a text (SLICE).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class RefineConfig:
 
     @property
     def trains(self) -> bool:
-        """Whether there is any step to take."""
+        """True if there is any step to take."""
         return self.max_steps > 0 or self.epochs > 0
 
     def for_corpus(self, per_epoch: int) -> RefineConfig:
@@ -140,12 +140,12 @@ class RefineConfig:
         return replace(self, max_steps=math.ceil(self.epochs * per_epoch), epochs=0.0) if self.epochs else self
 
     def waited(self, steps: int, per_epoch: int) -> bool:
-        """Tell whether so many steps without improvement are enough, ``per_epoch`` of them a pass over the pairs."""
+        """Return True if ``steps`` steps without improvement are enough, where a pass over the pairs has ``per_epoch``."""
         looks, epochs = steps // self.eval_steps, steps / per_epoch
         return 0 < self.patience <= looks or 0 < self.patience_epochs <= epochs
 
     def rate_at(self, step: int) -> float:
-        """Learning rate of ``step`` (from 0)."""
+        """Return the learning rate of ``step`` (from 0)."""
         rising = math.ceil(self.warmup * self.max_steps)
         if step < rising:
             return self.learning_rate * step / rising
@@ -158,19 +158,12 @@ class RefineConfig:
 
 @dataclass
 class RefineResult:
-    """What came out of :func:`refine`.
+    """The result of :func:`refine`."""
 
-    Attributes:
-        matrix: float32 (units, d), the table at the step with the lowest development loss.
-        steps: steps taken.
-        best_step: the step of that table.
-        history: one row an evaluation: step, training loss, development loss.
-    """
-
-    matrix: np.ndarray
-    steps: int
-    best_step: int
-    history: list[dict[str, float]]
+    matrix: np.ndarray  # float32 (units, d), the table at the step with the lowest development loss
+    steps: int  # steps taken
+    best_step: int  # the step of that table
+    history: list[dict[str, float]]  # one row an evaluation: step, training loss, development loss
 
 
 class Trainer:
@@ -184,7 +177,7 @@ class Trainer:
         self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)
 
     def vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
-        """Unit vectors of ``bags`` and the norms of their sums, float32 (n, d) and (n,)."""
+        """Return unit vectors of ``bags`` and the norms of their sums, float32 (n, d) and (n,)."""
         out, norms = np.empty((len(bags), self.matrix.shape[1]), np.float32), np.empty(len(bags), np.float32)
 
         def work(a: int, b: int) -> None:
@@ -196,14 +189,14 @@ class Trainer:
         return out, norms
 
     def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Numbers that mark what counts as equal sources, and as equal targets, of a batch."""
+        """Return numbers that mark what counts as equal sources, and as equal targets, of a batch."""
         found = bitext.same(rows)
         return found if _MASKED[self.config.duplicates] else tuple(np.arange(len(numbers)) for numbers in found[:2])
 
     def judge(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[float, float | None]:
-        """Return the development loss of a batch, without its gradient, and how often the nearest target is the own one.
+        """Return a batch's loss, without its gradient, and in how many of its pairs the nearest target is the true one.
 
-        The share is None where there are no targets: of one language alone.
+        The latter is a fraction, None for sentences of one language alone.
         """
         unit, _ = self.vectors(bitext.batch(rows))
         source, target = unit[: len(rows)], unit[len(rows) :]
@@ -237,7 +230,7 @@ class Trainer:
 
 
 def _judged(trainer: Trainer, development: list[ParallelBags]) -> dict[str, float]:
-    """Mean loss, and accuracy where there are pairs, over the development pairs, in batches of the training size."""
+    """Return the mean loss, and accuracy where there are pairs, of the development data, in batches as in training."""
     totals: dict[str, tuple[float, int]] = {"development_loss": (0.0, 0)}
     for bitext in development:
         for start in range(0, len(bitext), trainer.config.batch_size):
@@ -260,20 +253,12 @@ def refine(
     checkpoint: Path | None = None,
     log: Callable[[list[dict[str, float]]], None] = lambda _: None,
 ) -> RefineResult:
-    """Refine an embedding table on translation pairs, or on sentences of one language.
+    """Refine an embedding table, float32 (units, d), which is not changed, on pairs or sentences of one language.
 
-    Args:
-        matrix: float32 (units, d), the start; not changed.
-        bitexts: training pairs, one entry a language pair.
-        development: held-out pairs for early stopping; may be empty, then the last table is the result.
-        config: the settings.
-        objective: the losses.
-        graded: graded pairs to learn from beside; the development loss is without them.
-        checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
-        log: is given the history after each evaluation.
-
-    Returns:
-        The best table and the history. The same inputs give the same bytes, interrupted or not.
+    ``bitexts`` has an entry a language pair, and so has ``development``, the held-out pairs for early stopping; without
+    any the last table is the result. The development loss excludes the ``graded`` pairs. The state is saved now and then
+    to ``checkpoint``, and resumed from there if it fits; ``log`` gets the history after each evaluation. The same inputs
+    give the same bytes, interrupted or not.
     """
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
@@ -310,14 +295,14 @@ def refine(
 
 
 def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], step: int) -> None:
-    """At the start of an epoch, find which pairs are near each other as the table is now."""
+    """At the start of an epoch, group the pairs that are near each other in the current table."""
     if schedule.groups_epoch != schedule.epoch_of(step):
         c = trainer.config
         schedule.regroup(step, [grouped(trainer.vectors, bitext, c.neighbours, c.seed) for bitext in bitexts])
 
 
 def _save(path: Path, identity: str, state: BestTable, schedule: Schedule) -> None:
-    """Write everything that decides the rest of the run into one file."""
+    """Write everything that determines the rest of the run into one file."""
     tensors, meta = state.state()
     if schedule.groups is not None:
         meta["groups_epoch"] = schedule.groups_epoch
@@ -326,7 +311,7 @@ def _save(path: Path, identity: str, state: BestTable, schedule: Schedule) -> No
 
 
 def _restore(path: Path | None, identity: str, state: BestTable, schedule: Schedule) -> None:
-    """Go on where a checkpoint of these settings and data ends, if there is one."""
+    """Resume from a checkpoint of these settings and data, if there is one."""
     if (found := load_checkpoint(path, identity)) is None:
         return
     tensors, meta = found
@@ -345,7 +330,7 @@ class SpanTrainer:
         self.optimiser = Adam(matrix, config.optimiser, threads=config.threads)
 
     def _vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
-        """Unit vectors of bags, and the norms of their sums."""
+        """Return unit vectors of bags, and the norms of their sums."""
         sums = pool(self.matrix, bags, normalise=False, threads=self.config.threads)
         sums *= bags.lengths[:, None].astype(np.float32)
         norms = np.linalg.norm(sums, axis=1)
@@ -383,7 +368,7 @@ class SpanTrainer:
         return Triplets(triplets.phrases, triplets.true, join_cuts([triplets.false, triplets.true]).take(choice))
 
     def loss(self, triplets: Triplets) -> float:
-        """Mean loss of triplets."""
+        """Return the mean loss of triplets."""
         _, unit, _ = self._forward(triplets)
         phrases, true, false = np.split(unit, 3)
         return span_max_loss(phrases, true, false, self.config.scale, self.config.similarity)[0]
@@ -416,22 +401,13 @@ def train_spans(
     checkpoint: Path | None = None,
     log: Callable[[list[dict[str, float]]], None] = lambda _: None,
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Train an embedding table for span search.
+    """Train an embedding table, float32 (rows, d), which is not changed, for span search.
 
-    Args:
-        matrix: float32 (rows, d), the start; not changed.
-        bitexts: training pairs, one entry a language pair, cut into words; or triples.
-        development: held-out pairs or triples; may be empty, then the last table is the result.
-        config: the settings.
-        checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
-        log: is given the history after each look.
-
-    Returns:
-        The table with the lowest development loss, and one row a look: step, loss, development loss. The same inputs
-        give the same bytes, interrupted or not.
-
-    Raises:
-        ConfigError: no pair has sides as short as a span.
+    ``bitexts`` has an entry a language pair, split into words, or triples, and so has ``development``; without any the
+    last table is the result, else the one with the lowest development loss. The history, which ``log`` gets after each
+    look, has one row a look: step, loss, development loss. The state is saved now and then to ``checkpoint``, and resumed
+    from there if it fits. The same inputs give the same bytes, interrupted or not. ConfigError: no pair has sides as
+    short as a span.
     """
     usable = [bitext.usable(config.min_size, config.max_size) for bitext in bitexts]
     if not any(map(len, usable)):

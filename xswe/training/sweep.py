@@ -242,7 +242,7 @@ def sweep(
 def _runs(
     configs: Sequence[TrainConfig], folder: Path, tasks: Sequence[str], data: str | Path | None
 ) -> Iterator[tuple[tuple[Row, ...], Path]]:
-    """Train and measure one after the other; an encoder that follows itself is loaded once."""
+    """Train and measure one after the other; an encoder that several runs in a row use is loaded once."""
     named: TeacherConfig | None = None
     teacher: Teacher | None = None
     for config in track(configs, "sweep", unit="run"):

@@ -1,8 +1,8 @@
 """Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
 
 They are read from files (as MS MARCO's), or come from bitext: a sentence is the phrase, its translation hidden between
-sentences of its own side is the passage that says it, and other sentences of that side are the passage that does not.
-Either side is the phrase's half of the time. Beside them: pairs whose similarity is known by degrees.
+sentences of its own side is the positive passage, and other sentences of that side are the negative one. Either side is
+the phrase's half of the time. Also graded pairs, whose similarity is known by degrees.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SpanTraining:
 
 @dataclass(frozen=True, eq=False)
 class ParallelWords:
-    """A bitext cut into words; row i of one side is the translation of row i of the other."""
+    """A bitext split into words; row i of one side is the translation of row i of the other."""
 
     source: Cut  # n sentences
     target: Cut  # n sentences
@@ -107,7 +107,7 @@ class ParallelWords:
         return make_triplets(self, rows, config, key)
 
     def usable(self, min_size: int, max_size: int) -> np.ndarray:
-        """Return the pairs both of whose sides have a length that a span can have; none of a single pair."""
+        """Return the pairs both of whose sides are as long as a span can be; none of a single pair."""
         if len(self.source) < 2:
             return np.zeros(0, np.int64)
         sizes = [np.diff(side.texts) for side in (self.source, self.target)]
@@ -125,7 +125,7 @@ class Triplets:
 
 @dataclass(frozen=True, eq=False)
 class WordTriples:
-    """Triples as they are given, cut into words."""
+    """Triples of a file, split into words."""
 
     phrases: Cut  # n phrases
     true: Cut  # n passages that say the phrase
@@ -151,16 +151,10 @@ class WordTriples:
 
 
 def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
-    """Hide the translations of pairs among other sentences.
+    """Hide the translations of the pairs ``rows``, int64 (n,), among other sentences.
 
-    Args:
-        bitext: the pairs.
-        rows: int64 (n,), the pairs whose one side is the phrase.
-        config: the settings.
-        key: decides every choice, with the seed.
-
-    Returns:
-        Triplets; the phrase is the source side for about half of them, and the target side for the others.
+    The phrase is the source side of about half of them, and the target side of the others. ``key`` determines every
+    choice, with the seed.
     """
     generator = np.random.default_rng([config.seed, *key])
     size, most = len(bitext.source), 2 * config.around + 1
@@ -190,13 +184,13 @@ def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining,
 
 
 def _joined(side: Cut, groups: Sequence[Sequence[int]]) -> Cut:
-    """Return each group of sentences, one after the other, as one text."""
+    """Return each group of sentences, concatenated, as one text."""
     sentences = side.take(np.array([row for group in groups for row in group], np.int64))
     return Cut(sentences.ids, sentences.words, sentences.texts[np.cumsum([0, *map(len, groups)])])
 
 
 def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
-    """Return up to ``most`` of ``size`` rows, sorted int64, in whole runs of neighbours drawn from everywhere."""
+    """Return up to ``most`` of ``size`` rows, sorted int64, in whole runs of consecutive rows sampled from everywhere."""
     if size <= most:
         return np.arange(size)
     starts = np.sort(np.random.default_rng([seed, 23]).permutation(-(-size // length))[: max(1, most // length)]) * length
@@ -205,16 +199,11 @@ def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
 
 
 def find_triples(entries: Sequence[Any]) -> list[PairFile]:
-    """Resolve the entries of ``spans.triples`` to files.
+    """Resolve the entries of ``spans.triples``, as :func:`xswe.corpus.formats.find_pairs` accepts them, to files.
 
-    Args:
-        entries: as :func:`xswe.corpus.formats.find_pairs` knows them. Of tab-separated files the columns are 0, 1 and 2, of
-            records the fields ``query`` (or ``anchor``), ``positive`` and all whose names start with ``negative``; an entry
-            may name its own, ``{path: ..., fields: [question, answer, other]}``.
-
-    Raises:
-        ConfigError: an entry names no passage that does not say the phrase.
-        InputError: nothing is there.
+    Of tab-separated files the columns are 0, 1 and 2, of records the fields ``query`` (or ``anchor``), ``positive`` and
+    all whose names start with ``negative``; an entry may name its own, ``{path: ..., fields: [question, answer,
+    other]}``. ConfigError: an entry names no negative passage. InputError: nothing is there.
     """
     files = find_pairs([entries] if isinstance(entries, str) else list(entries), ("", ""), (0, 1, 2))
     for file in files:
@@ -227,25 +216,16 @@ def find_triples(entries: Sequence[Any]) -> list[PairFile]:
 
 
 def describe_triples(files: Sequence[PairFile], config: CorpusConfig) -> list[Any]:
-    """Return what decides which triples are read."""
+    """Return what determines which triples are read."""
     clean = evaluation_identity(config.decontaminate) if config.decontaminate else None
     return [describe_files(files), config.on_error, config.max_characters, clean]
 
 
 def read_triples(files: Sequence[PairFile], config: CorpusConfig, most: int, seed: int) -> tuple[Texts, Texts, Texts]:
-    """Read triples; a phrase with several passages that do not say it makes a triple with each.
+    """Return ``most`` triples (0: all) sampled from files: phrases, positive passages and negative ones, n texts each.
 
-    Args:
-        files: where they are.
-        config: how damaged lines, over-long texts and evaluation texts are treated.
-        most: keep so many, drawn at random; 0 for all.
-        seed: decides which.
-
-    Returns:
-        Phrases, passages that say them, and passages that do not: n texts each.
-
-    Raises:
-        ConfigError: there is none.
+    A phrase with several negative passages makes a triple with each. ``config`` says how damaged lines, over-long texts
+    and evaluation texts are treated. No triple at all raises ConfigError.
     """
     evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
     generator = np.random.default_rng([seed, 31])
@@ -274,7 +254,7 @@ def _thinned(columns: Sequence[Texts], chance: np.ndarray, most: int) -> tuple[l
 
 
 def _triples_of(rows: Rows, longest: int, evaluation: EvaluationTexts | None) -> tuple[list[Texts], int]:
-    """Return the triples of a block that can be trained on, and how many there were."""
+    """Return the triples of a block that can be trained on, and how many it has in all."""
     if rows.negatives is None:
         return [Texts.of([]) for _ in range(3)], 0
     own = np.repeat(np.arange(len(rows)), rows.negatives.counts)
@@ -292,19 +272,15 @@ def _triples_of(rows: Rows, longest: int, evaluation: EvaluationTexts | None) ->
 
 
 def cut_triples(columns: Sequence[Texts], cutter: Cutter, threads: int = 1) -> WordTriples:
-    """Cut triples into words."""
+    """Split triples into words."""
     phrases, true, false = (cut_texts(cutter, texts, threads) for texts in columns)
     return WordTriples(phrases, true, false)
 
 
 def split_triples(triples: WordTriples, share: float, most: int, seed: int) -> tuple[WordTriples, WordTriples]:
-    """Cut triples in two by their phrases, at random: for training, and for development ``share`` of the phrases.
+    """Split triples by their distinct phrases, at random, into training and development triples.
 
-    Args:
-        triples: what is cut.
-        share: of the distinct phrases.
-        most: phrases at most.
-        seed: decides which.
+    The latter have ``share`` of the phrases, at most ``most``.
     """
     numbers = equal_bags(triples.phrases.bags)
     distinct = int(numbers.max(initial=-1)) + 1
@@ -347,16 +323,14 @@ class Graded:
         return len(self.scores)
 
     def batch(self, rows: np.ndarray) -> Bags:
-        """The bags of some pairs: the left ones, then the right ones."""
+        """Return the bags of some pairs: the left ones, then the right ones."""
         return concatenate_bags([self.left.take(rows), self.right.take(rows)])
 
 
 def read_graded(paths: Sequence[str], units: Units) -> list[Graded]:
     """Read files of graded pairs.
 
-    Raises:
-        ConfigError: all pairs of a file have one score.
-        InputError: a file is missing or damaged.
+    ConfigError: all pairs of a file have one score. InputError: a file is missing or damaged.
     """
     found = []
     for path in paths:
@@ -370,7 +344,7 @@ def read_graded(paths: Sequence[str], units: Units) -> list[Graded]:
 
 
 def describe_graded(config: GradedConfig) -> list[object]:
-    """Return what decides what is learnt from graded pairs, for a stage's fingerprint; nothing without any."""
+    """Return what determines the training on graded pairs, for a stage's fingerprint; nothing without any."""
     if not config.paths:
         return []
     how = [config.weight, config.temperature, config.batch_size]
@@ -379,7 +353,7 @@ def describe_graded(config: GradedConfig) -> list[object]:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """What a trainer adds to each step: some graded pairs, and their loss."""
+    """A loss of some graded pairs that a trainer adds to each step."""
 
     files: Sequence[Graded]  # the graded pairs of each
     config: GradedConfig  # the settings
@@ -394,11 +368,9 @@ class GradedLoss:
         return file.batch(rows), file.scores[rows]
 
     def __call__(self, unit: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Loss of a step's pairs and its gradient, weighted.
+        """Return the weighted loss of a step's pairs and its gradient, given scores, float (k,), and unit vectors.
 
-        Args:
-            unit: float32 (2k, d), unit vectors of the left texts, then of the right ones.
-            scores: float (k,).
+        Those are float32 (2k, d), of the left texts, then of the right ones.
         """
         size = len(scores)
         loss, *gradients = cosent(unit[:size], unit[size:], scores, self.config.temperature)
@@ -408,18 +380,10 @@ class GradedLoss:
 def cosent(
     left: np.ndarray, right: np.ndarray, scores: np.ndarray, temperature: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """CoSENT's loss on graded pairs, by hand.
+    """Return CoSENT's loss on graded pairs, and its gradients with respect to ``left`` and ``right``, by hand.
 
     With c_i = cosine(left_i, right_i): loss = log(1 + sum over i, j with score_i > score_j of exp((c_j - c_i) / T)).
-
-    Args:
-        left: float32 (k, d), rows of norm 1 (or 0).
-        right: float32 (k, d).
-        scores: float (k,).
-        temperature: T.
-
-    Returns:
-        The loss and its gradients with respect to ``left`` and ``right``.
+    Rows, float32 (k, d), have norm 1 (or 0).
     """
     cosines = np.einsum("ij,ij->i", left, right).astype(np.float64)
     wrong = np.where(scores[:, None] > scores[None, :], (cosines[None, :] - cosines[:, None]) / temperature, -np.inf)
