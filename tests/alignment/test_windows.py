@@ -15,7 +15,6 @@ from xswe.alignment import windows
 from xswe.alignment.beads import AlignConfig, Constraints
 from xswe.alignment.windows import align_texts
 from xswe.io.ragged import Texts
-from xswe.work import run as work_run
 
 MISSING = 300
 NONE = np.zeros(0, np.float32)
@@ -107,7 +106,7 @@ def test_windows_without_a_cell_in_common_are_aligned_as_one():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_run_killed_anywhere_goes_on_to_the_same_bytes(sides, small, tmp_path, monkeypatch):
     """Killed at random moments, and between two windows; what was done by then is done only once."""
-    monkeypatch.setattr(work_run, "_BRIEF", 0.0)
+    monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
     output, work, model, done = tmp_path / "a.ladder", tmp_path / "a.ladder.work", xswe.load("mini"), []
     path, draw = windows.Pair.path, np.random.default_rng(3)
 

@@ -215,7 +215,7 @@ class Killed(Exception):
 def in_shards(monkeypatch):
     """Two batches are a shard, and all are kept."""
     monkeypatch.setattr(module, "_LEAST", 6)
-    monkeypatch.setattr(work_run, "_BRIEF", 0.0)
+    monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 2, 5, 6])

@@ -358,7 +358,7 @@ def test_tasks_of_an_array_share_out_words_and_what_is_imitated(tmp_path, config
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
     monkeypatch.setattr("xswe.training.teacher_vectors._SHARD", 10)
-    monkeypatch.setattr("xswe.work.run._BRIEF", 0.0)
+    monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
     from xswe.io.ragged import Texts
 
     sides = [Texts.of([f"text {i}" for i in range(25)]), Texts.of(["text 3", "another"])]
