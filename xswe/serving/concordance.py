@@ -36,7 +36,7 @@ from xswe.search.index import Index, index
 from xswe.search.types import Vectors
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.passages import Corpus, Passages, read_corpora
-from xswe.serving.refusals import Refused
+from xswe.serving.refusals import TOO_LARGE, Refused
 from xswe.text.languages import has_cjk, has_kana
 from xswe.version import __version__
 
@@ -92,7 +92,9 @@ class _Room:
     def take(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise Refused(422, f"more than {self._most:,} bytes of passages: ask for fewer, by a smaller k=", "k")
+            raise Refused(
+                400, f"more than {self._most:,} bytes of passages: ask for fewer, by a smaller k=", "k", TOO_LARGE
+            )
 
 
 class Concordance:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
 
+ANY = "*"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -17,13 +18,14 @@ class ServeConfig:
     Attributes:
         host: the address to listen on; that of this machine alone unless another is named.
         port: the port; 0 for any that is free.
+        aliases: further names of the model under which programs may ask for it, as text-embedding-3-small; ``*`` for any.
         api_key: what a request must carry, as ``Authorization: Bearer KEY``; null for none.
         hosts: names under which it may be asked, beside its own; ``*`` for any. On the loopback, other names are refused,
             so that no page of the web reads from here under a name of its own.
         origins: other sites whose pages may ask, as ``https://example.org``; none unless told.
         max_bytes: the largest body of a request (413).
-        max_texts: texts, or lines, of a request (422).
-        max_characters: of a text (422).
+        max_texts: texts, or lines, of a request (400).
+        max_characters: of a text (400).
         max_buffered: bytes of requests that are worked on and of answers that are not yet read, in all; half of them for a
             client. What has no room waits for ``seconds`` at most (503), and clients that stall then give way.
         max_connections: beyond these, that which has been idle for longest is closed; :func:`xswe.serve` alone does.
@@ -37,6 +39,7 @@ class ServeConfig:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    aliases: tuple[str, ...] = ()
     api_key: str | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -62,7 +65,7 @@ class ServeConfig:
             raise ConfigError(f"seconds={self.seconds}: must be above 0")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip()):
             raise ConfigError("api_key: give ASCII characters, or null for none")
-        if wrong := [origin for origin in self.origins if "://" not in origin and origin != "*"]:
+        if wrong := [origin for origin in self.origins if "://" not in origin and origin != ANY]:
             raise ConfigError(f"origins={wrong}: write them as in origins=[https://example.org]")
 
     @property
@@ -73,6 +76,6 @@ class ServeConfig:
     @property
     def names(self) -> frozenset[str]:
         """The names under which it may be asked; empty for any."""
-        if "*" in self.hosts or (self.host not in LOOPBACK and not self.hosts):
+        if ANY in self.hosts or (self.host not in LOOPBACK and not self.hosts):
             return frozenset()
         return frozenset(name.lower() for name in (*LOOPBACK, "[::1]", self.host, *self.hosts))

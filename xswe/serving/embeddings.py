@@ -17,10 +17,10 @@ from xswe.io.settings import for_all
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.serving.budget import BLOCK, SMALL, Reservation
-from xswe.serving.config import ServeConfig
+from xswe.serving.config import ANY, ServeConfig
 from xswe.serving.guard import Gate, Metrics, Stream
 from xswe.serving.messages import EmbeddingsRequest, Encoding, Usage
-from xswe.serving.refusals import Refused
+from xswe.serving.refusals import TOO_LARGE, TOO_LONG, TOO_MANY, Refused
 
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
 _FEW = 1 << 20  # bytes of texts whose units are looked up all at once
@@ -69,8 +69,8 @@ class Embedder:
     An answer of more than a block is not made before it is read: each block when the one before has been sent.
     """
 
-    def __init__(self, model: AnyModel, name: str, config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
-        self._model, self._name, self._config, self._gate, self._metrics = model, name, config, gate, metrics
+    def __init__(self, model: AnyModel, names: Sequence[str], config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
+        self._model, self._names, self._config, self._gate, self._metrics = model, names, config, gate, metrics
         self._waiting: list[tuple[list[str], asyncio.Future[tuple[np.ndarray, int]]]] = []
         self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
 
@@ -78,12 +78,14 @@ class Embedder:
         """Return what a request asks for, checked.
 
         Raises:
-            Refused: the input is empty or too much, or the model has fewer dimensions.
+            Refused: the model is another one, it has fewer dimensions, or the input is empty or too much.
         """
+        if request.model:
+            check_model(request.model, self._names)
         texts = self._checked(request)
         dim = request.dimensions or self._model.dim
         if dim > self._model.dim:
-            raise Refused(422, f"the model has {self._model.dim} dimensions, not {dim}", "dimensions")
+            raise Refused(400, f"the model has {self._model.dim} dimensions, not {dim}", "dimensions", TOO_LARGE)
         form = request.encoding_format
         each = _MARKUP + dim * (6 if form == "base64" else _NUMBER)
         return Asked(Texts.of(texts) if each * len(texts) > SMALL else texts, each, dim, form)
@@ -103,7 +105,7 @@ class Embedder:
         else:
             vectors, tokens = await self._gate.run(self._encoded, texts)
         self._metrics.texts += len(texts)
-        content = msgspec.json.encode(_Answer(_rows(vectors, asked), self._name, Usage(tokens, tokens)))
+        content = msgspec.json.encode(_Answer(_rows(vectors, asked), self._names[0], Usage(tokens, tokens)))
         reservation.resize(len(content))
         return Response(content, media_type="application/json")
 
@@ -125,7 +127,7 @@ class Embedder:
             tokens += more
             self._metrics.texts += len(texts)
             yield memoryview(rows)[1:-1]
-        yield msgspec.json.encode(_Answer([], self._name, Usage(tokens, tokens))).removeprefix(b'{"data":[')
+        yield msgspec.json.encode(_Answer([], self._names[0], Usage(tokens, tokens))).removeprefix(b'{"data":[')
 
     def _written(self, texts: Texts | Bags, asked: Asked, start: int) -> tuple[bytes, int]:
         """Return a block as a list in JSON, and how many units it has."""
@@ -135,9 +137,13 @@ class Embedder:
     def _checked(self, request: EmbeddingsRequest) -> list[str]:
         texts = [request.input] if isinstance(request.input, str) else request.input
         if not texts:
-            raise Refused(422, "input is empty: give a text, or a list of texts", "input")
+            raise Refused(400, "input is empty: give a text, or a list of texts", "input", "empty_array")
         if len(texts) > self._config.max_texts:
-            raise Refused(422, f"{len(texts):,} texts: send at most {self._config.max_texts:,} at a time", "input")
+            problem = f"{len(texts):,} texts: send at most {self._config.max_texts:,} at a time"
+            raise Refused(400, problem, "input", TOO_MANY)
+        if "" in texts:
+            where = "input" if isinstance(request.input, str) else f"input[{texts.index('')}]"
+            raise Refused(400, f"{where} is an empty string: leave it out", where, "empty_string")
         if max(map(len, texts)) > self._config.max_characters:
             for row, text in enumerate(texts):
                 check_length(text, self._config, f"input[{row}]")
@@ -204,4 +210,12 @@ def _rows(vectors: np.ndarray, asked: Asked, first: int = 0) -> list[_Vector]:
 def check_length(text: str, config: ServeConfig, where: str) -> None:
     """Refuse a text that is too long."""
     if len(text) > config.max_characters:
-        raise Refused(422, f"{where} has {len(text):,} characters: send at most {config.max_characters:,}", where)
+        problem = f"{where} has {len(text):,} characters: send at most {config.max_characters:,}"
+        raise Refused(400, problem, where, TOO_LONG)
+
+
+def check_model(name: str, names: Sequence[str]) -> None:
+    """Refuse the name of another model than is served under these names."""
+    if name not in names and ANY not in names:
+        problem = f"the model {name!r:.100} does not exist: ask for {names[0]!r}, or serve with aliases=[{name:.100}]"
+        raise Refused(404, problem, "model", "model_not_found")

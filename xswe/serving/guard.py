@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from xswe.serving.budget import BLOCK, PIECE, SENT, Budget, Reservation
 from xswe.serving.config import ServeConfig
+from xswe.serving.messages import MODEL
 from xswe.serving.refusals import Refused, failure
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ _HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
 ABORT = "xswe.abort"  # an extension of ASGI: what ends a connection, whatever of an answer it has not taken
+_MODELS = MODEL.partition("{")[0]
 _RESERVATION = "xswe.reservation"
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 
@@ -159,7 +161,8 @@ class Metrics:
 
     def add(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
-        path = path if path in self._paths else "other"
+        if path not in self._paths:
+            path = MODEL if path.startswith(_MODELS) else "other"
         self._requests[path, status] = self._requests.get((path, status), 0) + 1
         row = self._seconds.setdefault(path, [0.0] * (len(_BOUNDS) + 2))
         for place, bound in enumerate(_BOUNDS):

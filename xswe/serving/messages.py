@@ -19,7 +19,7 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class EmbeddingsRequest(Struct):
-    """Texts to encode, as OpenAI's interface takes them."""
+    """Texts to encode, as OpenAI's interface takes them; ``model`` may be left out."""
 
     input: str | list[str]
     model: str = ""
@@ -218,12 +218,13 @@ class Failure(Struct):
     error: Fault
 
 
+MODEL = "/v1/models/{model}"  # the one path with a name in it
 _FAULTS = {
-    "400": "the body is no JSON",
+    "400": "the body is no JSON, or a value is impossible; `param` names it",
     "401": "the key is missing or wrong",
+    "404": "the model, or a corpus, does not exist",
     "413": "the body is too large",
     "415": "the body is not declared as JSON",
-    "422": "a value is impossible; `param` names it",
     "429": "too many requests at once",
     "503": "no memory for more requests and answers; ask again in a second",
 }
@@ -255,6 +256,9 @@ def describe(operations: Iterable[Operation], keyed: bool) -> dict[str, Any]:
     for one in operations:
         answer = {"description": "what was asked for", "content": _content(one.answered)}
         common: dict[str, Any] = {"summary": one.summary, "responses": {"200": answer}}
+        if one.path == MODEL:
+            common["responses"]["404"] = {"description": _FAULTS["404"], "content": _content(Failure)}
+            common["parameters"] = [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
         if one.asked is None:
             paths[one.path] = {"get": common}
             continue

@@ -1,6 +1,9 @@
-"""Requests that are not answered: what is said of them, in the form of OpenAI's interface."""
+"""Requests that are not answered: what is said of them, with the status and in the form of OpenAI's interface."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -10,6 +13,18 @@ from starlette.responses import Response
 from xswe.errors import XsweError
 from xswe.serving.messages import Failure, Fault
 
+TOO_MANY, TOO_LONG, TOO_LARGE = "array_above_max_length", "string_above_max_length", "integer_above_max_value"
+_CODES = {401: "invalid_api_key", 404: "unknown_url", 405: "method_not_supported", 429: "rate_limit_exceeded"}
+_SOON = {"retry-after": "1"}
+_CLOSED = {"connection": "close"}  # the rest of the body is of no interest
+_HEADERS = {401: {"www-authenticate": "Bearer"}, 408: _CLOSED, 413: _CLOSED, 429: _SOON, 503: _SOON}
+_INVALID = (  # how msgspec says it, and the code of OpenAI's interface
+    (r"Object missing required field `(?P<field>\w+)`", "missing_required_parameter"),
+    (r"Invalid enum value", "invalid_value"),
+    (r"Expected `\w+` >=", "integer_below_min_value"),
+    (r"Expected `\w+` <=", TOO_LARGE),
+    (r"Expected ", "invalid_type"),
+)
 _TOKENS = (
     "token ids are of another model's tokenizer: send texts "
     "(in LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False))"
@@ -17,39 +32,52 @@ _TOKENS = (
 
 
 class Refused(Exception):
-    """A request that is not answered: HTTP's status, what was found and what cures it, and the field to blame."""
+    """A request that is not answered: HTTP's status, what was found and what cures it, the field to blame, and a code."""
 
-    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.param = status, param
+        self.status, self.param, self.code = status, param, code
 
 
-def failure(status: int, message: str, param: str | None = None) -> Response:
+def failure(
+    status: int,
+    message: str,
+    param: str | None = None,
+    code: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """Return an answer that says what is wrong, in the form of OpenAI's interface."""
-    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
-    fault = Fault(message, "server_error" if status >= 500 else kind, param, None)
-    soon = {"retry-after": "1"}
-    headers = {429: soon, 503: soon, 401: {"www-authenticate": "Bearer"}}.get(status, {})
-    if status in (408, 413):
-        headers = {"connection": "close"}  # the rest of the body is of no interest
-    return Response(msgspec.json.encode(Failure(fault)), status, headers, "application/json")
+    kind = "server_error" if status >= 500 else "requests" if status == 429 else "invalid_request_error"
+    fault = Fault(message, kind, param, code or _CODES.get(status))
+    return Response(
+        msgspec.json.encode(Failure(fault)), status, {**_HEADERS.get(status, {}), **(headers or {})}, "application/json"
+    )
 
 
 def refused(request: Request, error: Exception) -> Response:
     """Return the answer to a request that failed for a reason that the one who asks can cure."""
     if isinstance(error, Refused):
-        return failure(error.status, str(error), error.param)
+        return failure(error.status, str(error), error.param, error.code)
     if isinstance(error, HTTPException):
-        return failure(error.status_code, f"{request.method} {request.url.path}: {error.detail}; /api lists what there is")
+        message = f"{request.method} {request.url.path}: {error.detail}; /api lists what there is"
+        return failure(error.status_code, message, headers=error.headers)
     if isinstance(error, msgspec.ValidationError):
-        param = str(error).rpartition("`$.")[2].rstrip("`")
-        wanted = param.startswith("input[") and str(error).startswith(
-            ("Expected `str`, got `int`", "Expected `str`, got `array`")
-        )
-        return failure(422, f"{param}: {_TOKENS}" if wanted else str(error), param or None)
+        return _invalid(str(error))
     if isinstance(error, XsweError):
-        return failure(422, str(error))
+        return failure(400, str(error))
     return failure(400, f"not JSON: {error}")
+
+
+def _invalid(message: str) -> Response:
+    """Return the answer to a message that is JSON, but not of its type."""
+    found, code = next(
+        (match, code) for form, code in (*_INVALID, ("", "invalid_value")) if (match := re.match(form, message))
+    )
+    place = message.rpartition("`$.")[2].rstrip("`") if "`$." in message else ""
+    param = ".".join(filter(None, (place, found.groupdict().get("field"))))
+    if place.startswith("input[") and message.startswith(("Expected `str`, got `int`", "Expected `str`, got `array`")):
+        message = f"{param}: {_TOKENS}"
+    return failure(400, message, param or None, code)
 
 
 KNOWN = (Refused, HTTPException, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, XsweError)

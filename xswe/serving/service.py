@@ -33,12 +33,12 @@ from xswe.report.page import asset
 from xswe.serving import messages as m
 from xswe.serving.budget import BLOCK, PIECE, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
-from xswe.serving.config import ServeConfig
-from xswe.serving.embeddings import Embedder, check_length
+from xswe.serving.config import ANY, ServeConfig
+from xswe.serving.embeddings import Embedder, check_length, check_model
 from xswe.serving.guard import Gate, Metrics, read_body, reservation_of
-from xswe.serving.messages import Operation, describe
+from xswe.serving.messages import MODEL, Operation, describe
 from xswe.serving.passages import Corpus, Entry
-from xswe.serving.refusals import KNOWN, Refused, refused
+from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, refused
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Service:
     """What a running application holds, and what it answers."""
 
     def __init__(self, model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> None:
-        self.model, self.name, self.config = model, name, config
+        self.model, self.names, self.config = model, (name, *config.aliases), config
         self.part = model if isinstance(model, StaticModel) else model.parts[0]
         self.budget = Budget(config)
         self.gate = Gate(config)
@@ -71,12 +71,16 @@ class Service:
         self.operations = self._operations()
         paths = {operation.path for operation, _ in self.operations} | {"/", "/api"}
         self.metrics = Metrics(paths, self.gate)
-        self.embedder = Embedder(model, name, config, self.gate, self.metrics)
+        self.embedder = Embedder(model, self.names, config, self.gate, self.metrics)
 
     def app(self) -> Starlette:
         """Return the routes."""
         routes = [
-            Route(one.path, endpoint, methods=["GET"] if one.asked is None else ["GET", "POST"][not one.query :])
+            Route(
+                one.path.replace("}", ":path}"),
+                endpoint,
+                methods=["GET"] if one.asked is None else ["GET", "POST"][not one.query :],
+            )
             for one, endpoint in self.operations
         ]
         document = msgspec.json.encode(describe([operation for operation, _ in self.operations], bool(self.config.api_key)))
@@ -111,6 +115,7 @@ class Service:
         return [
             (Operation("/v1/embeddings", m.EmbeddingsRequest, m.Embeddings, "vectors of texts"), self._embeddings),
             (Operation("/v1/models", None, "application/json", "the model, as OpenAI lists it"), self._models),
+            (Operation(MODEL, None, "application/json", "the model under one of its names"), self._one_model),
             (Operation("/search", m.SearchRequest, m.Found, "the sentences nearest to a text", True), self._search),
             (Operation("/phrases", m.PhrasesRequest, m.Phrases, "what says a phrase, where", True), self._phrases),
             (Operation("/compare", m.CompareRequest, m.Comparison, "cosines, and what words add to one"), self._compare),
@@ -137,13 +142,13 @@ class Service:
         async with self.gate.turn:
             await asyncio.sleep(0)
             if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
-                raise Refused(422, "the body has too many parts: send less at a time")  # each takes many times its bytes
+                raise Refused(400, "the body has too many parts: send less at a time")  # each takes many times its bytes
             return packed(msgspec.json.decode(body, type=kind))
 
     def _checked(self, texts: Sequence[str], where: str) -> None:
         """Refuse too many texts, and too long ones."""
         if len(texts) > self.config.max_texts:
-            raise Refused(422, f"{where} has {len(texts):,} texts: send at most {self.config.max_texts:,}", where)
+            raise Refused(400, f"{where} has {len(texts):,} texts: send at most {self.config.max_texts:,}", where, TOO_MANY)
         for row, text in enumerate(texts):
             check_length(text, self.config, f"{where}[{row}]")
 
@@ -159,24 +164,30 @@ class Service:
     async def _search(self, request: Request) -> Response:
         message = await self._asked(request, m.SearchRequest)
         self._checked([message.query], "query")
-        return await self._answer(request, self._opened().search, message, _HIT * message.k * len(self.model.languages))
+        return await self._answer(
+            request, self._opened(message.corpora).search, message, _HIT * message.k * len(self.model.languages)
+        )
 
     async def _phrases(self, request: Request) -> Response:
         message = await self._asked(request, m.PhrasesRequest)
         self._checked([message.query], "query")
         self._checked(message.passages, "passages")
         if message.k * message.lines > _MOST_LINES:
-            raise Refused(422, f"k={message.k} times lines={message.lines} is over {_MOST_LINES:,}: ask for fewer", "lines")
+            problem = f"k={message.k} times lines={message.lines} is over {_MOST_LINES:,}: ask for fewer"
+            raise Refused(400, problem, "lines", TOO_LARGE)
         own = partial(phrases_in, self.words, self.config.max_bytes)
-        work = own if message.passages else self._opened().phrases
+        work = own if message.passages else self._opened(message.corpora).phrases
         size = _HIT * message.k * message.lines * len(self.model.languages)
         return await self._answer(request, work, message, size)
 
-    def _opened(self) -> Any:
+    def _opened(self, wanted: Sequence[str]) -> Any:
+        """Return the corpora, of which some are wanted by name."""
         if self.corpora is None:
-            raise Refused(
-                422, "no corpus is open: serve with corpora=[memory.tmx,news.en-de.tsv], or send passages to /phrases"
-            )
+            problem = "no corpus is open: serve with corpora=[memory.tmx,news.en-de.tsv], or send passages to /phrases"
+            raise Refused(404, problem, code="corpus_not_found")
+        if unknown := sorted(set(wanted) - set(self.corpora.corpora)):
+            problem = f"the corpus {unknown[0]!r:.100} is not open: there is {', '.join(self.corpora.corpora)}"
+            raise Refused(404, problem, "corpora", "corpus_not_found")
         return self.corpora
 
     async def _compare(self, request: Request) -> Response:
@@ -185,9 +196,10 @@ class Service:
         self._checked(message.right, "right")
         i, j = message.pair
         if not (0 <= i < len(message.left) and 0 <= j < len(message.right)):
-            raise Refused(422, f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts", "pair")
+            problem = f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts"
+            raise Refused(400, problem, "pair", "invalid_value")
         if len(message.left) * len(message.right) > _MOST_PAIRS:
-            raise Refused(422, "over a million pairs: send shorter lists", "left")
+            raise Refused(400, "over a million pairs: send shorter lists", "left", TOO_MANY)
         return await self._answer(request, partial(compare, self.model, self.part), message)
 
     async def _mine(self, request: Request) -> Response:
@@ -203,16 +215,19 @@ class Service:
         return Response(content, 200, named, KINDS[message.format])
 
     async def _models(self, request: Request) -> Response:
-        return _response(
-            {"object": "list", "data": [{"id": self.name, "object": "model", "created": 0, "owned_by": "xswe"}]}
-        )
+        return _response({"object": "list", "data": [_model(name) for name in self.names if name != ANY]})
+
+    async def _one_model(self, request: Request) -> Response:
+        name = request.path_params["model"]
+        check_model(name, self.names)
+        return _response(_model(name))
 
     async def _info(self, request: Request) -> Response:
         corpora = self.corpora
         counts = {code: len(own) for code, own in corpora.passages.items()} if corpora else {}
         return _response(
             {
-                "model": self.name,
+                "model": self.names[0],
                 "dimensions": self.model.dim,
                 "languages": self.model.languages,
                 "corpora": corpora.corpora if corpora else [],
@@ -226,6 +241,10 @@ class Service:
 
     async def _metrics(self, request: Request) -> Response:
         return PlainTextResponse(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "xswe"}
 
 
 def _parts(body: bytearray, kind: type[Any]) -> int:
@@ -286,7 +305,8 @@ def _table(units: Sequence[Sequence[m.Saying]]) -> str:
     others = sorted({saying.language for unit in units for saying in unit} - set(codes))
     columns = [*codes, *others]
     if sum(map(len, units)) * len(columns) > _MOST_PAIRS:
-        raise Refused(422, f"a table of {len(units):,} units in {len(columns):,} languages: send fewer", "units")
+        problem = f"a table of {len(units):,} units in {len(columns):,} languages: send fewer"
+        raise Refused(400, problem, "units", TOO_MANY)
     lines = [[*(code or "text" for code in columns), "note"]]
     for unit in units:
         said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
@@ -330,7 +350,8 @@ def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.
     i, j = request.pair
     (words, vectors), (others, theirs) = explained(part, request.left[i]), explained(part, request.right[j])
     if len(words) * len(others) > _MOST_PAIRS:
-        raise Refused(422, f"texts of {len(words):,} and {len(others):,} words: send shorter ones to be explained", "pair")
+        problem = f"texts of {len(words):,} and {len(others):,} words: send shorter ones to be explained"
+        raise Refused(400, problem, "pair", TOO_LONG)
     shares = products(vectors, theirs)
     return m.Comparison(
         _written(cosines, 4),
