@@ -303,14 +303,30 @@ def test_the_description_names_what_there_is(client):
 
 
 def test_metrics_count(client):
-    before = client.get("/metrics").text
+    from prometheus_client.parser import text_string_to_metric_families
+
+    def told():
+        answer = client.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=")
+        families = text_string_to_metric_families(answer.text)
+        return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
+
+    before = told()
     post(client, "/v1/embeddings", input=["a", "b"])
     client.get("/no/such/path")
-    after = client.get("/metrics").text
-    assert "xswe_texts_total" in before
-    told = dict(line.rsplit(" ", 1) for line in after.splitlines() if not line.startswith("#"))
-    assert int(told['xswe_requests_total{path="other",status="404"}']) >= 1
-    assert float(told["xswe_texts_total"]) >= 2
-    infinite = told['xswe_request_seconds_bucket{path="/v1/embeddings",le="+Inf"}']
-    assert infinite == told['xswe_request_seconds_count{path="/v1/embeddings"}']
-    assert "/no/such" not in after
+    client.get("/v1/models/other")
+    after = told()
+
+    def more(name, **labels):
+        return after[name, *sorted(labels.items())] - before.get((name, *sorted(labels.items())), 0)
+
+    assert more("xswe_texts_total") == 2
+    assert more("xswe_requests_total", path="other", status="404") == 1
+    assert more("xswe_requests_total", path="/v1/models/{model}", status="404") == 1
+    assert more("xswe_requests_total", path="/v1/embeddings", status="200") == 1
+    assert more("xswe_request_seconds_bucket", path="/v1/embeddings", le="+Inf") == 1
+    assert more("xswe_request_seconds_count", path="/v1/embeddings") == 1
+    assert after["xswe_busy",] == 0
+    assert after["xswe_buffered_bytes",] >= 0
+    assert after["process_resident_memory_bytes",] > 1e7
+    assert not any("/no/such" in str(key) for key in after)

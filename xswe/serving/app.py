@@ -52,7 +52,7 @@ def make_app(
         app = xswe.make_app("mini", ["memory.tmx"])  # in app.py;  uvicorn app:app
     """
     config = changed(config or ServeConfig(), settings, "serve")
-    _need("starlette", "msgspec")
+    _need("starlette", "msgspec", "prometheus_client")
     from xswe.serving.guard import Guard
     from xswe.serving.service import Service
 
@@ -83,7 +83,7 @@ def serve(
         DependencyError: a library is missing.
     """
     config = changed(config or ServeConfig(), settings, "serve")
-    _need("starlette", "msgspec", "uvicorn", "httptools")
+    _need("starlette", "msgspec", "prometheus_client", "uvicorn", "httptools")
     with listening(config) as place:  # before the corpora are read, which takes longer
         app = make_app(model, corpora, config=config)
         if config.host not in LOOPBACK and config.api_key is None:

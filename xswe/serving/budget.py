@@ -140,6 +140,11 @@ class Budget:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def used(self) -> int:
+        """How many bytes are taken."""
+        return self._account.used
+
     def open(self, client: str) -> Reservation:
         """Begin a request, and look after its client."""
         reservation = Reservation(self, client)

@@ -18,8 +18,9 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.serving.budget import BLOCK, SMALL, Reservation
 from xswe.serving.config import ANY, ServeConfig
-from xswe.serving.guard import Gate, Metrics, Stream
+from xswe.serving.guard import Gate, Stream
 from xswe.serving.messages import EmbeddingsRequest, Encoding, Usage
+from xswe.serving.metrics import Metrics
 from xswe.serving.refusals import TOO_LARGE, TOO_LONG, TOO_MANY, Refused
 
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
@@ -104,7 +105,7 @@ class Embedder:
             vectors, tokens = await self._together(texts)
         else:
             vectors, tokens = await self._gate.run(self._encoded, texts)
-        self._metrics.texts += len(texts)
+        self._metrics.texts.inc(len(texts))
         content = msgspec.json.encode(_Answer(_rows(vectors, asked), self._names[0], Usage(tokens, tokens)))
         reservation.resize(len(content))
         return Response(content, media_type="application/json")
@@ -125,7 +126,7 @@ class Embedder:
                     await asyncio.sleep(0)
                     rows, more = self._written(texts, asked, start)
             tokens += more
-            self._metrics.texts += len(texts)
+            self._metrics.texts.inc(len(texts))
             yield memoryview(rows)[1:-1]
         yield msgspec.json.encode(_Answer([], self._names[0], Usage(tokens, tokens))).removeprefix(b'{"data":[')
 

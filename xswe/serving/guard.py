@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from xswe.serving.budget import BLOCK, PIECE, SENT, Budget, Reservation
 from xswe.serving.config import ServeConfig
-from xswe.serving.messages import MODEL
+from xswe.serving.metrics import Metrics
 from xswe.serving.refusals import Refused, failure
 
 logger = logging.getLogger(__name__)
@@ -34,9 +34,7 @@ _HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
 ABORT = "xswe.abort"  # an extension of ASGI: what ends a connection, whatever of an answer it has not taken
-_MODELS = MODEL.partition("{")[0]
 _RESERVATION = "xswe.reservation"
-_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 
 
 def reservation_of(request: Request) -> Reservation:
@@ -148,43 +146,6 @@ class Stream(Response):
             await send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
-
-
-class Metrics:
-    """Counts for Prometheus; paths that are not known are counted as one, and the load is the gate's."""
-
-    def __init__(self, paths: set[str], gate: Gate) -> None:
-        self._paths, self._gate = paths, gate
-        self._requests: dict[tuple[str, int], int] = {}
-        self._seconds: dict[str, list[float]] = {}
-        self.texts = 0
-
-    def add(self, path: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        if path not in self._paths:
-            path = MODEL if path.startswith(_MODELS) else "other"
-        self._requests[path, status] = self._requests.get((path, status), 0) + 1
-        row = self._seconds.setdefault(path, [0.0] * (len(_BOUNDS) + 2))
-        for place, bound in enumerate(_BOUNDS):
-            row[place] += seconds <= bound
-        row[-2] += 1
-        row[-1] += seconds
-
-    def render(self) -> str:
-        """Return them in the text format of Prometheus."""
-        lines = ["# HELP xswe_requests_total Requests answered.", "# TYPE xswe_requests_total counter"]
-        for (path, status), count in sorted(self._requests.items()):
-            lines.append(f'xswe_requests_total{{path="{path}",status="{status}"}} {count}')
-        lines += ["# HELP xswe_request_seconds Seconds to an answer.", "# TYPE xswe_request_seconds histogram"]
-        for path, row in sorted(self._seconds.items()):
-            for bound, below in zip((*map(str, _BOUNDS), "+Inf"), row, strict=False):
-                lines.append(f'xswe_request_seconds_bucket{{path="{path}",le="{bound}"}} {below:.0f}')
-            lines.append(f'xswe_request_seconds_sum{{path="{path}"}} {row[-1]:.6f}')
-            lines.append(f'xswe_request_seconds_count{{path="{path}"}} {row[-2]:.0f}')
-        lines += ["# HELP xswe_texts_total Texts encoded for /v1/embeddings.", "# TYPE xswe_texts_total counter"]
-        lines.append(f"xswe_texts_total {self.texts}")
-        lines += ["# HELP xswe_busy Requests on threads, or waiting for one.", "# TYPE xswe_busy gauge"]
-        return "\n".join([*lines, f"xswe_busy {self._gate.busy}", ""])
 
 
 class _Exchange:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, assert_never
 
 import msgspec
 import numpy as np
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -35,8 +36,9 @@ from xswe.serving.budget import BLOCK, PIECE, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ANY, ServeConfig
 from xswe.serving.embeddings import Embedder, check_length, check_model
-from xswe.serving.guard import Gate, Metrics, read_body, reservation_of
+from xswe.serving.guard import Gate, read_body, reservation_of
 from xswe.serving.messages import MODEL, Operation, describe
+from xswe.serving.metrics import Metrics
 from xswe.serving.passages import Corpus, Entry
 from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, refused
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
@@ -70,7 +72,7 @@ class Service:
             self.corpora = Concordance(model, files, config.workers, self.words, self.part, config.keep, config.max_bytes)
         self.operations = self._operations()
         paths = {operation.path for operation, _ in self.operations} | {"/", "/api"}
-        self.metrics = Metrics(paths, self.gate)
+        self.metrics = Metrics(paths, lambda: self.gate.busy, lambda: self.budget.used)
         self.embedder = Embedder(model, self.names, config, self.gate, self.metrics)
 
     def app(self) -> Starlette:
@@ -240,7 +242,7 @@ class Service:
         return PlainTextResponse("ok\n")
 
     async def _metrics(self, request: Request) -> Response:
-        return PlainTextResponse(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(self.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
 
 def _model(name: str) -> dict[str, Any]:
