@@ -270,6 +270,31 @@ def test_exports_are_what_they_say(client):
     assert len(table) == 3
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=cmd|' /C calc'!A0",
+        "+1+1",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1+1",
+        "\r=1+1",
+        '"=1+1"',
+        " \n+1",
+        "＝1+1",
+        "＋1",
+        "－1",
+        "＠SUM(A1)",
+    ],
+)
+def test_no_cell_of_a_table_is_run(client, text):
+    unit = [{"language": "en", "text": text, "note": text}, {"language": text, "text": "Zug - 1 = 0"}]
+    table = client.post("/export", json={"format": "tsv", "units": [unit]}).content.decode()
+    assert table.count("\n") == 2
+    cells = [cell for line in table.splitlines() for cell in line.split("\t")]
+    assert [cell for cell in cells if cell not in ("en", "note", "Zug - 1 = 0")] == 3 * ["'" + re.sub(r"\s", " ", text)]
+
+
 def test_a_table_has_no_more_languages_than_can_be_read(client):
     units = [[{"language": f"x{number}", "text": "a"}] for number in range(1001)]
     for few, status in ((units[:30], 200), (units, 400)):

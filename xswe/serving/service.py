@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -50,6 +51,7 @@ _MOST_LINES = 20_000  # of the forms of a phrase
 _MOST_PARTS = 32  # quotation marks, or lists, of a large request for each text that it may have
 _HIT = 1 << 10  # bytes that a passage and its translations take in an answer, or so
 _LARGE = 1 << 20  # bytes of a body
+_FORMULA = re.compile(r'[\s"]*[=+\-@＝＋－＠]')  # how a cell begins that a spreadsheet would run
 _MEDIA = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -313,7 +315,13 @@ def _table(units: Sequence[Sequence[m.Saying]]) -> str:
     for unit in units:
         said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
         lines.append([*said, " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))])
-    return "".join("\t".join(map(one_line, line)) + "\n" for line in lines)
+    return "".join("\t".join(map(_cell, line)) + "\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell that a spreadsheet shows, and does not run: after an apostrophe where it would."""
+    text = one_line(text)
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 # Translations among the lines of two texts that were pasted or dropped.
