@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from xml.sax.saxutils import escape
@@ -50,8 +56,8 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def app(mini: xswe.StaticModel, corpora: list[str]) -> object:
-    return xswe.make_app(mini, corpora, threads=1, seconds=2.0, keep=False)
+def app(corpora: list[str]) -> object:
+    return xswe.make_app("mini", corpora, threads=1, seconds=2.0, keep=False)
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +92,64 @@ def running(app: object, config: ServeConfig) -> Iterator[SimpleNamespace]:
     yield SimpleNamespace(port=port, address=f"http://127.0.0.1:{port}", connections=server.server_state.connections)
     server.should_exit = True
     thread.join(10)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextlib.contextmanager
+def started(command: list[str], port: int, folder: Path | None = None, **how: Any) -> Iterator[subprocess.Popen[str]]:
+    """Run a command until its server takes connections, and kill it at the end."""
+    command = [sys.executable, "-m", *command]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, **how) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                    break
+                assert process.poll() is None, process.stderr.read()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.kill()
+
+
+def resident(process: int, all_of_it: bool = False) -> float:
+    """Megabytes of memory that a process takes; with all that it has started."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split() if all_of_it else []
+    except OSError:
+        pytest.skip("/proc is not here")
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6 + sum(resident(int(child), True) for child in children)
+
+
+# The commands that the guide names; an application in app.py for all but the first.
+SERVERS = {
+    "xswe": "xswe serve model=mini threads=1 keep=false port={port} corpora={corpora} {settings}",
+    "uvicorn": "uvicorn app:app --port {port}",
+    "hypercorn": "hypercorn app:app --bind 127.0.0.1:{port}",
+    "granian": "granian --interface asgi app:app --port {port}",
+}
+
+
+@contextlib.contextmanager
+def served_by(name: str, folder: Path, corpora: list[str], **settings: Any) -> Iterator[SimpleNamespace]:
+    """The application behind a server, as its users run it."""
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    own = {"threads": 1, "keep": False} | settings
+    (folder / "app.py").write_text(f"import xswe\n\napp = xswe.make_app('mini', {corpora}, **{own})\n", "utf-8")
+    port = free_port()
+    given = " ".join(f"{key}={value}" for key, value in settings.items())
+    command = SERVERS[name].format(port=port, settings=given, corpora=f"[{','.join(corpora)}]").split()
+    with started(command, port, folder) as process:
+        yield SimpleNamespace(port=port, address=f"http://127.0.0.1:{port}", process=process)
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,23 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.serving.conftest import HOSTILE
+from tests.serving.conftest import HOSTILE, SERVERS, served_by
 
 XML = "{http://www.w3.org/XML/1998/namespace}lang"
 TEXTS = ["A cat sleeps.", "猫が寝ている。", " ", "Der Zug hat Verspätung. " * 200]
+
+
+@pytest.fixture(scope="module", params=["in process", *SERVERS])
+def client(request, client, corpora, tmp_path_factory):
+    """One who asks the application itself, and through servers."""
+    if request.param == "in process":
+        yield client
+        return
+    with served_by(request.param, tmp_path_factory.mktemp("served"), corpora) as server:
+        import httpx2
+
+        with httpx2.Client(base_url=server.address, timeout=60) as real:
+            yield real
 
 
 def post(client, path, **body):
@@ -28,7 +41,7 @@ def post(client, path, **body):
 
 def test_vectors_are_those_of_the_model(client, mini):
     want = mini.encode(TEXTS)
-    found = post(client, "/v1/embeddings", input=TEXTS, model="xswe")
+    found = post(client, "/v1/embeddings", input=TEXTS, model="mini")
     assert np.array_equal(np.array([one["embedding"] for one in found["data"]], np.float32), want)
     assert [one["index"] for one in found["data"]] == [0, 1, 2, 3]
     tokens = len(mini.units.bags(TEXTS).ids)
@@ -316,7 +329,7 @@ def test_the_description_names_what_there_is(client):
     for path, methods in document["paths"].items():
         for method, one in methods.items():
             if method == "get" and all(kind["in"] == "path" for kind in one.get("parameters", ())):
-                assert client.get(path.format(model="xswe")).status_code == 200
+                assert client.get(path.format(model="mini")).status_code == 200
             else:
                 assert client.request(method, path).status_code in (400, 415)
             for answer in one["responses"].values():

@@ -9,39 +9,25 @@ import signal
 import socket
 import string
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import xswe
+from tests.serving.conftest import free_port, resident, started
 from xswe.errors import ConfigError
 
 
 @contextlib.contextmanager
-def serving(*settings: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def serving(*settings: str, **how: Any) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Run the verb until it answers; gives its process and port."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    command = [sys.executable, "-m", "xswe", "serve", f"port={port}", "threads=1", "keep=false", *settings]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        try:
-            deadline = time.monotonic() + 60
-            while True:
-                try:
-                    ask(port, "/healthz")
-                    break
-                except OSError:
-                    assert running.poll() is None, running.stderr.read()
-                    assert time.monotonic() < deadline
-                    time.sleep(0.1)
-            yield running, port
-        finally:
-            running.kill()
+    port = free_port()
+    with started(["xswe", "serve", f"port={port}", "threads=1", "keep=false", *settings], port, **how) as running:
+        yield running, port
 
 
 def ask(port, path, body=None):
@@ -83,16 +69,6 @@ def test_it_ends_without_a_traceback_while_it_works():
         asking.join(10)
     assert "Traceback" not in said[1]
     assert [error.code for error in failures] == [503]
-
-
-def resident(process):
-    import resource
-
-    try:
-        with open(f"/proc/{process}/statm") as stream:
-            return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
-    except OSError:
-        pytest.skip("/proc is not here")
 
 
 def test_who_does_not_read_costs_no_memory_and_harms_nobody():
