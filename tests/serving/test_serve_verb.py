@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import string
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -49,26 +51,70 @@ def test_it_serves_until_it_is_interrupted(corpora):
     assert f"http://127.0.0.1:{port}" in said[1]
 
 
-def test_it_ends_without_a_traceback_while_it_works():
-    with serving("max_texts=50000") as (running, port):
-        lines = [f"line {number} of some text" for number in range(40_000)]  # takes longer than is waited for
-        failures = []
+def mining(port, lines, outcome):
+    """Mine so many lines on a thread; leave the answer, or its status, in a list."""
 
-        def mine():
-            try:
-                ask(port, "/mine", {"source": lines, "target": lines})
-            except OSError as error:
-                failures.append(error)
+    def mine():
+        texts = [f"line {number} of some text" for number in range(lines)]
+        try:
+            outcome.append("pairs" in json.loads(ask(port, "/mine", {"source": texts, "target": texts})))
+        except urllib.error.HTTPError as error:
+            outcome.append(error.code)
 
-        asking = threading.Thread(target=mine)
-        asking.start()
-        while "xswe_busy 1" not in ask(port, "/metrics").decode():
-            time.sleep(0.05)
+    asking = threading.Thread(target=mine)
+    asking.start()
+    while "xswe_busy 1" not in ask(port, "/metrics").decode():
+        time.sleep(0.02)
+    return asking
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(2, 40_000), (30, 4_000)])
+def test_it_ends_without_a_traceback_while_it_works(seconds, lines):
+    """What takes longer than ``seconds`` is refused, all else is finished."""
+    with serving("max_texts=50000", f"seconds={seconds}") as (running, port):
+        outcome = []
+        asking = mining(port, lines, outcome)
         running.send_signal(signal.SIGTERM)
         said = running.communicate(timeout=30)
         asking.join(10)
     assert "Traceback" not in said[1]
-    assert [error.code for error in failures] == [503]
+    assert outcome == [503 if lines > 10_000 else True]
+
+
+def test_who_asks_while_it_is_stopped_is_answered():
+    body = json.dumps({"input": "A cat sleeps."}).encode()
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    def answered(one):
+        one.sendall(request)
+        answer = http.client.HTTPResponse(one)
+        answer.begin()
+        assert answer.status == 200
+        assert len(json.loads(answer.read())["data"][0]["embedding"]) == 256
+        return answer.will_close
+
+    with serving() as (running, port), contextlib.ExitStack() as sockets:
+
+        def connect():
+            return sockets.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+
+        kept = [connect() for _ in range(10)]
+        assert not any(map(answered, kept))
+        running.send_signal(signal.SIGSTOP)  # those that the system takes meanwhile, the server has not seen
+        new = [connect() for _ in range(10)]
+        for one in new:
+            one.sendall(request)
+        running.send_signal(signal.SIGTERM)
+        running.send_signal(signal.SIGCONT)
+        for one in new:
+            answer = http.client.HTTPResponse(one)
+            answer.begin()
+            assert (answer.status, len(json.loads(answer.read())["data"])) == (200, 1)
+        while kept:  # between two requests nobody loses the next one: the last answer says that it is the last
+            kept = [one for one in kept if not answered(one)]
+        said = running.communicate(timeout=20)
+    assert "Traceback" not in said[1]
 
 
 def test_who_does_not_read_costs_no_memory_and_harms_nobody():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
@@ -94,23 +95,19 @@ def serve(
 
 
 def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig) -> uvicorn.Server:
-    """Return uvicorn, set up to run the application."""
-    import uvicorn
+    """Return uvicorn, set up to run the application; what is under way when it is stopped has ``seconds``."""
+    from xswe.serving.connections import Server
 
-    from xswe.serving.connections import patient_for
-
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=patient_for(config),
-            ws="none",
-            lifespan="on",
-            log_level="info" if config.access_log else "warning",
-            access_log=config.access_log,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=5,
-        )
+    return Server(
+        config,
+        app=app,
+        ws="none",
+        lifespan="on",
+        log_level="info" if config.access_log else "warning",
+        access_log=config.access_log,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=math.ceil(config.seconds),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 import socket
 import struct
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from xswe.serving.config import ServeConfig
@@ -19,6 +21,7 @@ from xswe.serving.guard import ABORT
 _MOST_HEAD = 64 << 10  # bytes
 _MOST_FIELDS = 100  # of a head
 _MOST_AHEAD = 16  # requests of a connection that wait for the answer to an earlier one
+_LAST = 0.2  # seconds in which requests are still answered when the server is being stopped
 _RESET = struct.pack("ii", 1, 0)  # closed at once, with whatever the client has not read
 
 
@@ -32,6 +35,7 @@ class Patient(HttpToolsProtocol):
 
     seconds = 30.0
     most = 500  # connections
+    ending = False  # whether the server is being stopped: set for all of its connections
 
     _alarm: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -80,6 +84,8 @@ class Patient(HttpToolsProtocol):
         if len(self.headers) > _MOST_FIELDS:
             raise ValueError("too many fields")  # as for whatever else is no request, uvicorn answers with 400
         super().on_headers_complete()
+        if self.ending:
+            self.cycle.keep_alive = False  # the answer says so
         self._head, self._in_body = 0, True
 
     def on_message_complete(self) -> None:
@@ -113,6 +119,24 @@ class Patient(HttpToolsProtocol):
         with contextlib.suppress(OSError, ValueError):  # where it is closed already
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
+
+    def shutdown(self) -> None:
+        """End the connection when what is under way, and what comes within a moment, has been answered."""
+        self.timeout_keep_alive = _LAST  # type: ignore[assignment]
+        if not self._answering():
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(_LAST, self.timeout_keep_alive_handler)
+        elif not self.cycle.response_started:
+            self.cycle.keep_alive = False
+
+    def timeout_keep_alive_handler(self, turns: int = 3) -> None:
+        """Close the connection, unless something has come meanwhile: in so many turns of the loop it would be read."""
+        if turns:
+            self._unset_keepalive_if_required()
+            again = functools.partial(self.timeout_keep_alive_handler, turns - 1)
+            self.timeout_keep_alive_task = self.loop.call_soon(again)  # type: ignore[assignment]
+        else:
+            super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -164,6 +188,36 @@ class Patient(HttpToolsProtocol):
             self._alarm = None
 
 
-def patient_for(config: ServeConfig) -> type[Patient]:
-    """Return the protocol with the patience, and for as many connections, as is set."""
-    return type("Patient", (Patient,), {"seconds": config.seconds, "most": config.max_connections})
+class Server(uvicorn.Server):
+    """uvicorn's, whose connections are patient, and which answers all who came before it was stopped.
+
+    uvicorn closes connections between two requests at once, whatever is on its way to them, and does not take those that
+    the system has made already.
+    """
+
+    def __init__(self, config: ServeConfig, **settings: Any) -> None:
+        own = {"seconds": config.seconds, "most": config.max_connections}
+        self._kind: Any = type("Patient", (Patient,), own)
+        super().__init__(uvicorn.Config(http=self._kind, **settings))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say of every answer that it is the last of its connection; soon take no more, and end."""
+        self._kind.ending = True
+        for one in list(self.server_state.connections):
+            one.shutdown()
+        if self.server_state.connections:
+            await asyncio.sleep(_LAST)
+        queues = [one.dup() for one in sockets or ()]
+        for server in self.servers:
+            server.close()
+        for queue in queues:
+            queue.setblocking(False)
+            with queue, contextlib.suppress(BlockingIOError):
+                while True:
+                    await asyncio.get_running_loop().connect_accepted_socket(self._connection, queue.accept()[0])
+        await super().shutdown(sockets)
+
+    def _connection(self) -> Patient:
+        state = self.server_state
+        made: Patient = self._kind(config=self.config, server_state=state, app_state=self.lifespan.state)
+        return made
