@@ -98,7 +98,8 @@ def test_a_key_is_asked_for(bare):
         assert bare.get("/info", headers={"authorization": wrong}).status_code == 401
         assert bare.get("/metrics", headers={"authorization": wrong}).status_code == 401
         assert bare.get("/", headers={"authorization": wrong}).status_code == 200
-        assert bare.get("/healthz", headers={"authorization": wrong}).status_code == 200
+        for path in ("/healthz", "/readyz"):
+            assert bare.get(path, headers={"authorization": wrong}).status_code == 200
 
 
 def test_other_names_are_refused_on_the_loopback(client, mini):
@@ -110,7 +111,9 @@ def test_other_names_are_refused_on_the_loopback(client, mini):
         assert named.get("/info").status_code == 200
     assert not ServeConfig(host="0.0.0.0").names
     both = client.get("/info", headers=[("host", "localhost"), ("host", "evil.example")])
-    assert status(both, "one Host") == 400
+    assert status(both, "called host") == 400
+    twice = client.get("/info", headers=[("host", "localhost"), ("authorization", "a"), ("authorization", "b")])
+    assert status(twice, "called authorization") == 400
 
 
 def test_every_answer_carries_its_policy(client):
@@ -120,6 +123,29 @@ def test_every_answer_carries_its_policy(client):
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert "access-control-allow-origin" not in headers
+
+
+def test_what_goes_wrong_here_is_logged_and_told(mini, monkeypatch, caplog):
+    """With a name that stands in both, and nothing of what went wrong in the answer."""
+    from xswe.serving import service
+    from xswe.serving.logs import JsonLines
+
+    def fails(message):
+        raise RuntimeError("inside")
+
+    monkeypatch.setattr(service, "export", fails)
+    config = ServeConfig(port=0, threads=1)
+    with running(xswe.make_app(mini, config=config), config) as server:
+        import httpx2
+
+        answer = httpx2.post(f"{server.address}/export", json={"format": "tmx", "units": []})
+    assert status(answer, "the log says what") == 500
+    assert answer.json()["error"]["type"] == "server_error"
+    assert "inside" not in answer.text
+    (record,) = [record for record in caplog.records if record.exc_info]
+    line = json.loads(JsonLines().format(record))
+    assert line["request"] == answer.headers["x-request-id"]
+    assert "RuntimeError: inside" in line["exception"]
 
 
 def test_other_sites_only_where_told(client, mini):
@@ -157,8 +183,11 @@ def test_too_many_at_once_are_turned_away(mini):
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
             thread.start()
-        while client.get("/healthz").status_code != 200:  # is answered all the while
-            pass
+        ready = set()
+        while any(thread.is_alive() for thread in threads):
+            assert client.get("/healthz").status_code == 200  # is answered all the while
+            ready.add(client.get("/readyz").status_code)
+        assert ready == {200, 503}
         for thread in threads:
             thread.join()
         assert set(seen) == {200, 429}

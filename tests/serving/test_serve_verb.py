@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import string
@@ -15,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -49,6 +51,36 @@ def test_it_serves_until_it_is_interrupted(corpora):
         said = running.communicate(timeout=20)
     assert running.returncode == 0, said
     assert f"http://127.0.0.1:{port}" in said[1]
+
+
+def test_it_logs_lines_of_json():
+    with serving("access_log=true", "log=json", "api_key=secret") as (running, port):
+        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        names = []
+        for given in ("7c4a-e1", "two words", ""):
+            headers = {"X-Request-Id": given, "Authorization": "Bearer secret"}
+            asked.request("GET", "/search?query=private%20words", headers=headers)
+            answer = asked.getresponse()
+            assert answer.read()
+            names.append(answer.headers["x-request-id"])
+        asked.request("GET", "/a%0Ab", headers={"Authorization": "wrong"})
+        asked.getresponse().read()
+        asked.close()
+        running.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in running.communicate(timeout=20)[1].splitlines()]
+    assert names[0] == "7c4a-e1"
+    assert len(set(names)) == 3
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in names[1:])
+    told = [line for line in lines if line["logger"] == "xswe.access"]
+    assert [line["request"] for line in told[:3]] == names
+    assert [(line["method"], line["path"], line["status"]) for line in told] == [
+        *[("GET", "/search", 404)] * 3,
+        ("GET", "/a\nb", 401),
+    ]
+    assert all(line["level"] == "info" and line["client"] == "127.0.0.1" and line["ms"] > 0 for line in told)
+    assert all(datetime.fromisoformat(line["time"]).utcoffset() is not None for line in lines)
+    assert "private" not in json.dumps(lines)
+    assert any(f":{port}" in line["message"] for line in lines)
 
 
 def mining(port, lines, outcome):

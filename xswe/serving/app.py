@@ -103,8 +103,9 @@ def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig) -> uvico
         app=app,
         ws="none",
         lifespan="on",
-        log_level="info" if config.access_log else "warning",
-        access_log=config.access_log,
+        log_config=None,  # its records go where all others do
+        log_level="warning",
+        access_log=False,  # the application's own
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=math.ceil(config.seconds),

@@ -32,7 +32,7 @@ class ServeConfig:
         waiting: requests that may wait for a thread; what comes on top is turned away (429).
         seconds: that a request's head may take, its body, and a client to read 64 KB of an answer.
         threads: how many requests are worked on at once; null for all processors.
-        access_log: log every request.
+        access_log: log every request, without its query, as ``xswe.access``.
         keep: leave the indexes of corpora in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), and open them when
             it starts again; what has changed is made anew.
     """

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -16,12 +16,15 @@ from starlette.responses import Response
 
 from xswe.serving.budget import BLOCK, PIECE, SENT, Budget, Reservation
 from xswe.serving.config import ServeConfig
+from xswe.serving.logs import identity, log_request
 from xswe.serving.metrics import Metrics
-from xswe.serving.refusals import Refused, failure
+from xswe.serving.refusals import WRONG, Refused, failure
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-_OPEN = frozenset(("/", "/healthz", "/api", "/openapi.json"))  # what needs no key: pages without data, and the pulse
+_OPEN = frozenset(
+    ("/", "/healthz", "/readyz", "/api", "/openapi.json")
+)  # what needs no key: pages without data, and the pulse
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -97,13 +100,18 @@ class Gate:
         self._quick, self._slow = (ThreadPoolExecutor(config.workers, f"xswe-{name}") for name in ("quick", "slow"))
         self.busy = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether so many wait that no more is taken."""
+        return self.busy >= self._most
+
     async def answer(self, reservation: Reservation, size: int, work: Callable[..., bytes], *arguments: Any) -> bytes:
         """Make an answer on a thread when there is room for so many bytes, and count those that it has.
 
         Raises:
             Refused: too many wait already (429), or there was no room for too long (503).
         """
-        if self.busy >= self._most:
+        if self.full:
             raise Refused(429, f"{self.busy} requests are being worked on; ask again in a second")
         self.busy += 1
         try:
@@ -151,9 +159,10 @@ class Stream(Response):
 class _Exchange:
     """A request and its answer as they pass, of which it is noted when the client's turn is."""
 
-    def __init__(self, receive: Any, send: Any, reservation: Reservation) -> None:
-        self._receive, self._send, self.reservation = receive, send, reservation
+    def __init__(self, receive: Any, send: Any, reservation: Reservation, request: bytes) -> None:
+        self._receive, self._send, self.reservation, self._request = receive, send, reservation, request
         self.status: int | None = None  # of the answer, once it has begun
+        self.answered = False  # whether the answer is whole
         self._complete = False  # whether the whole body has been read
 
     async def receive(self) -> Any:
@@ -175,12 +184,11 @@ class _Exchange:
         if len(body) <= PIECE:
             if message["type"] == "http.response.start":
                 self.status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._request), *_HEADERS]
             elif not isinstance(body, bytes):
                 message["body"] = bytes(body)
-            self.reservation.expect()
-            await self._send(message)
-            self.reservation.rest()
+            await self._pass(message)
+            self.answered = message["type"] == "http.response.body" and not message.get("more_body")
             return
         if len(body) > self.reservation.size:
             self.reservation.resize(len(body))
@@ -188,8 +196,9 @@ class _Exchange:
             await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
         if not message.get("more_body"):
             await self._pass({"type": message["type"], "body": b""})  # waits as long as too much of the answer does
+            self.answered = True
 
-    async def _pass(self, message: MutableMapping[str, Any]) -> None:
+    async def _pass(self, message: Mapping[str, Any]) -> None:
         self.reservation.expect()
         await self._send(message)
         self.reservation.rest()
@@ -200,7 +209,7 @@ class Guard:
 
     def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, metrics: Metrics, budget: Budget) -> None:
         self._app, self._metrics, self._budget = app, metrics, budget
-        self._names = config.names
+        self._names, self._log = config.names, config.access_log
         self._key = None if config.api_key is None else f"Bearer {config.api_key}".encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -210,9 +219,11 @@ class Guard:
             return
         started = time.perf_counter()
         reservation = scope[_RESERVATION] = self._budget.open((scope.get("client") or ("",))[0])
-        exchange = _Exchange(receive, send, reservation)
+        headers = dict(scope["headers"])
+        request = identity(headers)
+        exchange = _Exchange(receive, send, reservation, request)
         try:
-            await (self._refusal(scope) or self._app)(scope, exchange.receive, exchange.send)
+            await (self._refusal(scope, headers) or self._app)(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             pass
         except asyncio.CancelledError:
@@ -221,24 +232,28 @@ class Guard:
             else:
                 await self._end(scope, exchange, 503, "this server is being stopped")
         except Exception:
-            logger.exception("%s %s", scope["method"], scope["path"])
-            await self._end(scope, exchange, 500, "something went wrong here; the log says what")
+            logger.exception("%s %r", scope["method"], scope["path"], extra={"fields": {"request": request.decode()}})
+            await self._end(scope, exchange, 500, WRONG)
         finally:
             self._budget.close(reservation)
-            self._metrics.add(scope["path"], exchange.status or 499, time.perf_counter() - started)
+            status, seconds = exchange.status or 499, time.perf_counter() - started
+            self._metrics.add(scope["path"], status, seconds)
+            if self._log:
+                log_request(scope, request.decode(), status, seconds)
 
     async def _end(self, scope: Any, exchange: _Exchange, status: int, message: str) -> None:
         """Say why a request is given up; once an answer has begun, end the connection, where the server lets us."""
         if exchange.status is None:
             await failure(status, message)(scope, exchange.receive, exchange.send)
-        elif (abort := scope.get("extensions", {}).get(ABORT)) is not None:
+        elif not exchange.answered and (abort := scope.get("extensions", {}).get(ABORT)) is not None:
             abort()
 
-    def _refusal(self, scope: Any) -> Response | None:
+    def _refusal(self, scope: Any, headers: Mapping[bytes, bytes]) -> Response | None:
         """Return why a request is not let in; None if it is."""
-        headers = dict(scope["headers"])
-        if len(headers) < len(scope["headers"]) and [name for name, _ in scope["headers"]].count(b"host") > 1:
-            return failure(400, "asked for under several names: send one Host header")
+        if len(headers) < len(scope["headers"]):  # of two that are called alike the last alone is in the mapping
+            names = [name for name, _ in scope["headers"]]
+            if twice := [name.decode() for name in (b"host", b"authorization") if names.count(name) > 1]:
+                return failure(400, f"several headers are called {twice[0]}: send one")
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self._names and name not in self._names:

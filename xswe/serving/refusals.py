@@ -14,6 +14,7 @@ from xswe.errors import XsweError
 from xswe.serving.messages import Failure, Fault
 
 TOO_MANY, TOO_LONG, TOO_LARGE = "array_above_max_length", "string_above_max_length", "integer_above_max_value"
+WRONG = "something went wrong here; the log says what"
 _CODES = {401: "invalid_api_key", 404: "unknown_url", 405: "method_not_supported", 429: "rate_limit_exceeded"}
 _SOON = {"retry-after": "1"}
 _CLOSED = {"connection": "close"}  # the rest of the body is of no interest
@@ -66,6 +67,11 @@ def refused(request: Request, error: Exception) -> Response:
     if isinstance(error, XsweError):
         return failure(400, str(error))
     return failure(400, f"not JSON: {error}")
+
+
+def failed(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that failed for no reason of the one who asks; the guard logs it."""
+    return failure(500, WRONG)
 
 
 def _invalid(message: str) -> Response:

@@ -41,7 +41,7 @@ from xswe.serving.guard import Gate, read_body, reservation_of
 from xswe.serving.messages import MODEL, Operation, describe
 from xswe.serving.metrics import Metrics
 from xswe.serving.passages import Corpus, Entry
-from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, refused
+from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, failed, refused
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class Service:
         cross = Middleware(
             CORSMiddleware, allow_origins=list(self.config.origins), allow_methods=["*"], allow_headers=["*"]
         )
-        handlers: Any = dict.fromkeys(KNOWN, refused)
+        handlers: Any = {**dict.fromkeys(KNOWN, refused), Exception: failed}
         return Starlette(
             routes=routes,
             lifespan=lifespan,
@@ -126,7 +126,8 @@ class Service:
             (Operation("/mine", m.MineRequest, m.Mined, "translations among the lines of two lists"), self._mine),
             (Operation("/export", m.ExportRequest, KINDS["tmx"], "what was ticked as TMX, TBX or TSV"), self._export),
             (Operation("/info", None, "application/json", "the model, its corpora, and the limits"), self._info),
-            (Operation("/healthz", None, text, "ok"), self._health),
+            (Operation("/healthz", None, text, "ok while the server lives"), self._health),
+            (Operation("/readyz", None, text, "ready, or 503 while too many requests wait"), self._ready),
             (Operation("/metrics", None, text, "counts for Prometheus"), self._metrics),
         ]
 
@@ -242,6 +243,11 @@ class Service:
 
     async def _health(self, request: Request) -> Response:
         return PlainTextResponse("ok\n")
+
+    async def _ready(self, request: Request) -> Response:
+        if self.gate.full:
+            raise Refused(503, f"{self.gate.busy} requests are being worked on")
+        return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
         return Response(self.metrics.render(), media_type=CONTENT_TYPE_LATEST)

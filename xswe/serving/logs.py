@@ -1,0 +1,55 @@
+"""What the application tells of its requests, and logs as lines of JSON."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+access = logging.getLogger("xswe.access")
+_IDENTITY = re.compile(rb"[\w.:-]{1,64}")
+
+
+def identity(headers: Mapping[bytes, bytes]) -> bytes:
+    """Return what names a request in the log and in its answer: what the client, or a proxy, calls it, or a new name."""
+    given = headers.get(b"x-request-id", b"")
+    return given if _IDENTITY.fullmatch(given) else secrets.token_hex(8).encode()
+
+
+def log_request(scope: Mapping[str, Any], request: str, status: int, seconds: float) -> None:
+    """Log a request that was answered; its query is not told."""
+    client, ms = (scope.get("client") or ("",))[0], round(1000 * seconds, 1)
+    fields = {"request": request, "client": client, "method": scope["method"], "path": scope["path"]}
+    fields |= {"status": status, "ms": ms}
+    access.info(
+        "%s %s %r %d %.1f ms %s",
+        client or "-",
+        scope["method"],
+        scope["path"],
+        status,
+        ms,
+        request,
+        extra={"fields": fields},
+    )
+
+
+class JsonLines(logging.Formatter):
+    """A record as a line of JSON: its time, level, logger and message; the fields of a request; the traceback, if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
