@@ -7,16 +7,20 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import string
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,8 +38,8 @@ def serving(*settings: str, **how: Any) -> Iterator[tuple[subprocess.Popen[str],
         yield running, port
 
 
-def ask(port, path, body=None):
-    headers = {} if body is None else {"Content-Type": "application/json"}
+def ask(port, path, body=None, given=()):
+    headers = dict(given) | ({} if body is None else {"Content-Type": "application/json"})
     content = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", content, headers)
     with urllib.request.urlopen(request, timeout=20) as answer:
@@ -147,6 +151,79 @@ def test_who_asks_while_it_is_stopped_is_answered():
             kept = [one for one in kept if not answered(one)]
         said = running.communicate(timeout=20)
     assert "Traceback" not in said[1]
+
+
+def units():
+    """The units of the guide, by name."""
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "serve.md").read_text("utf-8")
+    return dict(re.findall(r"```ini\n# /etc/systemd/system/(\S+)\n(.*?)```", guide, re.DOTALL))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_the_units_of_the_guide_are_sound(tmp_path):
+    for name, content in units().items():
+        (tmp_path / name).write_text(content.replace("/opt/xswe/bin/python", sys.executable), "utf-8")
+    paths = [str(path) for path in tmp_path.iterdir()]
+    assert len(paths) == 2
+    done = subprocess.run(["systemd-analyze", "verify", *paths], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_restart_behind_a_socket_of_systemd_turns_nobody_away(tmp_path, corpora):
+    """Who connects while nobody serves waits for the next process; each says when it is ready, and when it stops."""
+    command = re.search(r"ExecStart=\S+ (.*?)\n(?! )", units()["xswe.service"], re.DOTALL)[1].replace("\\\n", " ")
+    settings = command.replace("$$", "$").replace("/srv/corpora/news.en-de.tsv", corpora[1]).split()
+    with socket.socket() as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        place.bind(("127.0.0.1", 0))
+        place.listen(64)
+        notified.bind(str(tmp_path / "notify"))
+        notified.settimeout(60)
+        port, ended, outcomes = place.getsockname()[1], threading.Event(), []
+
+        def keep_asking():
+            while not ended.is_set():
+                answer = ask(port, "/v1/embeddings", {"input": "a"}, {"Authorization": "Bearer secret"})
+                outcomes.append(len(json.loads(answer)["data"]))
+
+        def start():
+            given = {**os.environ, "LISTEN_FDS": "1", "NOTIFY_SOCKET": str(tmp_path / "notify")}
+            given |= {"XSWE_API_KEY": "secret", "XSWE_CACHE": str(tmp_path)}
+            command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", sys.executable, *settings]
+            hand = partial(os.dup2, place.fileno(), 3)
+            return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=given, pass_fds=[3], preexec_fn=hand)
+
+        processes = [start()]
+        asking = [threading.Thread(target=keep_asking) for _ in range(4)]
+        try:
+            assert notified.recv(100) == b"READY=1"
+            for one in asking:
+                one.start()
+            time.sleep(0.3)
+            before = len(outcomes)
+            processes[0].send_signal(signal.SIGTERM)
+            assert notified.recv(100) == b"STOPPING=1"
+            processes.append(start())
+            assert notified.recv(100) == b"READY=1"
+            while len(outcomes) < before + 50:
+                time.sleep(0.02)
+                assert any(one.is_alive() for one in asking)
+            ended.set()
+            for one in asking:
+                one.join(20)
+            processes[1].send_signal(signal.SIGTERM)
+            said = "".join(one.communicate(timeout=20)[1] for one in processes)
+        finally:
+            for one in processes:
+                one.kill()
+    assert set(outcomes) == {1}
+    assert "Traceback" not in said
+
+
+def test_several_sockets_of_systemd_are_refused(monkeypatch, mini):
+    monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+    monkeypatch.setenv("LISTEN_FDS", "2")
+    with pytest.raises(ConfigError, match="ListenStream="):
+        xswe.serve(mini)
 
 
 def test_who_does_not_read_costs_no_memory_and_harms_nobody():

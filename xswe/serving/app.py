@@ -15,6 +15,7 @@ from xswe.errors import ConfigError, DependencyError
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.serving.config import LOOPBACK, ServeConfig
+from xswe.serving.systemd import handed_over
 
 if TYPE_CHECKING:
     import uvicorn
@@ -85,21 +86,29 @@ def serve(
     """
     config = changed(config or ServeConfig(), settings, "serve")
     _need("starlette", "msgspec", "prometheus_client", "uvicorn", "httptools")
-    with listening(config) as place:  # before the corpora are read, which takes longer
+    shared = handed_over()
+    with shared or listening(config) as place:  # before the corpora are read, which takes longer
         app = make_app(model, corpora, config=config)
         if config.host not in LOOPBACK and config.api_key is None:
             logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
-        logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
+        if shared is None:
+            logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
+        else:
+            logger.info("listening on the socket of systemd, %s", place.getsockname())
         with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
-            server_of(app, config).run(sockets=[place])
+            server_of(app, config, shared is not None).run(sockets=[place])
 
 
-def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig) -> uvicorn.Server:
-    """Return uvicorn, set up to run the application; what is under way when it is stopped has ``seconds``."""
+def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig, shared: bool = False) -> uvicorn.Server:
+    """Return uvicorn, set up to run the application; what is under way when it is stopped has ``seconds``.
+
+    With ``shared``, others listen on the same socket when it is stopped.
+    """
     from xswe.serving.connections import Server
 
     return Server(
         config,
+        shared=shared,
         app=app,
         ws="none",
         lifespan="on",

@@ -9,6 +9,7 @@ import math
 import socket
 import struct
 import time
+import typing
 from collections import Counter
 from typing import Any
 
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from xswe.serving.config import ServeConfig
 from xswe.serving.guard import ABORT
+from xswe.serving.systemd import tell
 
 _MOST_HEAD = 64 << 10  # bytes
 _MOST_FIELDS = 100  # of a head
@@ -195,27 +197,39 @@ class Server(uvicorn.Server):
     the system has made already.
     """
 
-    def __init__(self, config: ServeConfig, **settings: Any) -> None:
+    def __init__(self, config: ServeConfig, *, shared: bool = False, **settings: Any) -> None:
+        """Set it up; of a socket that is shared, the next process takes who comes when this one is stopped."""
         own = {"seconds": config.seconds, "most": config.max_connections}
-        self._kind: Any = type("Patient", (Patient,), own)
+        self._kind, self._shared = typing.cast("Any", type("Patient", (Patient,), own)), shared
         super().__init__(uvicorn.Config(http=self._kind, **settings))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections."""
+        await super().startup(sockets)
+        tell("READY=1")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Say of every answer that it is the last of its connection; soon take no more, and end."""
+        tell("STOPPING=1")
         self._kind.ending = True
+        queues = [] if self._shared else [one.dup() for one in sockets or ()]
+        if self._shared:
+            self._take_no_more()
         for one in list(self.server_state.connections):
             one.shutdown()
         if self.server_state.connections:
             await asyncio.sleep(_LAST)
-        queues = [one.dup() for one in sockets or ()]
-        for server in self.servers:
-            server.close()
+        self._take_no_more()
         for queue in queues:
             queue.setblocking(False)
             with queue, contextlib.suppress(BlockingIOError):
                 while True:
                     await asyncio.get_running_loop().connect_accepted_socket(self._connection, queue.accept()[0])
         await super().shutdown(sockets)
+
+    def _take_no_more(self) -> None:
+        for server in self.servers:
+            server.close()
 
     def _connection(self) -> Patient:
         state = self.server_state
