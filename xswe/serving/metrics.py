@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ class Metrics:
     """What an application counts, in a registry of its own; paths that are not known are counted as one."""
 
     def __init__(self, paths: set[str], busy: Callable[[], float], buffered: Callable[[], float]) -> None:
-        self._paths, self._registry = paths, CollectorRegistry()
+        self._paths, self._registry, self._children = paths, CollectorRegistry(), functools.cache(self._labelled)
         own: Any = {"namespace": "xswe", "registry": self._registry}
         self._requests = Counter("requests", "Requests answered.", ("path", "status"), **own)
         self._seconds = Histogram("request_seconds", "Seconds to an answer.", ("path",), buckets=_BOUNDS, **own)
@@ -30,8 +31,12 @@ class Metrics:
         """Count a request."""
         if path not in self._paths:
             path = MODEL if path.startswith(_MODELS) else "other"
-        self._requests.labels(path, status).inc()
-        self._seconds.labels(path).observe(seconds)
+        requests, durations = self._children(path, status)
+        requests.inc()
+        durations.observe(seconds)
+
+    def _labelled(self, path: str, status: int) -> tuple[Counter, Histogram]:
+        return self._requests.labels(path, status), self._seconds.labels(path)
 
     def render(self) -> bytes:
         """Return them in the text format of Prometheus."""
