@@ -146,6 +146,37 @@ def asking(record: Record) -> str:
     return markdown(["question to", "passages", "median ms", "least ms", "ms of processor", "s to start"], rows)
 
 
+def restarting(record: Record) -> str:
+    """What those who ask see of a server that is stopped while it works (eval/bench/restarts.py)."""
+    outcomes, most = record["outcomes"], record["seconds_to_end"]["most"]
+    kinds = [sum(count for what, count in outcomes.items() if what.startswith(kind)) for kind in _OUTCOMES]
+    titles = ["restarts", "requests", "answered", "refused by a whole answer", "not answered", "broken", "tracebacks"]
+    row = [record["restarts"], record["requests"], *kinds, record["tracebacks"]]
+    return markdown([*titles, "s to end, at most"], [[*(f"{number:,}" for number in row), f"{most:.1f}"]])
+
+
+_OUTCOMES = ("answered", "refused", "unanswered", "broken")
+
+
+def enduring(record: Record) -> str:
+    """How long many clients wait who ask for long (eval/bench/endurance.py)."""
+    rows = [
+        [row["kind"], f"{row['requests']:,}", *(f"{row[key]:,.0f}" for key in ("p50_ms", "p99_ms", "longest_ms"))]
+        for row in record["rows"]
+        if not row["part"]
+    ]
+    return markdown(["asked for", "requests", "median ms", "99 % within ms", "longest ms"], rows)
+
+
+def remembering(record: Record) -> str:
+    """What the server's memory is meanwhile (eval/bench/endurance.py)."""
+    parts = record["memory_mb"]
+    head = ["clients", "s", "MB before", *(f"after {part}/{len(parts)}" for part in range(1, len(parts) + 1)), "at most"]
+    numbers = [record["before"]["mb"], *parts, record["after"]["most_mb"]]
+    row = [str(record["clients"]), f"{record['seconds']:.0f}", *(f"{number:.0f}" for number in numbers)]
+    return markdown(head, [row])
+
+
 def pages(record: Record) -> str:
     """What a page of many pairs weighs and takes (eval/bench/report.py)."""
     rows = [
@@ -424,6 +455,9 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.search": ("search.json", searching),
     "speed.serve": ("serve.json", serving),
     "speed.questions": ("serve.json", asking),
+    "speed.restarts": ("restarts.json", restarting),
+    "speed.endurance": ("endurance.json", enduring),
+    "speed.endurance.memory": ("endurance.json", remembering),
     "speed.pages": ("report.json", pages),
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
