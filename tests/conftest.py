@@ -122,7 +122,7 @@ def tiny_teacher(tmp_path_factory: pytest.TempPathFactory, tokenizer_json: str) 
 
 
 def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """Count the words of texts one by one: what ``frequent_words`` must equal."""
+    """Count the words of texts one by one: what :mod:`xswe.text.counting` must find."""
     return Counter(word.form for text in texts for word in splitter(text))
 
 

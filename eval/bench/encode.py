@@ -78,8 +78,8 @@ def build(folder: Path, corpora: dict[str, list[str]], settings: dict[str, Any])
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+    from eval.counting import frequent_words
     from xswe.model.static import StaticModel as Model
-    from xswe.text.counting import frequent_words
     from xswe.text.tokenizers import load_tokenizer, train_subwords
     from xswe.text.units import SubwordUnits
     from xswe.text.words import WordSplitter, WordUnits, most_frequent

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, GteConfig, GteModel
 
+from eval.counting import frequent_words
 from eval.settings import run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.corpus.contexts import ContextConfig, choose_contexts
@@ -31,7 +32,6 @@ from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
-from xswe.text.counting import frequent_words
 from xswe.text.tokenizers import pieces_only
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, extract

@@ -20,11 +20,11 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from eval.counting import frequent_words
 from eval.settings import DATA, pairs_of, run_script
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.teacher.transformer import mini_folder
-from xswe.text.counting import frequent_words
 from xswe.text.tokenizers import load_tokenizer
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits, most_frequent

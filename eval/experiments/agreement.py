@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 import xswe
+from eval.counting import frequent_words
 from eval.settings import DATA, run_script
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel
-from xswe.text.counting import frequent_words
 from xswe.text.tokenizers import pieces_only, train_subwords, with_folding
 from xswe.text.units import SubwordUnits, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent

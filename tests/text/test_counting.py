@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,10 +14,17 @@ from tests.conftest import count_words
 from tests.text.test_word_lookup import SETTINGS, pieces_of, tricky
 from xswe.io.ragged import Texts
 from xswe.text import counting
-from xswe.text.counting import WordCounter, frequent_words, most_frequent_of
+from xswe.text.counting import COUNTED, WordCounter, most_frequent_of
 from xswe.text.words import WordSplitter, most_frequent
 
 ALL = ("en", "de", "zh", "ja")
+
+
+def frequent_words(texts, splitter, most, threads=1):
+    with TemporaryDirectory() as folder:
+        output = Path(folder) / f"words{COUNTED}"
+        WordCounter(splitter).count(texts, output, threads)
+        return most_frequent_of([output], most)
 
 
 @pytest.fixture(scope="module", params=SETTINGS)

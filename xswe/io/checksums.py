@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import zlib
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -259,11 +258,3 @@ def text_sums(texts: Texts) -> np.ndarray:
     out = np.empty(len(texts), np.uint32)
     _crc32(*texts.frozen, _TABLES, out)
     return out
-
-
-def crc32_of(*parts: bytes) -> int:
-    """Return one CRC-32 of several pieces and of where each ends."""
-    value = 0
-    for part in parts:
-        value = zlib.crc32(part, zlib.crc32(len(part).to_bytes(8, "little"), value))
-    return value

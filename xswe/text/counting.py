@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -18,10 +18,9 @@ from numba import njit
 from numpy.lib.format import write_array
 
 from xswe.io.compiler import LEAN, start_compiler
-from xswe.io.files import scratch, whole_file
+from xswe.io.files import whole_file
 from xswe.io.parallel import Lock, share
 from xswe.io.ragged import Bags, Texts, concatenate
-from xswe.progress import bar
 from xswe.text.compiled.alphabet import CJK
 from xswe.text.compiled.chunks import LONGEST, Fresh, contents, distinct, new_table, number, remember
 from xswe.text.compiled.lookup import Deferred
@@ -38,21 +37,6 @@ _ARRAYS = ("bytes", "offsets", "counts")  # of a part of a table
 COUNTED = ".npz"  # how the names of files of counts end
 
 
-def frequent_words(
-    texts: Sequence[str], splitter: WordSplitter, most: int, threads: int = 1, description: str = "count words"
-) -> Counter[str]:
-    """Return the ``most`` most frequent words of texts, with their counts; ties are broken by the alphabet.
-
-    Memory-mapped texts are released as they are read. The result does not depend on the threads. Words of over 65,535
-    bytes are left out.
-    """
-    counter = WordCounter(splitter)
-    with scratch("xswe-count-") as folder, bar(description, len(texts), "text") as progress:
-        output = Path(folder) / f"words{COUNTED}"
-        counter.count(texts, output, threads, progress.update)
-        return most_frequent_of([output], most)
-
-
 class WordCounter:
     """Counts the words of texts into files, which :func:`most_frequent_of` adds up, whoever wrote them."""
 
@@ -62,12 +46,11 @@ class WordCounter:
         lookups = {code: splitter.lookup(code, ids, new_table(1), _no_bags) for code in splitter.han_languages or (None,)}
         self.splitter, self._languages = splitter, WordLookup(lookups)
 
-    def count(
-        self, texts: Sequence[str], output: Path, threads: int = 1, advance: Callable[[int], object] = lambda _: None
-    ) -> None:
-        """Write an ``.npz`` file of the words of texts and their counts, whole or not at all; threads may do so at once.
+    def count(self, texts: Sequence[str], output: Path, threads: int = 1) -> None:
+        """Write a file of the words of texts, and of how often each occurs; several threads may do so at once.
 
-        ``advance`` is called now and then with the number of texts counted since.
+        The file, an archive as numpy writes them, appears whole or not at all. The counts do not depend on the threads.
+        Texts that are mapped into memory are given back as they are read. Words of over 65,535 bytes are left out.
         """
         own, lock = threading.local(), Lock()
         with whole_file(output, crowded=True) as temporary, ZipFile(temporary, "w") as archive:
@@ -83,8 +66,6 @@ class WordCounter:
                 own.forms.add(Texts.of(texts[start:stop]))
                 if hasattr(texts, "release"):
                     texts.release()
-                with lock:
-                    advance(stop - start)
 
             share(count, len(texts), BLOCK, threads)
             for counter in counters:
@@ -92,7 +73,7 @@ class WordCounter:
 
 
 def most_frequent_of(files: Sequence[Path], most: int) -> Counter[str]:
-    """Add up the counts in files, and return the most frequent words, as :func:`frequent_words` does.
+    """Add the counts of files up, and return the most frequent words; of equally frequent ones the first in the alphabet.
 
     A sixteenth of the words is in memory at a time, however many files there are.
     """
