@@ -57,6 +57,7 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
         with pytest.raises(Unfinished):
             extract(*given, tmp_path / "shards", how)
     equal(extract(*given, tmp_path / "shards", last), extract(*given, tmp_path / "here"))
+    assert not (tmp_path / "shards" / work_run.OPENED).exists()  # each task has units and sentences of its own
     en = len(module.shards_of(teacher.batches(samples[0].texts)))
     assert en > 2
     assert told[: en - 1] == sorted(told[: en - 1])  # a language's longest sentences come last, the last shard may be short

@@ -657,3 +657,23 @@ def test_others_go_on_from_what_this_process_kept(tmp_path, monkeypatch):
     computed(tmp_path)
     assert mapped(tmp_path, execution=ExecutionConfig("array", index=0, count=1)) == list(range(7))
     assert computed(tmp_path) == []
+
+
+def test_an_array_has_made_all_shards_when_the_map_is_returned(tmp_path):
+    stage = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log"), "one")
+    found = map_shards(stage, ExecutionConfig("array", 0, 1), 1, share=lambda place: pytest.fail("nobody else opens it"))
+    assert computed(tmp_path) == list(range(7))
+    assert [int(each["row"][0]) for each in found] == list(range(7))
+    with pytest.raises(Unfinished):
+        map_shards(replace(stage, folder=tmp_path / "other"), ExecutionConfig("array", 0, 2), 1)
+    assert computed(tmp_path) == [0, 2, 4, 6]
+
+
+def test_the_shards_of_other_work_are_refused_before_any_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "_BRIEF", 0.0)
+    assert mapped(tmp_path) == list(range(7))
+    computed(tmp_path)
+    other = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log"), "another")
+    with pytest.raises(ConfigError, match="holds the shards of other settings"):
+        list(map_shards(other))
+    assert computed(tmp_path) == []
