@@ -35,7 +35,7 @@ def work_folder(
         with scratch("xswe-mine-") as temporary:
             yield Path(temporary)
         return
-    folder, shared = Path(work) if work else Path(f"{output}.work"), execution.kind == "array"
+    folder, shared = Path(work) if work else Path(f"{output}.work"), execution.has_peers
     foreign = folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir())
     if foreign and not (folder / "work.json").is_file():
         raise ConfigError(f"{folder}: exists and is no work folder of mine; set work= to another name")

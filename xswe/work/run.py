@@ -48,7 +48,8 @@ def map_shards(
         threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
         opened: what the job opens, where this process has it already.
         progress: with ``local``: a unit, of which the counts of each shard tell how many it has (``pair``: ``pairs``), and
-            how many there are in all; None for shards.
+            how many there are in all; None for shards. What a job opens may move the bar within a shard, see
+            :class:`xswe.work.stage.Advancing`.
         costs: see :func:`run_shards`; in this process the shards are made in their order.
         plan: what the manifest holds beside.
 
@@ -143,7 +144,7 @@ def run_shards(
         Unfinished: with ``array``: other slices are not done yet.
     """
     mine: Sequence[int] = range(stage.count)
-    if execution.kind == "array":
+    if execution.has_peers:
         index, slices = execution.slice
         mine = range(index, stage.count, slices)
         _refuse_other_work(stage)
@@ -162,7 +163,7 @@ def run_shards(
         if turn == RETRIES:
             raise XsweError(f"{stage.path(mine[0])}: gone or damaged, again and again, after it was written")
         logger.warning("%s: %d shards are gone or damaged since they were done; once more", stage.name, len(mine))
-    if execution.kind == "array":
+    if execution.has_peers:
         _await_others(stage, execution)
 
 
