@@ -26,6 +26,7 @@ import yaml
 from eval.report.encode_tables import ENCODING
 from eval.report.fill_prose import fill_figures
 from eval.report.lever_tables import LEVERS
+from eval.report.parity_table import PARITY
 from eval.report.phrase_tables import PHRASES
 from eval.report.speed_tables import SPEED
 from eval.report.training_data import MARK, mark_all, seen, trained_on
@@ -106,7 +107,7 @@ STUDIES = {
     "pca_level": "PCA fitted on",
     "segmenters": "segmenters",
 }
-LAID_OUT = {**SPEED, **ENCODING, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
+LAID_OUT = {**SPEED, **ENCODING, **PHRASES, **LEVERS, **PARITY}  # tables whose files have shapes of their own
 # What tables call the steps of the method, by main_job.py's names.
 STEPS = {
     "extraction": "extraction",

@@ -5,31 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import eval_script
 from xswe.corpus import contexts as contexts_module
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags
 
-
-def by_unit(contexts, size):
-    out = {u: [] for u in range(size)}
-    for k, sentence in enumerate(contexts.sentences):
-        for unit in contexts.units[contexts.offsets[k] : contexts.offsets[k + 1]]:
-            out[int(unit)].append(int(sentence))
-    return out
-
-
+parity = eval_script("parity.contexts")
+by_unit, naive = parity.by_unit, parity.written_out
 LISTS = [[0, 1, 2, 3], [0, 0], [0, 1, 4], [0, 2], [3], [0, 1, 2]]
-
-
-def naive(lists, size, n, pick):
-    out = {}
-    for u in range(size):
-        rows = [r for r, one in enumerate(lists) if u in one]
-        if pick == "shortest":
-            rows = sorted(rows, key=lambda r: (len(lists[r]), r))
-        out[u] = sorted(rows[:n])
-    return out
 
 
 @pytest.mark.parametrize("pick", ["shortest", "first"])

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.metrics import CORRELATIONS, Row, bitext_items, search, weighted_f1
@@ -17,6 +18,7 @@ from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
 pytest.importorskip("mteb")
+write_set = eval_script("parity.retrieval").write_set
 
 
 @pytest.fixture
@@ -27,12 +29,7 @@ def model(tokenizer):
 
 
 def tatoeba(root, rows):
-    folder = root / "mteb" / "tatoeba-bitext-mining"
-    (folder / "test").mkdir(parents=True)
-    settings = "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n    path: test/*.jsonl\n---\n"
-    (folder / "README.md").write_text(settings)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    (folder / "test" / "jpn-eng.jsonl").write_text(lines, encoding="utf-8")
+    write_set(root, "mteb/tatoeba-bitext-mining", "jpn-eng", rows)
 
 
 def test_tatoeba_through_mteb_equals_our_own_figures(model, tmp_path, sample):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
@@ -111,35 +112,9 @@ def test_ties_fall_to_the_lower_rows():
     assert rows(select(flat, "kbest", 1)) == [(0, 1), (1, 0), (2, 0)]
 
 
-def reference(x, y, k=4):
-    """The margin mining of LASER, spelled out in loops: ratio, ``max`` retrieval."""
-    scores = x.astype(np.float64) @ y.astype(np.float64).T
-    forward, backward = np.argsort(-scores, 1)[:, :k], np.argsort(-scores.T, 1)[:, :k]
-    means_x = [np.mean([scores[i, j] for j in forward[i]]) for i in range(len(x))]
-    means_y = [np.mean([scores[i, j] for i in backward[j]]) for j in range(len(y))]
-
-    def margin(i, j):
-        return scores[i, j] / ((means_x[i] + means_y[j]) / 2)
-
-    found = []
-    for i in range(len(x)):
-        j = max(forward[i], key=lambda j: margin(i, j))
-        found.append((margin(i, j), i, int(j)))
-    for j in range(len(y)):
-        i = max(backward[j], key=lambda i: margin(i, j))
-        found.append((margin(i, j), int(i), j))
-    out, used_x, used_y = [], set(), set()
-    for score, i, j in sorted(found, reverse=True):
-        if i not in used_x and j not in used_y:
-            used_x.add(i)
-            used_y.add(j)
-            out.append((score, i, j))
-    return out
-
-
 def test_pairs_are_those_of_the_written_out_loop(vectors):
     a, b = vectors(250, 300, planted=120)
-    wanted = reference(a, b)
+    wanted = eval_script("parity.margins").written_out(a, b)
     found = mine_vectors(a, b, MineConfig(threshold=None, neighbours=ONE)).pairs
     assert rows(found) == [(i, j) for _, i, j in wanted]
     np.testing.assert_allclose(found.scores, [score for score, _, _ in wanted], rtol=1e-5)

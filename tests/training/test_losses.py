@@ -5,28 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.training.losses import RankingLoss, RelationalLoss, on_products, relational_targets, through_norm
 from xswe.training.objective import Objective
 
 torch = pytest.importorskip("torch")
-
-
-def unit(rng, n, d):
-    x = rng.normal(size=(n, d)).astype(np.float32)
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def slow_info_nce(a, b, temperature, margin, same_a, same_b):
-    """The formula, word for word, in float64."""
-    n = len(a)
-    s = a @ b.T
-    s = s - margin * torch.eye(n, dtype=s.dtype)
-    masked = (same_a[:, None] == same_a[None]) | (same_b[:, None] == same_b[None])
-    masked &= ~torch.eye(n, dtype=torch.bool)
-    s = (s / temperature).masked_fill(masked, -1e9)
-    answer = torch.arange(n)
-    return torch.nn.functional.cross_entropy(s, answer) + torch.nn.functional.cross_entropy(s.T, answer)
+unit = eval_script("parity.figures").unit
+slow_info_nce, slow_relational = (eval_script(f"parity.{name}").formula for name in ("contrastive", "distillation"))
 
 
 def info_nce(a, b, temperature, margin=0.0, same_source=None, same_target=None, threads=1, gradient=True):
@@ -75,14 +61,6 @@ def test_a_temperature_that_float32_cannot_carry_is_refused():
     for none in (0.0, -0.05, float("nan")):
         with pytest.raises(ConfigError, match="too small"):
             info_nce(unit(rng, 3, 4), unit(rng, 3, 4), temperature=none)
-
-
-def slow_relational(left, right, teacher, temperature):
-    n = len(left)
-    off = ~torch.eye(n, dtype=torch.bool)
-    log_p = torch.log_softmax((left @ right.T / temperature).masked_fill(~off, -1e9), 1)
-    q = torch.softmax((teacher @ teacher.T / temperature).masked_fill(~off, -1e9), 1)
-    return -(q * log_p)[off].sum() / n
 
 
 @pytest.mark.parametrize("threads", [1, 2])

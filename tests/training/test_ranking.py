@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError
-from xswe.io.ragged import Bags
 from xswe.training.objective import Objective
-from xswe.training.pairs import ParallelBags
-from xswe.training.refine import RefineConfig, Trainer
 
 torch = pytest.importorskip("torch")
-
-
-def unit(rng, n, d):
-    x = rng.normal(size=(n, d)).astype(np.float32)
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+unit = eval_script("parity.figures").unit
 
 
 def slow_ranking(anchors, candidates, objective, same):
@@ -80,42 +74,3 @@ def test_further_negatives_leave_distillation_alone():
 def test_an_unknown_direction_is_refused():
     with pytest.raises(ConfigError, match="directions='target'"):
         Objective(directions="target")
-
-
-@pytest.mark.parametrize("negatives", [0, 2])
-def test_a_batch_is_that_of_sentence_transformers(negatives):
-    """Multiple negatives ranking within Matryoshka, on the same table: the value, and the gradient of every row."""
-    pytest.importorskip("sentence_transformers")
-    from sentence_transformers import SentenceTransformer, losses
-    from sentence_transformers.models import StaticEmbedding
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    rng = np.random.default_rng(2)
-    words, prefixes = 80, (16, 8, 4)
-    tokenizer = Tokenizer(models.WordLevel({f"w{i}": i for i in range(words)}, unk_token="w0"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    table = rng.normal(size=(words, 16)).astype(np.float32)
-    columns = [[rng.integers(0, words, rng.integers(1, 6)).tolist() for _ in range(24)] for _ in range(2 + negatives)]
-    texts = [[" ".join(f"w{i}" for i in one) for one in column] for column in columns]
-    assert len({text for column in texts for text in column}) == 24 * len(columns)
-
-    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=table.copy())], device="cpu")
-    ranking = losses.MultipleNegativesRankingLoss(model, scale=20.0)
-    theirs = losses.MatryoshkaLoss(model, ranking, list(prefixes))([model.tokenize(column) for column in texts], None)
-    theirs.backward()
-
-    further = [column[i] for i in range(24) for column in columns[2:]]
-    given = (Bags.of(further), np.arange(25) * negatives) if negatives else ()
-    bitext = ParallelBags(*map(Bags.of, columns[:2]), None, True, *given)
-    objective = Objective(temperature=0.05, margin=0.0, directions="source", prefixes=prefixes)
-    trainer, seen = Trainer(table.copy(), RefineConfig(batch_size=24), objective), np.zeros_like(table)
-
-    def remember(ids, starts, stops, gradients, rate):
-        for a, b, gradient in zip(starts, stops, gradients, strict=True):
-            np.add.at(seen, ids[a:b], gradient)
-
-    trainer.optimiser.step = remember
-    assert trainer.step(bitext, np.arange(24), 0.2) == pytest.approx(theirs.item(), rel=1e-5)
-    gradient = model[0].embedding.weight.grad.numpy()
-    assert np.abs(gradient).max() > 1e-2
-    np.testing.assert_allclose(seen, gradient, atol=1e-5)

@@ -5,64 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError
-from xswe.text.spans import Cut
 from xswe.training.losses import best_spans, span_max_loss
 from xswe.training.refine import SpanTrainer, train_spans
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, make_triplets, runs_of
 
 torch = pytest.importorskip("torch")
-
-
-def cut_of(texts):
-    """Texts as lists of words, words as lists of rows."""
-    words = [word for text in texts for word in text]
-    ids = np.array([row for word in words for row in word], np.int32)
-    lengths = np.cumsum([0, *map(len, words)], dtype=np.int64)
-    return Cut(ids, lengths, np.cumsum([0, *map(len, texts)], dtype=np.int64))
-
-
-def random_texts(rng, n, longest, rows=50):
-    return [[rng.integers(0, rows, rng.integers(1, 3)).tolist() for _ in range(rng.integers(2, longest))] for _ in range(n)]
-
-
-def naive_best(matrix, text, phrase, low, high):
-    """The best cosine over all spans, as torch, differentiable."""
-    words = torch.stack([matrix[word].sum(0) for word in text])
-    spans = [words[a:b].sum(0) for a in range(len(words)) for b in range(a + low, min(a + high, len(words)) + 1)]
-    return torch.stack([torch.nn.functional.cosine_similarity(span, phrase, dim=0, eps=1e-12) for span in spans]).max()
+spans = eval_script("parity.spans")
+cut_of, random_texts, naive_best = spans.cut_of, spans.random_texts, spans.best
 
 
 @pytest.mark.parametrize("similarity", ["normalised", "cosine"])
 @pytest.mark.parametrize("scale", [30.0, 3.0, 300.0])
 def test_loss_and_gradient_of_the_table_are_those_of_automatic_differentiation(scale, similarity):
-    rng = np.random.default_rng(0)
-    start = rng.normal(size=(50, 8)).astype(np.float32)
-    phrases, true, false = (random_texts(rng, 12, longest) for longest in (4, 9, 9))
-    table = torch.tensor(start, dtype=torch.float64, requires_grad=True)
-    losses = []
-    for phrase, yes, no in zip(phrases, true, false, strict=True):
-        vector = torch.stack([table[word].sum(0) for word in phrase]).sum(0)
-        scores = torch.stack([naive_best(table, text, vector, 1, 5) for text in (yes, no)])
-        if similarity == "normalised":
-            scores = (1 + scores) / 2
-        losses.append(-scale * scores[0] + torch.log(torch.exp(scale * scores).sum()))
-    expected = torch.stack(losses).mean()
-    expected.backward()
-
-    trainer = SpanTrainer(start.copy(), SpanTraining(max_size=5, scale=scale, similarity=similarity))
-    seen = {}
-
-    def remember(ids, starts, stops, gradients, rate):
-        seen["gradient"] = np.zeros_like(start, np.float64)
-        for a, b, gradient in zip(starts, stops, gradients, strict=True):
-            np.add.at(seen["gradient"], ids[a:b], gradient)
-
-    trainer.optimiser.step = remember
-    loss = trainer.step(Triplets(cut_of(phrases).bags, cut_of(true), cut_of(false)), 1.0)
-    assert loss == pytest.approx(expected.item(), rel=1e-5)
-    np.testing.assert_allclose(seen["gradient"], table.grad.numpy(), atol=2e-5 * scale)
-    assert np.abs(seen["gradient"]).max() > 1e-4
+    loss, gradient, expected, slow = spans.both(12, 8, scale, similarity)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(gradient, slow, atol=2e-5 * scale)
+    assert np.abs(gradient).max() > 1e-4
 
 
 def test_the_loss_neither_overflows_nor_vanishes():
