@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from eval.parity.figures import Figure, Figures, Inputs, figure
 from eval.parity.segmentation import LANGUAGES, spaced
 from xswe.corpus.cards import sample_sentences
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
+from xswe.io.files import scratch
 from xswe.io.ragged import Texts
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
@@ -49,7 +51,9 @@ def extracted(teacher: TransformerTeacher, language: str, texts: Sequence[str], 
     contexts = choose_contexts(units.bags(texts), len(units), ContextConfig(per_unit=PER_WORD), exact=exact)
     chosen = [texts[row] for row in contexts.sentences]
     samples = [LanguageSample(language, Texts.of(chosen), contexts, exact.counts(len(units)))]
-    return Extracted(units, chosen, contexts, extract(teacher, units, samples, ExtractConfig(isolated=False)).matrix)
+    with scratch() as folder:
+        made = extract(teacher, units, samples, ExtractConfig(isolated=False), Path(folder))
+    return Extracted(units, chosen, contexts, made.matrix)
 
 
 class WrittenOut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eval.parity.figures import Figures, Inputs, figure
-from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, with_interval
+from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, corrected, with_interval
 
 NEEDS = ("scipy",)
 
@@ -26,6 +26,12 @@ def paired(a: np.ndarray, b: np.ndarray, rounds: int, seed: int = 0) -> float:
     return min(1.0, 2 * (contrary + 1) / (rounds + 1))
 
 
+def holm(p: np.ndarray) -> list[float]:
+    """Return each p corrected for the number of tests by the definition (Holm 1979)."""
+    n = len(p)
+    return [min(1.0, max((n - (p < other).sum()) * other for other in p if other <= one)) for one in p]
+
+
 def measure(inputs: Inputs) -> Figures:
     """Compare on what is drawn from a known distribution."""
     from scipy.stats import bootstrap, spearmanr
@@ -44,3 +50,5 @@ def measure(inputs: Inputs) -> Figures:
     found = compare_rows(row(a), row(b), Bootstrap(rounds))
     assert found is not None
     yield figure("paired test", "written out", "p (the same draws)", found.p, paired(a, b, rounds), 1e-9)
+    values = generator.beta(0.3, 4.0, 40)
+    yield figure("p of 40 tests", "Holm's, written out", "corrected p", corrected(values.tolist()), holm(values), 1e-12)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError
-from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, resample, with_interval
+from xswe.evaluation.evaluate import Measured, significance
+from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, corrected, resample, with_interval
 
-
-def row(items, metric="accuracy", value=None):
-    return Row("t", "en-ja", metric, float(items.mean()) if value is None else value, items.shape[-1], items=items)
+row = eval_script("parity.significance").row
 
 
 def test_the_interval_of_a_share_is_about_the_normal_one():
@@ -89,3 +89,35 @@ def test_settings_are_checked():
         Bootstrap(-1)
     with pytest.raises(ConfigError, match="level"):
         Bootstrap(level=95)
+
+
+def test_p_of_many_tests_is_corrected_by_holms_steps():
+    assert corrected([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert corrected([0.02]) == [0.02]
+    assert corrected([0.9, 0.8]) == [1.0, 1.0]
+    assert corrected([]) == []
+
+
+def measured(name, figures):
+    rows = tuple(
+        Row(f"t{k}", "en-ja", "f1", float(items.mean()), len(items), items=items) for k, items in enumerate(figures)
+    )
+    return Measured(name, 8, 8, 8, ("en", "ja"), None, rows)
+
+
+def test_one_of_many_figures_is_not_better_by_chance():
+    """Two models that are equally good, on 40 figures: without a correction two tests would find a difference."""
+    rng = np.random.default_rng(5)
+    alike = [measured(name, [(rng.random(200) < 0.7).astype(float) for _ in range(40)]) for name in "ab"]
+    tests = significance(alike, Bootstrap(400))
+    assert len(tests) == 40
+    assert min(test.p for test in tests) < 0.05 <= min(test.corrected for test in tests)
+
+
+def test_what_differs_is_found_among_many_tests_with_few_draws():
+    """100 draws show no p below .02, which times 40 is no difference whatever the figures: as many as needed are drawn."""
+    rng = np.random.default_rng(6)
+    better = measured("better", [(rng.random(200) < 0.9).astype(float) for _ in range(40)])
+    worse = measured("worse", [(rng.random(200) < 0.4).astype(float) for _ in range(40)])
+    assert max(test.corrected for test in significance([better, worse], Bootstrap(100))) < 0.05
+    assert significance([better, worse], Bootstrap(0)) == []

@@ -12,7 +12,7 @@ from typing import Any
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
-from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics, with_intervals
+from xswe.evaluation.metrics import LEVEL, Bootstrap, Row, compare_rows, corrected, enough, primary_metrics, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
@@ -200,7 +200,6 @@ def shown(rows: Sequence[Row]) -> list[Row]:
 
 
 _EXTRA = ("average_s2s",)  # shown beside the primary metrics
-LEVEL = 0.05  # of the paired tests
 Key = tuple[str, str, str, str | None]  # task, subset, metric and split of a figure
 
 
@@ -251,7 +250,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The best model on a figure against another one; see :class:`xswe.evaluation.metrics.Comparison`."""
+    """The best model on a figure against another one; see :class:`xswe.evaluation.metrics.Comparison`.
+
+    ``corrected`` is p corrected for the number of all tests of the comparison (Holm).
+    """
 
     task: str
     subset: str
@@ -263,6 +265,7 @@ class PairedTest:
     low: float
     high: float
     p: float
+    corrected: float = 1.0
 
     @property
     def key(self) -> Key:
@@ -290,26 +293,43 @@ def _best(models: Sequence[Measured], key: Key) -> Measured | None:
 
 
 def significance(models: Sequence[Measured], settings: Bootstrap) -> list[PairedTest]:
-    """Test the best model of each figure of the table against every other, on the same draws of the same items."""
-    tests = []
+    """Test the best model of each figure of the table against every other, on the same draws of the same items.
+
+    The tests of all figures are one family, for whose number each p is corrected.
+    """
+    pairs: list[tuple[Key, Measured, Measured]] = []
     for key in figures_of(row for model in models for row in model.rows):
         best = _best(models, key)
         if best is None:
             continue
         for other in models:
-            first, second = best.row(key), other.row(key)
-            if other is best or first is None or second is None:
-                continue
-            if (found := compare_rows(first, second, settings)) is not None:
-                result = (found.difference, found.low, found.high, found.p)
-                tests.append(PairedTest(*key, best.name, other.name, *result))
-    return tests
+            if other is not best and other.row(key) is not None:
+                pairs.append((key, best, other))
+    tests, settings = [], enough(settings, len(pairs))
+    for key, best, other in pairs:
+        first, second = best.row(key), other.row(key)
+        if first and second and (found := compare_rows(first, second, settings)) is not None:
+            result = (found.difference, found.low, found.high, found.p)
+            tests.append(PairedTest(*key, best.name, other.name, *result))
+    return correct(tests)
+
+
+def correct(tests: Sequence[PairedTest]) -> list[PairedTest]:
+    """Return all tests of a comparison with their p corrected for their number."""
+    values = corrected([test.p for test in tests])
+    return [replace(test, corrected=value) for test, value in zip(tests, values, strict=True)]
+
+
+def of_marks(tests: int) -> str:
+    """Say what the marks of a table mean."""
+    many = f" corrected for {tests} tests (Holm)" if tests > 1 else ""
+    return f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL}{many})"
 
 
 def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[list[str], list[list[Any]], list[str]]:
     """Return the header, a line a model, and notes: what the marks mean, and what was skipped and why."""
     keys = figures_of(row for model in models for row in model.rows)
-    alike = {(*test.key, test.other) for test in tests if test.p >= LEVEL}
+    alike = {(*test.key, test.other) for test in tests if test.corrected >= LEVEL}
     best = {key: _best(models, key) for key in keys}
     header = ["model", "dims", "MB", "sentences/s", *(title(key, keys) for key in keys)]
     lines = []
@@ -321,7 +341,7 @@ def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[l
             figures.append(cell(row and row.value) + mark)
         rate = None if model.rate is None else f"{model.rate:,.0f}"
         lines.append([model.name, model.dim, f"{model.size / 1e6:.1f}", rate, *figures])
-    notes = [f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL})"] if keys else []
+    notes = [of_marks(len(tests))] if keys else []
     why: dict[str, list[str]] = {}
     for model in models:
         for row in model.rows:

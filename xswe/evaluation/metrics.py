@@ -229,7 +229,8 @@ class Bootstrap:
     """Settings of the bootstrap.
 
     Attributes:
-        rounds: how often the items are drawn; 0 for no intervals.
+        rounds: how often the items are drawn; 0 for no intervals. Several paired tests draw more often if their correction
+            for many needs it.
         level: of the confidence intervals.
         seed: decides the draws.
     """
@@ -241,6 +242,28 @@ class Bootstrap:
     def __post_init__(self) -> None:
         if self.rounds < 0 or not 0 < self.level < 1:
             raise ConfigError("bootstrap needs rounds >= 0 and 0 < level < 1")
+
+
+LEVEL = 0.05  # a difference of this p or more is not shown
+
+
+def corrected(p: Sequence[float]) -> list[float]:
+    """Correct the p of several tests for their number (Holm 1979).
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on, and none becomes smaller than one before
+    it: that any difference is called one by chance then has at most the probability that is chosen for a single test.
+    """
+    out, least = [1.0] * len(p), 0.0
+    for rank, place in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        least = max(least, min(1.0, (len(p) - rank) * p[place]))
+        out[place] = least
+    return out
+
+
+def enough(settings: Bootstrap, tests: int) -> Bootstrap:
+    """Return settings with as many draws as so many tests need, for one of them to be below :data:`LEVEL` when corrected."""
+    least = math.ceil(2 * tests / LEVEL)
+    return replace(settings, rounds=max(settings.rounds, least)) if settings.rounds else settings
 
 
 @dataclass(frozen=True)

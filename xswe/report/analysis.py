@@ -22,7 +22,17 @@ from threadpoolctl import threadpool_limits
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.evaluate import Comparison, Key, Measured, PairedTest, figures_of, seconds_of_training, shown, title
+from xswe.evaluation.evaluate import (
+    Comparison,
+    Key,
+    Measured,
+    PairedTest,
+    correct,
+    figures_of,
+    seconds_of_training,
+    shown,
+    title,
+)
 from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json, whole_folder
 from xswe.model.static import StaticModel
@@ -318,7 +328,7 @@ def read_comparison(path: str | Path) -> Comparison:
             size, rate = about["bytes"], about["sentences_per_second"]
             known = (about["name"], about["dim"], size, about["parameters"], tuple(about["languages"]))
             models.append(Measured(*known, rate, tuple(rows), about.get("training_seconds")))
-        tests = tuple(PairedTest(**test) for test in held["tests"])
+        tests = tuple(correct([PairedTest(**test) for test in held["tests"]]))
         return Comparison(tuple(models), tests, held["threads"])
     except FileNotFoundError:
         raise InputError(path, "no such file", "give what compare wrote, as in compare=compare.json") from None
@@ -357,7 +367,10 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
         plots=plots,
         mean="the mean of all figures that every model has",
         bars=_bars({model.name: {key: model.row(key) for key in keys} for model in models}, keys),
-        tests=[(title(test.key, keys), test.best, test.other, _signed(test), figure(test.p, 3)) for test in found.tests],
+        tests=[
+            (title(test.key, keys), test.best, test.other, _signed(test), figure(test.p, 3), figure(test.corrected, 3))
+            for test in found.tests
+        ],
         settings=settings,
     )
 
@@ -386,6 +399,7 @@ def sweep_page(found: Any, settings: dict[str, Any] | None = None) -> str:
             names[k],
             percent(test.difference),
             figure(test.p, 3),
+            figure(found.corrected[key, k], 3),
         )
         for (key, k), test in found.tests.items()
     ]

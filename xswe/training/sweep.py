@@ -14,8 +14,8 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
-from xswe.evaluation.evaluate import LEVEL, Key, check_measured, figures_of, run_tasks, shown, title
-from xswe.evaluation.metrics import Bootstrap, Comparison, Row, compare_draws, resample
+from xswe.evaluation.evaluate import Key, check_measured, figures_of, of_marks, run_tasks, shown, title
+from xswe.evaluation.metrics import LEVEL, Bootstrap, Comparison, Row, compare_draws, corrected, enough, resample
 from xswe.evaluation.tasks import check
 from xswe.io.files import scratch
 from xswe.io.results import Result, table
@@ -103,31 +103,38 @@ class Sweep(Result):
     @cached_property
     def tests(self) -> dict[tuple[Key, int], Comparison]:
         """The best choice of each figure against each other one, by the figure and the other's place."""
-        found = {(key, k): self._test(key, point) for key in self.keys for k, point in enumerate(self.points)}
+        places = list(itertools.product(self.keys, range(len(self.points))))
+        settings = enough(self.bootstrap, len(places) - len(self.keys))
+        found = {(key, k): self._test(key, self.points[k], settings) for key, k in places}
         return {place: test for place, test in found.items() if test is not None}
 
-    def _test(self, key: Key, other: SweepPoint) -> Comparison | None:
+    @cached_property
+    def corrected(self) -> dict[tuple[Key, int], float]:
+        """The p of all tests, corrected for their number (Holm)."""
+        return dict(zip(self.tests, corrected([test.p for test in self.tests.values()]), strict=True))
+
+    def _test(self, key: Key, other: SweepPoint, settings: Bootstrap) -> Comparison | None:
         """Test by paired bootstrap: in each draw, both choices' means over the seeds are compared."""
         if (best := self.best(key)) is other:
             return None
         pairs = [] if best is None else list(zip(best.of(key), other.of(key), strict=False))
-        if not pairs or not self.bootstrap.rounds or any(row.items is None for pair in pairs for row in pair):
+        if not pairs or not settings.rounds or any(row.items is None for pair in pairs for row in pair):
             return None
-        draws = [resample(first, self.bootstrap) - resample(second, self.bootstrap) for first, second in pairs]
+        draws = [resample(first, settings) - resample(second, settings) for first, second in pairs]
         difference = float(np.mean([(first.value or 0.0) - (second.value or 0.0) for first, second in pairs]))
-        return compare_draws(difference, np.mean(draws, 0), self.bootstrap.level)
+        return compare_draws(difference, np.mean(draws, 0), settings.level)
 
     def columns(self) -> tuple[str, ...]:
         """Return the settings, and what is said of each figure."""
-        figures = ("task", "subset", "metric", "split", "n", "seeds", "mean", "deviation", "best", "p")
+        figures = ("task", "subset", "metric", "split", "n", "seeds", "mean", "deviation", "best", "p", "corrected")
         return (*self.names, *figures)
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """Return a row a choice and figure; ``p`` is that of its difference from the best."""
+        """Return a row a choice and figure; ``p`` is that of its difference from the best, also corrected for all tests."""
         for key, (k, point) in itertools.product(self.keys, enumerate(self.points)):
             if rows := point.of(key):
-                p = self.tests[key, k].p if (key, k) in self.tests else None
-                figures = (rows[0].n, len(rows), point.mean(key), point.deviation(key), self.best(key) is point, p)
+                p = (self.tests[key, k].p, self.corrected[key, k]) if (key, k) in self.tests else (None, None)
+                figures = (rows[0].n, len(rows), point.mean(key), point.deviation(key), self.best(key) is point, *p)
                 yield (*point.settings.values(), *key, *figures)
 
     def layout(self) -> tuple[list[str], list[list[Any]]]:
@@ -146,12 +153,12 @@ class Sweep(Result):
         return f"{100 * mean:.1f}{spread}{'*' if point is self.best(key) else '=' if self._as_good(key, k) else ' '}"
 
     def _as_good(self, key: Key, k: int) -> bool:
-        return (key, k) in self.tests and self.tests[key, k].p >= LEVEL
+        return self.corrected.get((key, k), 0.0) >= LEVEL
 
     def notes(self) -> list[str]:
         """Return what the marks mean, and which figures cannot tell the choices apart."""
         keys = self.keys
-        lines = [f"mean ± deviation over seeds; * best; = not shown to be worse (paired bootstrap, p >= {LEVEL})"]
+        lines = [f"mean ± deviation over seeds; {of_marks(len(self.tests))}"]
         for key in keys:
             best, name = self.best(key), title(key, keys)
             if best is not None and (mean := best.mean(key) or 0.0) >= _SATURATED:
