@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from xswe.evaluation.metrics import corrected
 from xswe.io.results import markdown
 
 _SETS = ("tatoeba", "wmt23", "stsb-xling", "without bitext")
@@ -111,11 +113,39 @@ def exact(report: Mapping[str, Any]) -> str:
     return markdown(["teacher", "pair", "after", "found before by", "% without the word", *EXACT.values()], body)
 
 
+DETAILS = ("contexts.length", "extract.isolated", "extract.shared", "pca.sample_from")
+DETAILS += ("refine.duplicates", "refine.sample_from")
+
+
+def details(*records: Mapping[str, Any]) -> str:
+    """Lay out what another value of a setting gives than the recipe's, and whether chance could (paper_details.py).
+
+    The test is that of two shares, each of so many held-out pairs, corrected for all that the table makes (Holm).
+    """
+    body: list[list[Any]] = []
+    tests: list[float] = []
+    for record in records:
+        rows = [row for row in record["rows"] if row["step"] == "refinement"]
+        recipe, other = dict.fromkeys(row["variant"] for row in rows)
+        cells = []
+        for metric in ("accuracy", "margin_accuracy"):
+            one = {row["variant"]: row for row in rows if row["metric"] == metric}
+            before, after = (one[name]["value"] for name in (recipe, other))
+            spread = math.sqrt(sum(row["value"] * (1 - row["value"]) / row["n"] for row in one.values()))
+            tests.append(math.erfc(abs(after - before) / spread / math.sqrt(2)))
+            cells.append(f"{100 * before:.1f} → {100 * after:.1f}")
+        body.append([record["setting"], recipe, other, *cells])
+    sure = [p < SURE for p in corrected(tests)]
+    for line, both in zip(body, zip(sure[::2], sure[1::2], strict=True), strict=True):
+        line.append("yes" if all(both) else "no")
+    return markdown(["setting", "recipe", "instead", "by cosine", "by margin", "decided"], body)
+
+
 def _percent(cell: Any) -> Any:
     return f"{100 * cell:.1f}" if isinstance(cell, float) else cell
 
 
-LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
+LEVERS: dict[str, tuple[str, Callable[..., str]]] = {
     "levers": ("levers.json", means),
     "family": ("family.json", means),
     "family.pairs": ("family.json", partial(pairs, sets=_SETS)),
@@ -123,6 +153,7 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
     "family.larger": ("family_larger.json", means),
     "family.similar": ("family_similar.json", means),
+    "details": (" ".join(f"details/{name}.json" for name in DETAILS), details),
     "exact": ("exact_contexts.json", exact),
     "static": ("static_levers.json", static),
     "static64": ("static_levers_64k.json", static),

@@ -130,10 +130,6 @@ TABLES = {
     "stages": Table(("main",), WHO, WHO, (("pairs", 100_000),), (*TATOEBA, *WMT23, *STSB_XLING)),
     "mono": Table(("mono",), ("pair", "model"), ("language", "model"), (("pairs", 100_000),), STSB),
     "imitation": Table(("imitation.json",), ("variant", "step"), ("mean taken off", "after")),
-    "details": Table(
-        *(("details",), ("setting", "variant", "step"), ("setting", "value", "after"), ()),
-        (Column("by cosine", "held-out", "en-ja", "accuracy"), Column("by margin", "held-out", "en-ja", "margin_accuracy")),
-    ),
     "english": Table(("english.json",), ("model",), ("model",)),
     "ablation.stages": Table(("ablation/stages.json",), ("step",), ("step",)),
     **{

@@ -56,3 +56,21 @@ def test_kinds_are_compared_by_their_means_over_the_seeds_and_a_star_marks_what_
         ["back-off", "8.0", "50.1 → 60.1 *"],
         ["lower case", "8.0", "60.1 → 60.1"],
     ]
+
+
+def test_details_are_decided_by_a_test_of_two_shares_for_all_of_the_table():
+    def record(setting, other, accuracy):
+        found = {"recipe": (0.4, 0.5), other: accuracy}
+        rows = [
+            {"step": "refinement", "variant": variant, "metric": metric, "value": value, "n": 1000}
+            for variant, values in found.items()
+            for metric, value in zip(("accuracy", "margin_accuracy"), values, strict=True)
+        ]
+        return {"setting": setting, "rows": [*rows, {**rows[0], "step": "PCA with ABTT", "value": 0.1}]}
+
+    # Of .4 and of .446, of 1,000 pairs each, p is .037; of six such tests, none decides.
+    made = layout.details(*(record(name, "b", (0.446, 0.5)) for name in "xyz"), record("far", "b", (0.5, 0.6)))
+    lines = made.splitlines()[2:]
+    assert lines[0] == "| x | recipe | b | 40.0 → 44.6 | 50.0 → 50.0 | no |"
+    assert lines[-1] == "| far | recipe | b | 40.0 → 50.0 | 50.0 → 60.0 | yes |"
+    assert sum("yes" in line for line in lines) == 1

@@ -250,8 +250,8 @@ LEVEL = 0.05  # a difference of this p or more is not shown
 def corrected(p: Sequence[float]) -> list[float]:
     """Correct the p of several tests for their number (Holm 1979).
 
-    The smallest is multiplied by the number of tests, the next by one less, and so on, and none becomes smaller than one before
-    it: that any difference is called one by chance then has at most the probability that is chosen for a single test.
+    The smallest is multiplied by the number of tests, the next by one less, and so on, and none becomes smaller than one
+    before it: that any difference is found by chance then has at most the probability that is chosen for a single test.
     """
     out, least = [1.0] * len(p), 0.0
     for rank, place in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
@@ -261,7 +261,7 @@ def corrected(p: Sequence[float]) -> list[float]:
 
 
 def enough(settings: Bootstrap, tests: int) -> Bootstrap:
-    """Return settings with as many draws as so many tests need, for one of them to be below :data:`LEVEL` when corrected."""
+    """Return settings with so many draws that one of so many tests can be below :data:`LEVEL` when corrected."""
     least = math.ceil(2 * tests / LEVEL)
     return replace(settings, rounds=max(settings.rounds, least)) if settings.rounds else settings
 
