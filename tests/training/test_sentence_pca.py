@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags
@@ -77,7 +78,31 @@ def test_widths_that_do_not_fit_name_the_largest_that_does(sentences):
     with pytest.raises(ConfigError, match="set dim=20 or less"):
         SentencePCA(drop=4, dim=21).fit(sentences)
     with pytest.raises(ConfigError, match="more text"):
+        SentencePCA(dim=2).fit(iter([sentences[:1]]))
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
         SentencePCA(dim=2).fit(sentences[:1])
+    assert SentencePCA().fit(sentences).components_.shape == (24, 24)
+    assert SentencePCA().fit(np.tile(sentences, 20)).components_.shape == (256, 480)
+
+
+@parametrize_with_checks([SentencePCA(), SentencePCA(drop=0, dim=1)])
+def test_it_is_an_estimator_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_columns_have_names_and_tables_stay_tables(sentences):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(sentences.astype(np.float64), columns=[f"d{k}" for k in range(24)])
+    pca = SentencePCA(drop=2, dim=3).fit(frame)
+    assert pca.feature_names_in_.tolist() == list(frame.columns)
+    assert pca.get_feature_names_out().tolist() == ["sentencepca0", "sentencepca1", "sentencepca2"]
+    made = pca.set_output(transform="pandas").transform(frame)
+    assert list(made.columns) == ["sentencepca0", "sentencepca1", "sentencepca2"]
+    np.testing.assert_array_equal(made.to_numpy(), pca.set_output(transform="default").transform(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        pca.transform(frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match="infinity"):
+        SentencePCA().fit(iter([sentences, np.full((2, 24), np.inf)]))
 
 
 def test_without_scikit_learn_the_reduction_says_what_to_install_and_training_is_there():

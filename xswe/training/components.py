@@ -25,13 +25,16 @@ def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int
     return removed
 
 
+_MOST = 256  # dimensions that are kept where nothing is said, the paper's
+
+
 class Components:
     """Principal components of sentence vectors: what a run needs of :class:`xswe.SentencePCA`, without scikit-learn.
 
     Its arguments, and what :meth:`fit` finds, are described there.
     """
 
-    def __init__(self, drop: int | Literal["auto"] = "auto", dim: int = 256) -> None:
+    def __init__(self, drop: int | Literal["auto"] = "auto", dim: int | Literal["auto"] = "auto") -> None:
         self.drop = drop
         self.dim = dim
 
@@ -61,13 +64,14 @@ class Components:
         self.n_samples_seen_ = seen
         if seen < 2:
             raise ConfigError(f"the sentence PCA saw {seen} sentences: it needs more text")
-        self.drop_ = components_removed(self.drop, self.dim, width)
+        self.drop_ = components_removed(self.drop, 1 if self.dim == "auto" else self.dim, width)
+        dim = min(_MOST, width - self.drop_) if self.dim == "auto" else self.dim
         variance, vectors = np.linalg.eigh(scatter / (seen - 1))
         variance, components = variance[::-1].clip(min=0.0), vectors.T[::-1]
         largest = components[np.arange(width), np.abs(components).argmax(1)]
         components = components * np.where(largest < 0, -1.0, 1.0)[:, None]
         self.mean_ = mean
-        self.components_ = components[self.drop_ : self.drop_ + self.dim]
+        self.components_ = components[self.drop_ : self.drop_ + dim]
         self.explained_variance_ = variance
         self.explained_variance_ratio_ = variance / max(variance.sum(), np.finfo(float).tiny)
         return self
