@@ -49,6 +49,7 @@ def test_importing_loads_nothing_of_it():
         "xswe.mining.mined",
         "xswe.model.encode_file",
         "xswe.model.encoding",
+        "xswe.model.sentence_vectors",
         "xswe.model.static",
         "xswe.report.page",
         "xswe.report.write",

@@ -8,7 +8,8 @@
 ``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` and ``find_terms``
 find what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens what it kept), ``train``
 makes a model, ``evaluate``, ``compare`` and ``sweep`` measure them,
-``write_report`` makes a page to look at of any result, ``SentencePCA`` is the papers' reduction.
+``write_report`` makes a page to look at of any result, ``SentencePCA`` is the papers' reduction and
+``SentenceVectors`` a model, both as scikit-learn's transformers.
 Each is loaded when it is first used: loading and encoding need numpy, numba,
 tokenizers and safetensors; torch and transformers are imported by training only.
 """
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import BatchEncoder, encode_file
     from xswe.model.ensemble import Ensemble, push_to_hub
+    from xswe.model.sentence_vectors import SentenceVectors
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
     from xswe.phrases.terms import find_terms
@@ -63,6 +65,7 @@ _MODULES = {
     "mining.score": "HardNegatives mine_negatives score:score_pairs",
     "model.encode_file": "BatchEncoder encode_file",
     "model.ensemble": "Ensemble push_to_hub",
+    "model.sentence_vectors": "SentenceVectors",
     "model.static": "StaticModel",
     "phrases.find": "find_phrases",
     "phrases.terms": "find_terms",
@@ -97,6 +100,7 @@ __all__ = [
     "MinedPairs",
     "Scores",
     "SentencePCA",
+    "SentenceVectors",
     "SplitText",
     "StaticModel",
     "Sweep",

@@ -67,7 +67,7 @@ class SentencePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         else:
             blocks = iter([validate_data(self, X, dtype=_TYPES, ensure_min_samples=2)])
         made = Components(self.drop, self.dim).fit(blocks)
-        vars(self).update({name: value for name, value in vars(made).items() if name.endswith("_")})
+        self.__dict__.update({name: value for name, value in vars(made).items() if name.endswith("_")})
         self.n_features_in_ = len(made.mean_)
         return self
 
