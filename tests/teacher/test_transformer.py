@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.errors import ConfigError, ModelError
 from xswe.teacher.protocol import TeacherConfig
-from xswe.teacher.transformer import TransformerTeacher, load_teacher
+from xswe.teacher.transformer import TransformerTeacher, fitting, load_teacher
 
 torch = pytest.importorskip("torch")
 TEXTS = ["A cat sleeps.", "Das Haus ist groß, sagte er, und sehr alt.", "猫が寝ている。", "我们今天去图书馆", "x"]
@@ -212,3 +212,66 @@ def test_lengths_are_those_of_the_states_whatever_was_encoded_before(tiny_teache
     whole = [len(pretrained(tiny_teacher)(text, add_special_tokens=False)["input_ids"]) for text in texts]
     assert found.dtype == np.int64
     assert found.tolist() == whole
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [({"avx512_bf16": True}, "bfloat16"), ({"amx_bf16": False}, "float32"), ({}, "float32")]
+)
+def test_the_type_follows_the_processor_where_it_may(tiny_teacher, monkeypatch, own, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"architecture": "x86_64", **own}, raising=False)
+    found = load_teacher(TeacherConfig(str(tiny_teacher), dtype="auto", device="cpu"))
+    assert found.config.dtype == expected
+    assert next(found.model.parameters()).dtype is getattr(torch, expected)
+    told = load_teacher(TeacherConfig(str(tiny_teacher), dtype=expected, device="cpu"))
+    assert found.identity == told.identity  # whoever computes in the same type is the same teacher
+
+
+def test_batches_suit_the_memory_that_is_found(tiny_teacher, monkeypatch):
+    config = load_teacher(TeacherConfig(str(tiny_teacher))).model.config
+    sizes = [
+        fitting(config, free, 4, card) for free, card in ((0, True), (1e8, True), (1e9, True), (1e15, True), (1e15, False))
+    ]
+    assert sizes == [*sorted(sizes[:4]), 16_384]
+    assert (sizes[0], sizes[3]) == (1024, 131_072)
+    monkeypatch.setattr("xswe.teacher.transformer.available_memory", lambda: 1e8)
+    teacher = load_teacher(TeacherConfig(str(tiny_teacher), batch_tokens=0, device="cpu"))
+    assert teacher.config.batch_tokens == fitting(config, 1e8, 4, False)
+
+
+def test_a_batch_that_a_card_has_no_room_for_is_halved(teacher, caplog):
+    whole = teacher.vectors(TEXTS)
+    run, seen = teacher.model.forward, []
+
+    def narrow(*args, **tensors):
+        seen.append(len(tensors["input_ids"]))
+        if seen[-1] > 2:
+            raise torch.OutOfMemoryError
+        return run(*args, **tensors)
+
+    teacher.model.forward = narrow
+    np.testing.assert_allclose(teacher.vectors(TEXTS), whole, atol=1e-6)
+    assert seen[0] == len(TEXTS)
+    assert max(seen[-2:]) <= 2
+    assert "set teacher.batch_tokens lower" in caplog.text
+    teacher.model.forward = lambda **_: (_ for _ in ()).throw(torch.OutOfMemoryError)
+    with pytest.raises(torch.OutOfMemoryError):
+        teacher.vectors(["a"])
+
+
+@pytest.mark.parametrize("activation", ["Tanh", "Identity"])
+def test_a_layer_after_the_pooling_is_applied_as_sentence_transformers_does(tiny_teacher, tmp_path, activation):
+    st = pytest.importorskip("sentence_transformers")
+    from sentence_transformers import models
+
+    torch.manual_seed(1)
+    pooling = models.Pooling(32, "cls")
+    function = torch.nn.Tanh() if activation == "Tanh" else torch.nn.Identity()
+    dense = models.Dense(32, 32, activation_function=function)
+    layers = [models.Transformer(str(tiny_teacher)), pooling, dense, models.Normalize()]
+    theirs = st.SentenceTransformer(modules=layers, device="cpu")
+    theirs.save(str(tmp_path / "labse"))
+    teacher = load_teacher(TeacherConfig(str(tmp_path / "labse"), device="cpu"))
+    np.testing.assert_allclose(teacher.vectors(TEXTS), theirs.encode(TEXTS), atol=1e-5)
+    (tmp_path / "labse" / "2_Dense" / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="2_Dense after its pooling"):
+        load_teacher(TeacherConfig(str(tmp_path / "labse"), device="cpu")).vectors(TEXTS)

@@ -12,17 +12,20 @@ from xswe.commands.config import check_report, reported
 from xswe.io.settings import build
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
+from xswe.training.rehearsal import rehearse
 from xswe.training.train import config_of, run_name, train
 from xswe.work.config import ExecutionConfig
 
-_OWN = ("pair", "output", "keep_steps", "report", "name", "execution")
+_OWN = ("pair", "output", "keep_steps", "report", "name", "execution", "dry")
 
 
 def run(values: dict[str, Any]) -> str:
-    """Train into the run folder, and return the table."""
+    """Train into the run folder, and return the table; with ``dry``, only what the run would take."""
     check_report(values)
     config = train_config(values)
     folder, shared = run_folder(values["output"], config)
+    if values["dry"]:
+        return str(rehearse(config, folder))
     how = {"keep_steps": values["keep_steps"], "execution": build(ExecutionConfig, values["execution"], "execution")}
     made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, **how)
     return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}{reported(values, made)}"

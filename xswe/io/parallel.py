@@ -96,6 +96,19 @@ class Together(Generic[Q, A]):
 _locks: weakref.WeakSet[Lock | Together[Any, Any]] = weakref.WeakSet()
 
 
+def available_memory() -> float:
+    """Return the bytes of memory that are free, or can be made so; 0 where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as stream:
+            lines = dict(line.split(":") for line in stream)
+        return float(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        try:
+            return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (ValueError, OSError, AttributeError):
+            return 0.0
+
+
 def available_threads() -> int:
     """Return the number of processors available to this process, at most ``OMP_NUM_THREADS`` where that is set."""
     most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()

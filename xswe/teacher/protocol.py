@@ -13,7 +13,7 @@ from xswe.errors import ConfigError
 from xswe.io.settings import check_choice
 
 Pooling = Literal["auto", "cls", "mean"]
-TeacherType = Literal["float32", "bfloat16"]
+TeacherType = Literal["float32", "bfloat16", "auto"]
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -72,15 +72,49 @@ TEACHERS: dict[str, dict[str, Any]] = {
         "prompt": "",
         "pooling": "cls",
         "batch_tokens": 16384,
+        "dtype": "auto",
     },
     # GTE-base-en-v1.5 (the paper's teacher for English), loaded without the code that comes with it.
-    "gte-base-en": {"model": "Alibaba-NLP/gte-base-en-v1.5", "prompt": "", "pooling": "cls", "batch_tokens": 8192},
+    "gte-base-en": {
+        "model": "Alibaba-NLP/gte-base-en-v1.5",
+        "prompt": "",
+        "pooling": "cls",
+        "batch_tokens": 8192,
+        "dtype": "auto",
+    },
     # multilingual-e5-small (MIT). Without a model hub: eval/experiments/convert_e5.py makes a folder for
     # teacher.model=FOLDER.
     "e5-small": {
         "model": "intfloat/multilingual-e5-small",
         "prompt": "query: ",
         "pooling": "mean",
+        "batch_tokens": 4096,
+    },
+    # The larger ones of its family (MIT). Their users put "query: " before what is compared, and so is it done here.
+    "e5-base": {
+        "model": "intfloat/multilingual-e5-base",
+        "prompt": "query: ",
+        "pooling": "mean",
+        "batch_tokens": 8192,
+        "dtype": "auto",
+    },
+    "e5-large": {
+        "model": "intfloat/multilingual-e5-large",
+        "prompt": "query: ",
+        "pooling": "mean",
+        "batch_tokens": 8192,
+        "dtype": "auto",
+    },
+    # BGE-M3 (MIT), its dense vectors, which need no prompt.
+    "bge-m3": {"model": "BAAI/bge-m3", "prompt": "", "pooling": "cls", "batch_tokens": 8192, "dtype": "auto"},
+    # LaBSE (Apache-2.0); its vectors go through a layer of their own after the pooling.
+    "labse": {"model": "sentence-transformers/LaBSE", "prompt": "", "pooling": "cls", "max_tokens": 256, "dtype": "auto"},
+    # paraphrase-multilingual-MiniLM-L12-v2 (Apache-2.0).
+    "paraphrase": {
+        "model": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+        "prompt": "",
+        "pooling": "mean",
+        "max_tokens": 128,
         "batch_tokens": 4096,
     },
 }
@@ -99,8 +133,9 @@ class TeacherConfig:
         pooling: how :meth:`Teacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
             settings and takes ``cls`` where there are none.
         max_tokens: longer sentences are cut there, with a warning.
-        batch_tokens: padded tokens a batch.
-        dtype: ``float32`` or ``bfloat16``.
+        batch_tokens: padded tokens a batch; 0 for as many as suit the memory that is found. How texts are batched decides
+            the last digits of their states: with 0 they are those of one machine.
+        dtype: ``float32`` or ``bfloat16``; ``auto`` is the second where the processor or the card has instructions for it.
         device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``.
         threads: torch's threads on the CPU.
     """

@@ -12,21 +12,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import DependencyError, ModelError, brief
 from xswe.io.files import fingerprint, package_folder, read_json
-from xswe.io.parallel import alongside
+from xswe.io.parallel import alongside, available_memory
 from xswe.io.ragged import Texts, bounds_of
 from xswe.io.settings import for_all
 from xswe.progress import track
-from xswe.teacher.protocol import Device, States, TeacherConfig
+from xswe.teacher.protocol import Device, States, TeacherConfig, TeacherType
 from xswe.text.tokenizers import MARK
 from xswe.text.units import in_blocks
 
@@ -85,7 +85,7 @@ def native_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
 def find_settings(where: str, revision: str | None) -> dict[str, Any] | None:
     """Return the ``config.json`` of a folder or hub name if it is that of a GTE checkpoint with code of its own."""
     try:
-        file = _settings_file(where, "config.json", revision)
+        file = settings_file(where, "config.json", revision)
         settings = read_json(file) if file else None
     except (OSError, ValueError, RecursionError):
         return None  # whatever is the matter, transformers says it
@@ -124,6 +124,21 @@ _DEVICES: dict[str, Callable[[Any], str]] = for_all(
 )
 
 
+def place_of(config: TeacherConfig) -> str:
+    """Return torch's name of the device that a teacher runs on."""
+    return _DEVICES[config.device](_torch())
+
+
+def type_of(config: TeacherConfig) -> str:
+    """Return torch's name of the type that a teacher computes in."""
+    if config.dtype != "auto":
+        return config.dtype
+    torch = _torch()
+    if place_of(config) == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    return "bfloat16" if _has_bfloat16(getattr(torch.cpu, "get_capabilities", dict)()) else "float32"
+
+
 def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     """Load a teacher.
 
@@ -137,8 +152,9 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
             import transformers  # noqa: F401 (the encoder of this package does without)
     except ImportError:
         raise DependencyError("torch and transformers", "train", "a teacher") from None
-    where = _locate(config.model)
-    device = _DEVICES[config.device](torch)
+    where = locate(config.model)
+    device = place_of(config)
+    config = replace(config, dtype=cast("TeacherType", type_of(config)))  # workers elsewhere compute in the same
     dtype = getattr(torch, config.dtype)
     try:
         if config.model == "mini":
@@ -149,14 +165,18 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         else:
             model, tokenizer = _by_transformers(where, dtype, config.revision)
     except (OSError, ValueError, KeyError, ImportError) as error:
-        raise ModelError(_explain(where, error)) from None
+        raise ModelError(explain(where, error)) from None
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
-    config = replace(config, prompt=_prompt(where, config.revision) if config.prompt is None else config.prompt)
+    config = replace(config, prompt=prompt_of(where, config.revision) if config.prompt is None else config.prompt)
+    model = model.eval().to(device)
+    if not config.batch_tokens:
+        config = replace(config, batch_tokens=fitting(model.config, _free(device), dtype.itemsize, device == "cuda"))
+        logger.info("teacher %s: batches of %s tokens", where, f"{config.batch_tokens:,}")
     if dtype is torch.bfloat16 and device == "cpu" and _lacks_bfloat16(getattr(torch.cpu, "get_capabilities", dict)()):
         cure = "without it the same takes about a third of the time"
         logger.warning("teacher.dtype=bfloat16: this processor has no instructions for it, and %s", cure)
-    return TransformerTeacher(config, model.eval().to(device), tokenizer, _pooling(config, where))
+    return TransformerTeacher(config, model, tokenizer, _pooling(config, where))
 
 
 def _by_transformers(where: str, dtype: Any, revision: str | None) -> tuple[Any, Any]:
@@ -164,7 +184,7 @@ def _by_transformers(where: str, dtype: Any, revision: str | None) -> tuple[Any,
     from transformers import AutoModel, AutoTokenizer
 
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
-    with _quiet():
+    with quiet():
         if (own := find_settings(where, revision)) is not None:
             model = load(where, own, dtype, revision)
             options["config"] = model.config  # else the tokenizer's class would be sought in the folder's code
@@ -173,14 +193,43 @@ def _by_transformers(where: str, dtype: Any, revision: str | None) -> tuple[Any,
         return model, AutoTokenizer.from_pretrained(where, **options)
 
 
+_PART = 0.25  # of the free memory that a batch may take
+_LEAST, _MOST = 1024, {False: 16_384, True: 131_072}  # tokens of a batch; a processor gains nothing by more
+
+
+def fitting(config: Any, free: float, size: int, card: bool) -> int:
+    """Return how many padded tokens a batch may have.
+
+    Args:
+        config: transformers' configuration of the encoder.
+        free: bytes of memory.
+        size: bytes of a number.
+        card: whether it runs on a card.
+    """
+    width, heads = config.hidden_size, config.num_attention_heads
+    numbers = 8 * width + 3 * getattr(config, "intermediate_size", 4 * width) + 64 * heads  # of a token, in a layer
+    tokens = int(_PART * free / (numbers * size))
+    return min(max(tokens // _LEAST * _LEAST, _LEAST), _MOST[card])
+
+
+def _free(device: str) -> float:
+    """Return the bytes of memory that are free where a teacher runs."""
+    return float(_torch().cuda.mem_get_info()[0]) if device == "cuda" else available_memory()
+
+
+def _has_bfloat16(capabilities: Mapping[str, Any]) -> bool:
+    """Tell whether a processor, as torch describes it, is known to have products of bfloat16."""
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
+
+
 def _lacks_bfloat16(capabilities: Mapping[str, Any]) -> bool:
     """Return True if a processor of Intel's or AMD's, as torch describes it, emulates products of bfloat16."""
     own = ("avx512_bf16", "amx_bf16")
     return capabilities.get("architecture") == "x86_64" and not any(capabilities.get(name) for name in own)
 
 
-def _locate(model: str) -> str:
-    """Return the folder or hub name for a ``teacher.model``."""
+def locate(model: str) -> str:
+    """Return the folder or hub name that a ``teacher.model`` stands for."""
     if model == "mini":
         return str(mini_folder())
     if not model.startswith("package:"):
@@ -199,8 +248,8 @@ def mini_folder() -> Path:
     return folder
 
 
-def _explain(where: str, error: Exception) -> str:
-    """Turn a loading error into one line with a hint."""
+def explain(where: str, error: Exception) -> str:
+    """Turn a loading error into one line with a cure."""
     found = brief(error)
     if "trust_remote_code" in found or "custom code" in found:
         cure = "it needs code from its folder, which xswe never runs"
@@ -211,8 +260,8 @@ def _explain(where: str, error: Exception) -> str:
     return f"teacher {where}: cannot be loaded ({found[:300]}); {cure}"
 
 
-def _settings_file(where: str, name: str, revision: str | None) -> Path | None:
-    """Return a settings file of a folder or hub model; None if it has none."""
+def settings_file(where: str, name: str, revision: str | None) -> Path | None:
+    """Return a file of settings in a folder, or of a hub model; None if it has none."""
     if Path(where).is_dir():
         return file if (file := Path(where) / name).is_file() else None
     from transformers.utils import cached_file
@@ -221,9 +270,9 @@ def _settings_file(where: str, name: str, revision: str | None) -> Path | None:
     return Path(found) if found else None
 
 
-def _prompt(where: str, revision: str | None) -> str:
-    """Return the default prompt that sentence-transformers would put before each text."""
-    file = _settings_file(where, "config_sentence_transformers.json", revision)
+def prompt_of(where: str, revision: str | None) -> str:
+    """Return what sentence-transformers would put before each text of its own accord."""
+    file = settings_file(where, "config_sentence_transformers.json", revision)
     settings = read_json(file) if file else {}
     name = settings.get("default_prompt_name")
     if name is None:
@@ -238,7 +287,7 @@ def _pooling(config: TeacherConfig, where: str) -> str:
     """Return the pooling: as configured, else as in the folder's sentence-transformers settings, else CLS."""
     if config.pooling != "auto":
         return config.pooling
-    settings = _settings_file(where, "1_Pooling/config.json", config.revision)
+    settings = settings_file(where, "1_Pooling/config.json", config.revision)
     if settings is None:
         return "cls"
     modes = read_json(settings)
@@ -249,6 +298,50 @@ def _pooling(config: TeacherConfig, where: str) -> str:
         if mode in words:
             return name
     raise ModelError(f"{settings}: pools by {mode!r}; set teacher.pooling to cls or mean")
+
+
+_ACTIVATIONS = {"torch.nn.modules.activation.Tanh": "tanh", "torch.nn.modules.linear.Identity": "positive"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Dense:
+    """A layer after the pooling, as LaBSE has one."""
+
+    weight: Any  # (d, d)
+    bias: Any  # (d,), or None
+    activation: str  # a function of torch
+
+    def __call__(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Apply it to (b, d)."""
+        torch = _torch()
+        weight, bias = (None if one is None else one.to(pooled.device, pooled.dtype) for one in (self.weight, self.bias))
+        return getattr(torch, self.activation)(torch.nn.functional.linear(pooled, weight, bias))
+
+
+def _find_dense(where: str, revision: str | None, width: int) -> _Dense | None:
+    """Read the layer that a folder's sentence-transformers settings name after the pooling; None where there is none.
+
+    Raises:
+        ModelError: it is of a kind that is not known, of another width, or not in safetensors.
+    """
+    file = settings_file(where, "modules.json", revision)
+    names = [one["path"] for one in (read_json(file) if file else []) if str(one.get("type", "")).endswith("Dense")]
+    if not names:
+        return None
+    from safetensors.torch import load_file
+
+    settings = settings_file(where, f"{names[0]}/config.json", revision)
+    told = read_json(settings) if settings else {}
+    activation = _ACTIVATIONS.get(told.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    weights = settings_file(where, f"{names[0]}/model.safetensors", revision)
+    if len(names) > 1 or activation is None or weights is None:
+        problem = f"{', '.join(names)} after its pooling is no single layer in safetensors with tanh or nothing after it"
+        raise ModelError(f"teacher {where}: {problem}; its states can be used, but not its vectors")
+    tensors = load_file(weights)
+    weight = tensors["linear.weight"]
+    if tuple(weight.shape) != (width, width):
+        raise ModelError(f"teacher {where}: {names[0]} makes {len(weight)} dimensions of {width}; only as many are known")
+    return _Dense(weight, tensors.get("linear.bias"), activation)
 
 
 # What makes a vector of a batch's states (b, t, d), given a mask (b, t, 1) of those that are no padding.
@@ -275,6 +368,11 @@ class TransformerTeacher:
     def dim(self) -> int:
         """Width of the states."""
         return int(self.model.config.hidden_size)
+
+    @cached_property
+    def _dense(self) -> _Dense | None:
+        """The layer that its vectors go through after the pooling, if its settings name one."""
+        return _find_dense(locate(self.config.model), self.config.revision, self.dim)
 
     def checksum(self) -> str:
         """Return a fingerprint of the weights, so that another checkpoint under the same name is another teacher."""
@@ -356,6 +454,7 @@ class TransformerTeacher:
             cut += _count_cut(packed)
             hidden = self._forward(packed).float()
             pooled = _POOLED[self.pooling](hidden, packed["attention_mask"].to(hidden.device)[..., None])
+            pooled = pooled if self._dense is None else self._dense(pooled)
             out[rows] = _torch().nn.functional.normalize(pooled, dim=-1).cpu().numpy()
         self._tell(cut, len(texts), "is not in their vectors")
         return out
@@ -379,9 +478,22 @@ class TransformerTeacher:
 
     def _forward(self, packed: Any) -> torch.Tensor:
         """Run the encoder and return the last layer's states, (b, tokens, d)."""
+        with _torch().inference_mode(), _threads(self.config.threads):
+            return self._states_of(dict(packed.to(self.model.device)))
+
+    def _states_of(self, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Run the encoder, on halves of a batch where a card has no room for the whole."""
         torch = _torch()
-        with torch.inference_mode(), _threads(self.config.threads):
-            return self.model(**packed.to(self.model.device)).last_hidden_state
+        rows = len(tensors["input_ids"])
+        try:
+            return self.model(**tensors).last_hidden_state
+        except torch.OutOfMemoryError:
+            if rows < 2:
+                raise
+        torch.cuda.empty_cache()
+        logger.warning("%s: no room for a batch of %d texts; set teacher.batch_tokens lower, or to 0", self.name, rows)
+        halves = [{name: t[part] for name, t in tensors.items()} for part in (slice(rows // 2), slice(rows // 2, None))]
+        return torch.cat([self._states_of(half) for half in halves])
 
 
 def _count_cut(packed: Any) -> int:
@@ -417,8 +529,8 @@ def _threads(threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress transformers' own progress bars and loading reports."""
+def quiet() -> Iterator[None]:
+    """Keep transformers' own progress bars and loading reports out of ours."""
     from transformers.utils import logging as hf_logging
 
     level = hf_logging.get_verbosity()
