@@ -54,6 +54,7 @@ NOTEBOOKS = {
     "tour": ("Katze", ("scores.md", "cosines.png")),
     "vectors": ("1.00  The dog bites the man.  The man bites the dog.", ()),
     "bitext": ("low similarity", ()),
+    "papers": ("of the nearest neighbours that words had before", ("norms.png", "map.png")),
 }
 
 
@@ -70,6 +71,17 @@ def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path):
     assert said in executed(["-c", shown], tmp_path)
     assert all((tmp_path / name).stat().st_size > 50 for name in files)
     assert notebook.stat().st_size < 20_000  # outputs are small, or none
+
+
+def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch):
+    for library in ("matplotlib", "sklearn"):
+        pytest.importorskip(library)
+    shutil.copytree(ROOT / "corpora" / "sample", tmp_path / "corpora" / "sample")
+    shutil.copytree(ROOT / "xswe" / "pretrained" / "mini", tmp_path / "run" / "model")
+    monkeypatch.setenv("XSWE_RUN", "run")
+    said = executed(["-c", "\n".join(cells(EXAMPLES / "papers.ipynb"))], tmp_path)
+    assert "['the model'] {'en': 400, 'de': 400, 'zh': 400, 'ja': 400}" in said
+    assert re.search(r"the model +silhouette +-?0\.\d+ +nearest +9\d", said)
 
 
 def _showing(cell: str) -> str:
