@@ -9,12 +9,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar, overload
+from unicodedata import east_asian_width
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.files import open_output, whole_file
@@ -24,6 +25,8 @@ from xswe.version import __version__
 R = TypeVar("R", bound=tuple[Any, ...])
 _BLOCK = 65_536  # rows that are written at a time
 _SHOWN = 10  # rows that a notebook shows
+STATUSES = ("right", "wrong", "open")  # what people say of a row
+_LOOKED_AT, _WIDEST = 200, 60  # rows that tell the width of a column, and characters of the widest one
 _SHEET, _SHEET_CELL = 1_048_575, 32_767  # rows of a sheet under its header, characters of a cell
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: f"\\{c}" for c in "&%$#_{}"}
 
@@ -232,14 +235,20 @@ def write_table(
     names: Sequence[str],
     rows: Iterable[Sequence[Any]],
     types: Mapping[str, str] | None = None,
+    bom: bool = False,
 ) -> None:
     """Write rows under a header, a block at a time, whole or not at all; ``-`` is standard output.
 
-    ``suffix`` says the format, as :func:`check_suffix` returns it, except ``.json``; ``types`` has pyarrow's names of
-    the types of columns that are not Python's own.
+    Args:
+        path: file, or ``-`` for standard output.
+        suffix: what tells the format, one that :func:`check_suffix` returns, but for ``.json``.
+        names: of the columns.
+        rows: a value a column each.
+        types: pyarrow's names of the types of columns that are not Python's own.
+        bom: begin a text with a byte-order mark, without which Excel does not take it for UTF-8.
     """
     if suffix in _TEXTS:
-        write_text(path, _TEXTS[suffix](names, rows))
+        write_text(path, chain(["\ufeff"] if bom else [], _TEXTS[suffix](names, rows)))
         return
     with whole_file(path) as temporary:
         if suffix == ".xlsx":
@@ -249,22 +258,61 @@ def write_table(
 
 
 def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a sheet of XLSX; the same rows give the same bytes."""
+    """Write a sheet of XLSX, as people read it; the same rows give the same bytes.
+
+    The header stays in sight and filters; columns are as wide as their first texts, long ones wrapped; a score has a colour
+    from red (0) to green (1), and where there are both sides of a pair, an empty one is grey.
+    """
     import xlsxwriter
 
+    rest = iter(rows)
+    first = list(islice(rest, _BLOCK))
     how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     with xlsxwriter.Workbook(str(path), how) as book:
         book.set_properties({"created": datetime(2000, 1, 1)})
         sheet = book.add_worksheet("xswe")
         sheet.freeze_panes(1, 0)
-        for number, row in enumerate(chain([names], rows)):
+        bold = book.add_format({"bold": True, "bottom": 1})
+        _set_columns(book, sheet, names, first)
+        number = 0
+        for number, row in enumerate(chain([names], first, rest)):
             if number > _SHEET:
                 raise ConfigError(f"{path}: over {_SHEET:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
             for column, value in enumerate(row):
                 if isinstance(value, str):
-                    sheet.write_string(number, column, value[:_SHEET_CELL])
+                    sheet.write_string(number, column, value[:_SHEET_CELL], *([] if number else [bold]))
                 elif value is not None and math.isfinite(value):
                     sheet.write_number(number, column, value)
+        sheet.autofilter(0, 0, max(1, number), len(names) - 1)
+        _set_colours(book, sheet, names, max(1, number))
+
+
+def _set_columns(book: Any, sheet: Any, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Make columns as wide as what stands in their first rows; Chinese and Japanese characters are twice as wide."""
+    for column, name in enumerate(names):
+        found = [row[column] for row in rows[:_LOOKED_AT]]
+        sizes = [sum(1 + (east_asian_width(c) in "WF") for c in one) if isinstance(one, str) else 9 for one in found]
+        look: dict[str, Any] = {"valign": "top", "text_wrap": max(sizes, default=0) > _WIDEST}
+        if any(isinstance(one, float) for one in found):
+            look["num_format"] = "0.000"
+        sheet.set_column(column, column, min(_WIDEST, max(len(name) + 4, *sizes, 0)), book.add_format(look))
+
+
+def _set_colours(book: Any, sheet: Any, names: Sequence[str], last: int) -> None:
+    """Colour scores, and what has no counterpart."""
+    if "score" in names:
+        column = names.index("score")
+        scale = {"type": "3_color_scale", "min_type": "num", "mid_type": "num", "max_type": "num", "mid_value": 0.5}
+        colours = {"min_value": 0, "max_value": 1, "min_color": "#F4B6AC", "mid_color": "#FBE9A9", "max_color": "#B7DDBF"}
+        sheet.conditional_format(1, column, last, column, scale | colours)
+    for column in (names.index(side) for side in ("source", "target") if {"source", "target"} <= set(names)):
+        grey = book.add_format({"bg_color": "#D9D9D9"})
+        sheet.conditional_format(1, column, last, column, {"type": "blanks", "format": grey})
+    if "status" in names:
+        column = names.index("status")
+        sheet.data_validation(
+            1, column, last, column, {"validate": "list", "source": list(STATUSES), "error_type": "warning"}
+        )
 
 
 def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], types: Mapping[str, str]) -> None:
@@ -327,12 +375,14 @@ _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Unit(NamedTuple):
-    """A text and its translation, their score, and the lines they come from."""
+    """A text and its translation, how sure that is, and the lines they come from; and what a person said of it."""
 
     score: float
     source: str
     target: str
     lines: str
+    status: str = ""
+    notes: str = ""
 
 
 class Candidate(NamedTuple):
@@ -357,38 +407,107 @@ def _attribute(text: str) -> str:
     return quoteattr(_NOT_XML.sub(" ", text))
 
 
-def write_tmx(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
-    """Yield TMX 1.4, valid against its document type; scores and lines are properties of the units."""
+def moment(date: str | None) -> datetime | None:
+    """Return the time that ``date`` is, in UTC: ``now``, or as ISO 8601 writes it; None for none.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if date is None:
+        return None
+    try:
+        found = datetime.now(UTC) if date == "now" else datetime.fromisoformat(date)
+    except ValueError:
+        raise ConfigError(f"date={date}: write now, or a date as in 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
+    """Yield TMX 1.4, valid against its document type; scores, lines and statuses are properties of the units."""
     a, b = languages
-    sayings = (
-        ([(a, unit.source), (b, unit.target)], {"x-score": f"{unit.score:.6f}", "x-lines": unit.lines.replace("\t", " ")})
-        for unit in units
+    return write_memory(
+        (
+            (
+                [(a, unit.source), (b, unit.target)],
+                {
+                    "note": unit.notes,
+                    "x-score": f"{unit.score:.6f}",
+                    "x-lines": unit.lines.replace("\t", " "),
+                    "x-status": unit.status,
+                },
+            )
+            for unit in units
+        ),
+        a,
+        date,
     )
-    return write_memory(sayings, a)
 
 
 def write_memory(
-    units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*"
+    units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*", date: str | None = None
 ) -> Iterator[str]:
-    """Yield TMX 1.4 of units in any number of languages, each (language, text) pairs and properties."""
+    """Write TMX 1.4 of units in any number of languages.
+
+    Args:
+        units: of each its texts after their languages, and its properties without the empty ones; ``note`` is a note.
+        source: language of the sources.
+        date: when the units were made, see :func:`moment`.
+    """
+    when = moment(date)
+    made = f' creationdate="{when:%Y%m%dT%H%M%SZ}"' if when else ""
     yield f'{_HEAD}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
     yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
-    yield f'adminlang="en" srclang={_attribute(source)} datatype="plaintext"/>\n<body>\n'
+    yield f'adminlang="en" srclang={_attribute(source)} datatype="plaintext"{made}/>\n<body>\n'
     for texts, properties in units:
-        yield "<tu>" + "".join(f'<prop type="{name}">{_xml(value)}</prop>' for name, value in properties.items())
+        note = f"<note>{_xml(properties['note'])}</note>" if properties.get("note") else ""
+        rest = ((name, value) for name, value in properties.items() if value and name != "note")
+        yield f"<tu{made}>{note}" + "".join(f'<prop type="{name}">{_xml(value)}</prop>' for name, value in rest)
         yield "".join(f"<tuv xml:lang={_attribute(code)}><seg>{_xml(text)}</seg></tuv>" for code, text in texts) + "</tu>\n"
     yield "</body>\n</tmx>\n"
 
 
-def write_xliff(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
-    """Yield XLIFF 1.2, a unit a pair, its score in a note."""
+def write_xliff(
+    units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
+) -> Iterator[str]:
+    """Yield XLIFF 1.2, a unit a pair: translated, and signed off where a person said so; its score, and notes, are notes.
+
+    ``original`` is the name of the source's file.
+    """
+    when = moment(date)
+    made = f' date="{when:%Y-%m-%dT%H:%M:%SZ}"' if when else ""
     yield f'{_HEAD}<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-    yield f'<file original="xswe" datatype="plaintext" source-language="{languages[0]}" '
-    yield f'target-language="{languages[1]}">\n<body>\n'
+    yield f'<file original={_attribute(original or "xswe")} datatype="plaintext" tool-id="xswe"{made} '
+    yield f"source-language={_attribute(languages[0])} target-language={_attribute(languages[1])}>\n"
+    yield f'<header><tool tool-id="xswe" tool-name="xswe" tool-version="{__version__}"/></header>\n<body>\n'
     for number, unit in enumerate(units, 1):
-        yield f'<trans-unit id="{number}"><source>{_xml(unit.source)}</source><target>{_xml(unit.target)}</target>'
-        yield f"<note>score {unit.score:.6f}</note></trans-unit>\n"
+        state = "translated" if unit.status in ("", "moved") else "signed-off"
+        target = f'<target state="{state}">{_xml(unit.target)}</target>' if unit.target else ""
+        approved = "yes" if unit.target else "no"  # else tools take a translation for a draft
+        yield f'<trans-unit id="{number}" approved="{approved}"><source>{_xml(unit.source)}</source>{target}'
+        yield "".join(f"<note>{_xml(note)}</note>" for note in _notes(unit)) + "</trans-unit>\n"
     yield "</body>\n</file>\n</xliff>\n"
+
+
+def write_xliff2(
+    units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
+) -> Iterator[str]:
+    """XLIFF 2.0, as :func:`write_xliff` writes 1.2; it has no place for a date."""
+    yield f'{_HEAD}<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" '
+    yield f"srcLang={_attribute(languages[0])} trgLang={_attribute(languages[1])}>\n"
+    yield f'<file id="f1" original={_attribute(original or "xswe")}>\n'
+    for number, unit in enumerate(units, 1):
+        notes = "".join(f"<note>{_xml(note)}</note>" for note in _notes(unit))
+        state = "initial" if not unit.target else "translated" if unit.status in ("", "moved") else "final"
+        target = f"<target>{_xml(unit.target)}</target>" if unit.target else ""
+        yield f'<unit id="u{number}"><notes>{notes}</notes><segment state="{state}"><source>{_xml(unit.source)}</source>'
+        yield f"{target}</segment></unit>\n"
+    yield "</file>\n</xliff>\n"
+
+
+def _notes(unit: Unit) -> list[str]:
+    """Return what is written of a unit beside its texts."""
+    status = f", {unit.status}" if unit.status else ""
+    return [f"score {unit.score:.6f}{status}", *([unit.notes] if unit.notes else [])]
 
 
 def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
-from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff
+from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff, write_xliff2
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
 from xswe.mining.margin import Pairs
@@ -27,7 +27,7 @@ class Named(Protocol):
         """Return the ids, or the numbers, of lines."""
 
 
-Format = Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xlsx"]
+Format = Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
 _SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -76,13 +76,13 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     if wanted == "auto" and suffix in FOREIGN:
         raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
-    if kind != (named := _SUFFIXES.get(suffix, kind)):
+    if kind != (named := _SUFFIXES.get(suffix, kind)) and (kind, named) != ("xliff2", "xliff"):
         raise ConfigError(f"format={kind}: {output} is the name of {named}; leave format= out, or give another name")
     if kind in ("parquet", "xlsx"):
         if output == "-" or packing_of(output):
             raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs.{kind}")
         check_suffix(f"pairs.{kind}")  # whether its library is there
-    if kind in ("tmx", "xliff") and len(languages) != 2:
+    if kind in ("tmx", "xliff", "xliff2") and len(languages) != 2:
         raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
     return kind
 
@@ -124,6 +124,7 @@ _WRITERS: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {
     "laser": _laser,
     "tmx": lambda rows, languages: write_tmx(map(_unit, rows), languages),
     "xliff": lambda rows, languages: write_xliff(map(_unit, rows), languages),
+    "xliff2": lambda rows, languages: write_xliff2(map(_unit, rows), languages),
 }
 for_all(Format, {"auto": None, **_WRITERS, **_TABLES})  # each is written in one way or the other
 
@@ -132,9 +133,9 @@ def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named
     """Write pairs in their order, whole or not at all.
 
     ``laser``: score<TAB>source<TAB>target, ``markdown`` and ``latex`` the same as a table (tabs and line ends within a text
-    become blanks); ``bucc``: source id<TAB>target id; ``tmx`` and ``xliff``: translation memories; ``csv``, ``jsonl``,
-    ``parquet`` and ``xlsx``: score, both texts as they are, ids (line numbers where a file has none), and the rank among
-    the source's candidates.
+    become blanks); ``bucc``: source id<TAB>target id; ``tmx``, ``xliff`` and ``xliff2``: translation memories; ``csv``,
+    ``jsonl``, ``parquet`` and ``xlsx``: score, both texts as they are, ids (line numbers where a file has none), and the
+    rank among the source's candidates.
     """
     write_rows(path, kind, _rows(pairs, source, target), languages)
 

@@ -1,0 +1,104 @@
+"""TMX and XLIFF as they are exchanged: valid, and what other tools read of them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.io.results import Unit, write_tmx, write_xliff, write_xliff2
+
+etree = pytest.importorskip("lxml.etree")
+
+UNITS = [
+    Unit(0.9, "Zug & <Bahn>\x00", "train\n& railway", "1 | 1"),
+    Unit(1.0, "ja", "yes", "2 | 2", "right", "ask <the client>"),
+    Unit(0.0, "allein", "", "3 | "),
+]
+# The content models of TMX 1.4b (tmx14.dtd), and of what XLIFF 1.2 has of the elements that are written.
+TMX = """
+<!ELEMENT tmx (header, body)> <!ATTLIST tmx version CDATA #FIXED "1.4">
+<!ELEMENT header (note | prop | ude)*>
+<!ATTLIST header creationtool CDATA #REQUIRED creationtoolversion CDATA #REQUIRED
+  segtype (block | paragraph | sentence | phrase) #REQUIRED o-tmf CDATA #REQUIRED adminlang CDATA #REQUIRED
+  srclang CDATA #REQUIRED datatype CDATA #REQUIRED o-encoding CDATA #IMPLIED creationdate CDATA #IMPLIED
+  creationid CDATA #IMPLIED changedate CDATA #IMPLIED changeid CDATA #IMPLIED>
+<!ELEMENT ude EMPTY> <!ELEMENT body (tu*)> <!ELEMENT tu ((note | prop)*, tuv+)>
+<!ATTLIST tu tuid CDATA #IMPLIED creationdate CDATA #IMPLIED creationid CDATA #IMPLIED changedate CDATA #IMPLIED>
+<!ELEMENT tuv ((note | prop)*, seg)> <!ATTLIST tuv xml:lang CDATA #REQUIRED>
+<!ELEMENT seg (#PCDATA)> <!ELEMENT note (#PCDATA)> <!ELEMENT prop (#PCDATA)> <!ATTLIST prop type CDATA #REQUIRED>
+"""
+XLIFF = """
+<!ELEMENT xliff (file+)> <!ATTLIST xliff version CDATA #FIXED "1.2" xmlns CDATA #IMPLIED>
+<!ELEMENT file (header?, body)>
+<!ATTLIST file original CDATA #REQUIRED source-language NMTOKEN #REQUIRED datatype (plaintext) #REQUIRED
+  target-language NMTOKEN #IMPLIED date CDATA #IMPLIED tool-id CDATA #IMPLIED>
+<!ELEMENT header (tool*)>
+<!ELEMENT tool EMPTY> <!ATTLIST tool tool-id CDATA #REQUIRED tool-name CDATA #REQUIRED tool-version CDATA #IMPLIED>
+<!ELEMENT body (trans-unit*)> <!ELEMENT trans-unit (source, target?, note*)>
+<!ATTLIST trans-unit id CDATA #REQUIRED approved (yes | no) #IMPLIED>
+<!ELEMENT source (#PCDATA)> <!ELEMENT note (#PCDATA)>
+<!ELEMENT target (#PCDATA)>
+<!ATTLIST target state (final | needs-adaptation | needs-l10n | needs-review-adaptation | needs-review-l10n
+  | needs-review-translation | needs-translation | new | signed-off | translated) #IMPLIED>
+"""
+CODES = ("en-GB", "zh-Hant")
+
+
+def text_of(write, *, units=UNITS, **how):
+    return "".join(write(units, CODES, **how))
+
+
+def read(tmp_path, store, text):
+    storage = pytest.importorskip(f"translate.storage.{store[0]}")  # translate-toolkit, where it is installed
+    (tmp_path / "a.xml").write_text(text, encoding="utf-8")
+    with (tmp_path / "a.xml").open("rb") as stream:
+        return getattr(storage, store[1]).parsefile(stream)
+
+
+@pytest.mark.parametrize(("write", "model"), [(write_tmx, TMX), (write_xliff, XLIFF)])
+@pytest.mark.parametrize("date", [None, "2026-01-31T12:30:00+02:00", "now"])
+def test_documents_are_valid(write, model, date):
+    tree = etree.fromstring(text_of(write, date=date).replace('xmlns="urn:oasis:names:tc:xliff:document:1.2"', "").encode())
+    schema = etree.DTD(io.StringIO(model))
+    assert schema.validate(tree), schema.error_log
+    other = text_of(write, date=date)
+    assert date == "now" or other == text_of(write, date=date)
+    assert ("2026-01-31T10:30:00Z" in other or "20260131T103000Z" in other) == (date is not None and date != "now")
+
+
+def test_a_date_is_one():
+    with pytest.raises(ConfigError, match="date=soon: write now, or a date as in 2026-01-31"):
+        text_of(write_tmx, date="soon")
+
+
+def test_tmx_says_who_made_it_and_what_a_person_said(tmp_path):
+    tree = etree.fromstring(text_of(write_tmx, date="2026-01-31").encode())
+    header, unit = tree.find("header"), tree.findall("body/tu")[1]
+    assert (header.get("creationtool"), header.get("srclang"), header.get("creationdate")) == (
+        *("xswe", "en-GB", "20260131T000000Z"),
+    )
+    assert [one.get("{http://www.w3.org/XML/1998/namespace}lang") for one in unit.iter("tuv")] == list(CODES)
+    assert unit.find("note").text == "ask <the client>"
+    assert {one.get("type"): one.text for one in unit.iter("prop")} == {
+        "x-score": "1.000000",
+        "x-lines": "2 | 2",
+        "x-status": "right",
+    }
+    assert unit.get("creationdate") == "20260131T000000Z"
+    found = read(tmp_path, ("tmx", "tmxfile"), text_of(write_tmx))
+    assert [(str(one.source), str(one.target)) for one in found.units][1] == ("ja", "yes")
+
+
+@pytest.mark.parametrize(
+    ("write", "store"), [(write_xliff, ("xliff", "Xliff1File")), (write_xliff2, ("xliff2", "Xliff2File"))]
+)
+def test_xliff_is_translated(tmp_path, write, store):
+    text = text_of(write, original="book.en.txt")
+    assert 'original="book.en.txt"' in text
+    found = read(tmp_path, store, text)
+    assert (found.getsourcelanguage(), found.gettargetlanguage()) == CODES
+    assert [bool(unit.istranslated()) for unit in found.units] == [True, True, False]
+    assert "<note>ask &lt;the client&gt;</note>" in text
+    assert str(found.units[0].source).strip() == "Zug & <Bahn>"
