@@ -12,7 +12,7 @@ import xswe
 from xswe.__main__ import main
 from xswe.alignment import windows
 from xswe.alignment.beads import Constraints
-from xswe.alignment.corrections import find_constraints
+from xswe.alignment.corrections import read_corrections
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "Interest rates have fallen.", "We buy bread."]
@@ -84,10 +84,12 @@ def test_a_unit_whose_text_was_edited_was_not_taken_out(mini, tmp_path, caplog):
     before = tmp_path / "before.tmx"
     xswe.align(mini, EN, DE, languages=("en", "de"), output=before)
     after = written(tmp_path, "after.tmx", before.read_text("utf-8").replace("eine Katze", "ein Kater"))
-    assert find_constraints(after, before, EN, DE, ("en", "de")).rejected.tolist() == []
-    assert "1 units are not in the texts as whole lines" in caplog.text
+    assert read_corrections(after, before, EN, DE, ("en", "de")).constraints.rejected.tolist() == []
     text = before.read_text("utf-8").replace("eine Katze", "ein Kater").replace("A cat", "A tom-cat")
-    assert find_constraints(written(tmp_path, "both.tmx", text), before, EN, DE, ("en", "de")).rejected.tolist() == []
+    assert (
+        read_corrections(written(tmp_path, "both.tmx", text), before, EN, DE, ("en", "de")).constraints.rejected.tolist()
+        == []
+    )
 
 
 def test_units_stand_where_their_writer_says(tmp_path):
@@ -102,7 +104,7 @@ def test_units_stand_where_their_writer_says(tmp_path):
     def anchors(*chosen, marks=True):
         body = "".join(unit if marks else re.sub("<prop.*?</prop>", "", unit) for unit in chosen)
         file = written(tmp_path, "a.tmx", f'<tmx version="1.4"><header srclang="en"/><body>\n{body}</body></tmx>')
-        return find_constraints(file, None, english, german, ("en", "de")).anchors
+        return read_corrections(file, None, english, german, ("en", "de")).constraints.anchors
 
     def cells(*lines):
         return tuple(((line, line), (line + 1, line + 1)) for line in lines)
@@ -122,15 +124,12 @@ def test_an_empty_text_of_a_unit_is_a_gap_and_its_status_may_be_rejected(mini, t
     before = tmp_path / "a.tmx"
     xswe.align(mini, EN, DE, languages=("en", "de"), output=before)
     text = before.read_text("utf-8").replace("<seg>Es regnet.</seg>", "<seg></seg>")
-    known = find_constraints(written(tmp_path, "b.tmx", text), None, EN, DE, ("en", "de"))
+    known = read_corrections(written(tmp_path, "b.tmx", text), None, EN, DE, ("en", "de")).constraints
     assert (known.source_gaps.tolist(), known.target_gaps.tolist(), len(known.anchors)) == ([1], [], 4)
-    text = before.read_text("utf-8").replace(
-        '<prop type="x-lines">2 2</prop>', '\\g<0><prop type="x-status">rejected</prop>'
-    )
     text = re.sub(
-        '(<prop type="x-lines">2 2</prop>)', '\\1<prop type="x-status">rejected</prop>', before.read_text("utf-8")
+        '(<prop type="x-lines">2 . 2</prop>)', '\\1<prop type="x-status">rejected</prop>', before.read_text("utf-8")
     )
-    known = find_constraints(written(tmp_path, "b.tmx", text), None, EN, DE, ("en", "de"))
+    known = read_corrections(written(tmp_path, "b.tmx", text), None, EN, DE, ("en", "de")).constraints
     assert (known.rejected.tolist(), len(known.anchors)) == ([[1, 2, 1, 2]], 4)
 
 
@@ -143,10 +142,6 @@ def test_an_empty_text_of_a_unit_is_a_gap_and_its_status_may_be_rejected(mini, t
         ),
         ("[]:[0,1]\n[0]:[1]\n", r"a.ladder:1: line 1 of the target is without .*\[0\]:\[1\] \(line 2\); take one"),
         ("[0]:[0]:rejected\n[0,1]:[0]\n", r"a.ladder:1: \[0\]:\[0\] is rejected, and in the bead \[0,1\]:\[0\] \(line 2\)"),
-        (
-            "[0]:[1]\n[1]:[0]\n",
-            r"a.ladder:2: \[1\]:\[0\] cannot be a bead beside \[0\]:\[1\] \(line 1\); beads neither cross",
-        ),
         ("[0]:[0]\n[0]:[1]\n", r"a.ladder:2: \[0\]:\[1\] cannot be a bead beside \[0\]:\[0\] \(line 1\)"),
         ("[4]:[5]\n", r"a.ladder:1: lines \[5\] of the target, which has 5, cannot be a bead here"),
         ("[4]:[]\n[5]:[]\n", r"a.ladder:2: lines \[5\] of the source, which has 5, cannot be in a gap here"),
@@ -158,27 +153,27 @@ def test_an_empty_text_of_a_unit_is_a_gap_and_its_status_may_be_rejected(mini, t
             "[0]:[]:rejected\n",
             r"a.ladder:1: \[0\]:\[\] is a gap, and rejected; give the pair that is right, or leave it out",
         ),
-        ("[0]:[0]:rejetced\n", r"a.ladder:1: there is no status 'rejetced'; write rejected, or nothing"),
+        ("[0]:[0]:rejetced\n", r"a.ladder:1: there is no status 'rejetced'; write rejected, right, open, or nothing"),
         ("[0]:0\n", r"a.ladder:1: '\[0\]:0' is no rung; write \[0\]:\[0,1\]"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused_with_its_line(tmp_path, ladder, wrong):
     with pytest.raises(InputError, match=wrong):
-        find_constraints(written(tmp_path, "a.ladder", ladder), None, EN, DE, ())
+        read_corrections(written(tmp_path, "a.ladder", ladder), None, EN, DE, ())
 
 
 def test_lists_and_other_files_are_refused_with_their_places(tmp_path):
     with pytest.raises(ConfigError, match=r"fixed\[1\]: line 0 of the source is without .*\[0\]:\[0\] \(fixed\[0\]\)"):
-        find_constraints([((0,), (0,)), ((0,), ())], None, EN, DE, ())
+        read_corrections([((0,), (0,)), ((0,), ())], None, EN, DE, ())
     with pytest.raises(ConfigError, match=r"fixed\[0\]: \(0, 1\) is no pair; write"):
-        find_constraints([(0, 1)], None, EN, DE, ())
+        read_corrections([(0, 1)], None, EN, DE, ())
     with pytest.raises(ConfigError, match=r"uncorrected=a: is what fixed= was made of; give fixed="):
-        find_constraints(None, "a", EN, DE, ())
+        read_corrections(None, "a", EN, DE, ())
     text = '{"source_lines": [0], "target_lines": [0]}\n{"source_lines": 0}\n'
     with pytest.raises(InputError, match=r"a.jsonl:2: '.*' is no pair; write \{"):
-        find_constraints(written(tmp_path, "a.jsonl", text), None, EN, DE, ())
+        read_corrections(written(tmp_path, "a.jsonl", text), None, EN, DE, ())
     with pytest.raises(InputError, match=r"b.ladder:1: lines \[9\] of the source"):
-        find_constraints([], written(tmp_path, "b.ladder", "[9]:[0]\n"), EN, DE, ())
+        read_corrections([], written(tmp_path, "b.ladder", "[9]:[0]\n"), EN, DE, ())
     units = "".join(
         f'<tu><prop type="x-lines">{n} {n}</prop><prop type="x-status">{status}</prop>'
         f'<tuv xml:lang="en"><seg>{EN[n - 1]}</seg></tuv><tuv xml:lang="de"><seg>{DE[n - 1]}</seg></tuv></tu>\n'
@@ -188,7 +183,7 @@ def test_lists_and_other_files_are_refused_with_their_places(tmp_path):
     for encoding in ("utf-8", "utf-16"):
         (tmp_path / "a.tmx").write_bytes(text.replace("?>", f' encoding="{encoding}"?>', 1).encode(encoding))
         with pytest.raises(InputError, match=r"a.tmx:5: \[1\]:\[1\] is rejected, and in the bead \[1\]:\[1\] \(line 4\)"):
-            find_constraints(tmp_path / "a.tmx", None, EN, DE, ("en", "de"))
+            read_corrections(tmp_path / "a.tmx", None, EN, DE, ("en", "de"))
 
 
 # What a person does to a file of beads.
@@ -409,7 +404,7 @@ def test_folders_of_corrections_that_belong_to_nothing_are_refused(mini, folders
         with pytest.raises(ConfigError, match=match):
             xswe.align_documents(mini, *folders, output, fixed=fixed, **how)
 
-    refused(r"fixed=.*fixed: holds no file of .ladder, .jsonl, .tmx; give a folder that does")
+    refused(r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .tmx, .tsv, .xlsx; give a folder that does")
     written(tmp_path, "fixed/c.ladder", "[0]:[]\n")
     refused(r"c.ladder is of no pair of documents; give files of the names that output= has, as in a.ladder")
     (tmp_path / "fixed" / "c.ladder").rename(tmp_path / "fixed" / "a.ladder")
@@ -432,7 +427,7 @@ def test_the_verb_obeys_corrections(folders, tmp_path, capsys):
         output = tmp_path / f"c.{suffix}"
         assert main([*given, f"output={output}", f"fixed={tmp_path / 'b.ladder'}"]) == 0
         assert source.read_text("utf-8").splitlines()[6] in output.read_text("utf-8") or suffix == "ladder"
-        assert source.read_text("utf-8").splitlines()[7] not in output.read_text("utf-8") or suffix == "jsonl"
+        assert source.read_text("utf-8").splitlines()[7] not in output.read_text("utf-8") or suffix in ("csv", "jsonl")
     assert not re.search(r"^\[7\]:\[\d", (tmp_path / "c.ladder").read_text("utf-8"), re.MULTILINE)
     written(tmp_path, "b.ladder", text.replace("[7]:[7]:", "[7]:[]:\n[8]:[]:"))
     capsys.readouterr()
@@ -448,3 +443,93 @@ def test_the_verb_obeys_corrections(folders, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*given, f"output={tmp_path / 'b.ladder'}", *more])
     assert "would be overwritten" in capsys.readouterr().err
+
+
+# Tables that people read.
+
+
+def test_a_sheet_holds_each_line_and_is_easy_to_read(mini, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    xswe.align(mini, EN, [*DE[:3], DE[4]], output=tmp_path / "a.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "a.xlsx").active
+    rows = list(sheet.iter_rows(values_only=True))
+    assert rows[0] == ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
+    assert rows[4] == (EN[3], None, None, None, None, "4", None)
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:G6")
+    assert 20 < sheet.column_dimensions["A"].width <= 61
+    kinds = {rule.type for area in sheet.conditional_formatting for rule in area.rules}
+    assert kinds == {"colorScale", "containsBlanks"}
+    assert sheet.data_validations.dataValidation[0].formula1 == '"right,wrong,open"'
+
+
+def test_a_table_begins_with_a_mark_where_somebody_wants_one(mini, tmp_path):
+    for bom in (False, True):
+        xswe.align(mini, EN, DE, output=tmp_path / "a.csv", bom=bom)
+        assert (tmp_path / "a.csv").read_bytes().startswith(b"\xef\xbb\xbf") == bom
+        found = xswe.align(mini, EN, DE, fixed=tmp_path / "a.csv")
+        assert (lines_of(found), found.changes) == (ONE_TO_ONE, "5 as they were")
+
+
+def test_rows_taken_out_of_a_table_stay_out(mini, tmp_path, caplog):
+    xswe.align(mini, EN, DE, output=tmp_path / "a.csv")
+    rows = (tmp_path / "a.csv").read_text("utf-8").splitlines(keepends=True)
+    after = written(tmp_path, "b.csv", "".join(row for row in rows if "cat" not in row and "rains" not in row))
+    found = xswe.align(mini, EN, DE, fixed=after)
+    assert [bead.source_lines for bead in found.pairs] == [(0,), (3,), (4,)]
+    assert found.changes == "3 as they were, 4 lines taken out"
+    found = xswe.align(mini, EN, DE, fixed=after, uncorrected=tmp_path / "a.csv")
+    assert [bead.source_lines for bead in found.pairs] == [(0,), (3,), (4,)]
+    assert not caplog.records
+    xswe.align(mini, EN, DE, fixed=written(tmp_path, "c.csv", "".join(rows[:2])))
+    assert "most lines stand in none of its rows" in caplog.text
+    part = "".join(f"{','.join(row.split(',')[:2])}\n" for row in rows[:2])
+    assert lines_of(xswe.align(mini, EN, DE, fixed=written(tmp_path, "d.csv", part))) == ONE_TO_ONE
+
+
+def test_statuses_of_a_table(mini, tmp_path):
+    text = "Source;Target;Status;Notes\n"
+    for line, status in enumerate(("right", "wrong", "open", "", "OK")):
+        text += f"{EN[line]};{DE[line]};{status};{'why?' if line == 3 else ''}\n"
+    found = xswe.align(mini, EN, DE, fixed=written(tmp_path, "a.csv", text), languages=("en-GB", "de-AT"))
+    assert [bead[3:] for bead in found.pairs] == [
+        ((0,), (0,), "right", ""),
+        ((2,), (2,), "", ""),
+        ((3,), (3,), "right", "why?"),
+        ((4,), (4,), "right", ""),
+    ]
+    assert found.changes == "3 as they were, 1 rejected, 1 to be aligned anew"
+    found.write(tmp_path / "a.tmx")
+    assert '<tuv xml:lang="de-AT">' in (tmp_path / "a.tmx").read_text("utf-8")
+    assert "<note>why?</note>" in (tmp_path / "a.tmx").read_text("utf-8")
+    with pytest.raises(InputError, match=r"b.csv:3: there is no status 'perhaps'; write rejected, right, open"):
+        xswe.align(mini, EN, DE, fixed=written(tmp_path, "b.csv", text.replace("wrong", "perhaps")))
+    with pytest.raises(InputError, match=r"c.csv:1: its columns are a, b; name them source and target"):
+        xswe.align(mini, EN, DE, fixed=written(tmp_path, "c.csv", "a,b\nx,y\n"))
+    with pytest.raises(ConfigError, match=r"fixed=.*d.txt: corrections are read from .ladder, .jsonl, .csv"):
+        xswe.align(mini, EN, DE, fixed=written(tmp_path, "d.txt", ""))
+
+
+def test_a_text_that_was_typed_over_is_what_is_written(mini, tmp_path):
+    how = {"languages": ("en", "de")}
+    xswe.align(mini, EN, DE, output=tmp_path / "a.tmx", **how)
+    text = (tmp_path / "a.tmx").read_text("utf-8").replace("eine Katze", "ein Kater").replace("Es regnet.", "Regen fällt.")
+    found = xswe.align(mini, EN, DE, fixed=written(tmp_path, "b.tmx", text), output=tmp_path / "c.tmx", **how)
+    assert lines_of(found) == ONE_TO_ONE
+    assert [found[1].target, found[2].target] == ["Regen fällt.", "Auf dem Dach schläft ein Kater."]
+    assert found.changes == "3 as they were, 2 typed over"
+    assert "Regen fällt." in (tmp_path / "c.tmx").read_text("utf-8")
+
+
+def test_lines_without_a_counterpart_are_written_where_somebody_wants_them(mini, tmp_path):
+    german = [*DE[:3], DE[4]]
+    found = xswe.align(mini, EN, german, languages=("en", "de"))
+    for suffix in ("tsv", "tmx", "xliff", "csv", "xlsx", "html", "jsonl"):
+        sizes = []
+        for gaps in (False, True):
+            found.write(tmp_path / f"a.{suffix}", gaps=gaps)
+            sizes.append((tmp_path / f"a.{suffix}").stat().st_size)
+        assert sizes[0] < sizes[1]
+    found.write(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert f'<td lang="en">{EN[3]}</td><td lang="de"></td>' in page
+    assert 'lang="de">Es regnet.</td>' in page

@@ -58,12 +58,19 @@ class AlignConfig:
         precision: the same, with the lowest score from which at least this share of the beads is expected to be right.
         evidence: keep what a report shows of how well beads score.
         threads: null for all processors.
-        languages: of source and target; needed to cut running text, and for TMX and XLIFF. A model of two knows them.
+        languages: of source and target, as in ``en`` or ``en-GB``; needed to cut running text, and for TMX and XLIFF. A
+            model of two knows them.
         split: cut both sides into sentences; null for files of running text only.
-        fixed: corrections: a ladder (``[0]:[0,1]``), JSON lines or a TMX file, a folder of them for folders; in Python also
-            a list, as in ``[((0,), (0, 1)), ((1,), ())]``. Its pairs hold, and lines that it has without a counterpart have
-            none; pairs with the status ``rejected`` are not found again.
+        fixed: corrections: what ``align`` wrote and a person corrected (``.xlsx``, ``.csv``, ``.tsv``, ``.tmx``,
+            ``.jsonl``, ``.ladder``), a folder of them for folders; in Python also a list of lines, from 0, as in
+            ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts hold, and lines that it has without a counterpart have
+            none; pairs with the status ``rejected`` or ``wrong`` are not found again.
         uncorrected: what ``fixed`` was made of: pairs that it has and ``fixed`` has no more are rejected.
+        moved: find what stands elsewhere in the other text, as chapters that were swapped.
+        gaps: write lines without a counterpart, too; null for those formats alone that hold each line of both texts
+            (``.xlsx``, ``.csv``, ``.html``, ``.jsonl``, ``.ladder``).
+        bom: begin ``.csv`` with a byte-order mark, by which Excel knows UTF-8.
+        date: of the units of TMX and XLIFF: ``now``, or as in 2026-01-31; null for none, which keeps the bytes the same.
     """
 
     most: int = 5
@@ -80,6 +87,10 @@ class AlignConfig:
     split: bool | None = None
     fixed: str | Path | Sequence[Any] | None = None
     uncorrected: str | Path | Sequence[Any] | None = None
+    moved: bool = True
+    gaps: bool | None = None
+    bom: bool = False
+    date: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= 5:

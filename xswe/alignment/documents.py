@@ -16,7 +16,8 @@ import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Lines, line_sums
 from xswe.alignment.corrections import SUFFIXES
-from xswe.alignment.sentences import AlignedTexts, align, bead_format, bead_rows, read_side
+from xswe.alignment.formats import Written, bead_format, write_beads
+from xswe.alignment.sentences import AlignedTexts, align, manner_of, read_side
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
@@ -25,13 +26,12 @@ from xswe.io.results import Listing
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
-from xswe.mining.output import write_rows
 from xswe.mining.threshold import from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
-from xswe.text.languages import LANGUAGES
+from xswe.text.languages import LANGUAGES, base_language
 from xswe.version import __version__
 from xswe.work.kept import keep
 
@@ -244,7 +244,7 @@ def align_documents(
         manifest: file of ``source<TAB>target``, names within the folders, in the place of either.
         format: see :func:`xswe.align`; in a folder ``auto`` is ``laser``.
         config: likewise; ``fixed`` and ``uncorrected`` are folders, with files as an output folder has them: of any pairs
-            of documents, as ladders, JSON lines or TMX.
+            of documents, in any format that corrections have.
         settings: likewise.
 
     Raises:
@@ -295,7 +295,7 @@ def _pairs(
         return [(None, keys[0][key], keys[1][key]) for key in sorted(keys[0]) if key in keys[1]], names
     texts = []
     for k, (folder, own) in enumerate(zip(folders, names, strict=True)):
-        language = config.languages[k] if len(config.languages) == 2 else ""
+        language = base_language(config.languages[k]) if len(config.languages) == 2 else ""
         texts.append([read_side(folder / name, language, config.split)[0] for name in own])
     found = pair_documents(model, *texts)
     return sorted(((score, names[0][a], names[1][b]) for score, a, b in found), key=lambda pair: pair[1]), names
@@ -359,10 +359,9 @@ def _listed(manifest: str | Path, folders: tuple[Path, Path]) -> Iterator[Named]
 
 
 def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
-    steps = np.diff(found.cells, axis=0)
     sizes = len(found.source), len(found.target)
     held = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
-    return AlignedPair(pair[1], pair[2], pair[0], *sizes, int((steps > 0).all(1).sum()), round(held, 4), output)
+    return AlignedPair(pair[1], pair[2], pair[0], *sizes, int(found.is_pair.sum()), round(held, 4), output)
 
 
 def _with_corrections(config: AlignConfig, names: list[str], output: Path) -> list[AlignConfig]:
@@ -388,7 +387,7 @@ def _corrections(setting: str, given: Any, names: list[str], output: Path) -> di
     for name in _documents(Path(given)):
         bare = without_packing(name)
         stem = bare.with_suffix("").as_posix()
-        if bare.suffix.lower() not in SUFFIXES:
+        if bare.suffix.lower() not in SUFFIXES or name == _TABLE:
             continue
         if stem not in names:
             cure = f"give files of the names that output= has, as in {names[0]}{SUFFIXES[0]}"
@@ -404,23 +403,24 @@ def _corrections(setting: str, given: Any, names: list[str], output: Path) -> di
 def _into_file(
     model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, configs: list[AlignConfig]
 ) -> list[AlignedPair]:
-    if kind in ("ladder", "jsonl"):
+    if kind in ("html", "ladder", "jsonl"):
         raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
     done: list[AlignedPair] = []
 
-    def rows(pair: Named, config: AlignConfig) -> Iterator[Any]:
+    def rows(pair: Named, config: AlignConfig) -> Iterator[Written]:
         found = align(model, folders[0] / pair[1], folders[1] / pair[2], config=config)
         done.append(_row(found, pair, None))
-        return bead_rows(found, (f"{pair[1]}:", f"{pair[2]}:"))
+        return (bead._replace(before=(f"{pair[1]}:", f"{pair[2]}:")) for bead in found.written())
 
     with bar("documents", total=len(pairs), unit="pair") as progress:
 
-        def counted() -> Iterator[Iterator[Any]]:
+        def counted() -> Iterator[Iterator[Written]]:
             for pair, config in zip(pairs, configs, strict=True):
                 yield rows(pair, config)
                 progress.update(1)
 
-        write_rows(output, kind, chain.from_iterable(counted()), configs[0].languages)
+        manner = manner_of(configs[0], configs[0].languages, folders[0])
+        write_beads(output, kind, chain.from_iterable(counted()), manner)
     return done
 
 

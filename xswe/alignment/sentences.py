@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,25 +13,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Constraints, Prices
-from xswe.alignment.corrections import find_constraints
+from xswe.alignment.corrections import Corrections, Said, read_corrections
+from xswe.alignment.formats import Manner, Written, bead_format, joined, write_beads
+from xswe.alignment.moved import NONE, Moved, find_moved, score_spans, without
+from xswe.alignment.rows import Run
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.errors import ConfigError
 from xswe.io.lines import check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
-from xswe.io.results import Result, write_text
+from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.io.sources import suffix_of
-from xswe.mining.output import Row, output_format, write_rows
 from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
-from xswe.text.languages import check_languages, has_cjk
+from xswe.text.languages import base_language, check_languages
 from xswe.text.sentences import Sentence, is_document, split_text
 from xswe.work.folder import work_folder
 
-_OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}  # formats that hold gaps and the numbers of lines
 Side = str | Path | Sequence[str]
 _ALL = Threshold(-np.inf, "none")
 
@@ -46,6 +45,8 @@ class Bead(NamedTuple):
         target: likewise.
         source_lines: which lines, from 0.
         target_lines: likewise.
+        status: ``right`` for what a person gave, ``moved`` for what is out of order, else empty.
+        notes: what a person wrote beside it.
     """
 
     score: float
@@ -53,31 +54,21 @@ class Bead(NamedTuple):
     target: str
     source_lines: tuple[int, ...]
     target_lines: tuple[int, ...]
-
-
-def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
-    """Return the format: the wanted one, or for ``auto`` that of the file's name.
-
-    Raises:
-        ConfigError: there is no such format, or it needs the languages.
-        DependencyError: the library that writes it is not installed.
-    """
-    suffix = suffix_of(output)
-    if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
-        return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)
-    if wanted == "bucc":
-        raise ConfigError("format=bucc holds pairs of ids, and beads have lines: use ladder")
-    return output_format(wanted, output, languages)
+    status: str = ""
+    notes: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class AlignedTexts(Result):
-    """Two texts and the beads that they are made of, in order; a sequence of :class:`Bead`.
+    """Two texts and the beads that they are made of, in the order of the source; a sequence of :class:`Bead`.
 
     Attributes:
-        cells: int64 (n + 1, 2), how many lines of source and target come before each bead, and at last all.
+        cells: int64 (k + 1, 2), how many lines of source and target come before each step of the path through both texts,
+            and at last all. What is out of order is in gaps there.
+        spans: int64 (n, 4), the beads and gaps: begin and end in the source, begin and end in the target.
         scores: float32 (n,), 0 for gaps.
-        fixed: bool (n,), which beads and gaps were given.
+        fixed: bool (n,), which of them were given.
+        moved: bool (n,), which of them are out of order.
         source: the source's lines.
         target: the target's lines.
         prices: what was learnt from the texts.
@@ -86,11 +77,16 @@ class AlignedTexts(Result):
         seconds: how long it took.
         threshold: the least score of a bead, and what is expected of those above.
         expected: how many beads down to every score are expected to be right; None where nobody asked.
+        said: what a person wrote of beads, by their lines.
+        changes: what the corrections said, in words.
+        manner: how beads are written.
     """
 
     cells: np.ndarray
+    spans: np.ndarray
     scores: np.ndarray
     fixed: np.ndarray
+    moved: np.ndarray
     source: Texts
     target: Texts
     prices: Prices
@@ -99,24 +95,32 @@ class AlignedTexts(Result):
     seconds: float = 0.0
     threshold: Threshold = _ALL
     expected: Expected | None = None
+    said: Mapping[tuple[Run, Run], tuple[Said, ...]] = field(default_factory=dict)
+    changes: str = ""
+    manner: Manner = field(default_factory=Manner)
 
     def __len__(self) -> int:
-        return len(self.scores)
+        return len(self.spans)
 
     def __getitem__(self, place: int) -> Bead:
         if place < 0:
             place += len(self)
         if not 0 <= place < len(self):
             raise IndexError(place)
-        (a, b), (c, d) = self.cells[place].tolist(), self.cells[place + 1].tolist()
-        texts = joined(self.source[a:c]), joined(self.target[b:d])
-        return Bead(float(self.scores[place]), *texts, tuple(range(a, c)), tuple(range(b, d)))
+        a, b, c, d = self.spans[place].tolist()
+        lines = tuple(range(a, b)), tuple(range(c, d))
+        status = "moved" if self.moved[place] else "right" if self.fixed[place] else ""
+        if said := self.said.get(lines):
+            source, target, notes = (joined(list(filter(None, texts))) for texts in zip(*said, strict=True))
+        else:
+            source, target, notes = joined(self.source[a:b]), joined(self.target[c:d]), ""
+        return Bead(float(self.scores[place]), source, target, *lines, status, notes)
 
     def __iter__(self) -> Iterator[Bead]:
         return (self[place] for place in range(len(self)))
 
     def __repr__(self) -> str:
-        shapes, counts = np.unique(np.diff(self.cells, axis=0), axis=0, return_counts=True)
+        shapes, counts = np.unique(np.diff(self.spans)[:, ::2], axis=0, return_counts=True)
         most = np.argsort(-counts, kind="stable")[:4]
         kinds = ", ".join(f"{counts[k]:,} of {shapes[k, 0]}:{shapes[k, 1]}" for k in most)
         return f"AlignedTexts({len(self.source):,} and {len(self.target):,} lines, {kinds})"
@@ -125,10 +129,17 @@ class AlignedTexts(Result):
         """Say in one line what was aligned, and how fast."""
         shares = " and ".join(f"{100 * share:.1f} %" for share in self.coverage)
         lines = len(self.source) + len(self.target)
-        beads = int((np.diff(self.cells, axis=0) > 0).all(1).sum())
+        moved = f", {int(self.moved.sum()):,} of them out of order" if self.moved.any() else ""
         sizes = f"{len(self.source):,} and {len(self.target):,} lines"
         cut = "" if self.threshold.origin == "none" else f", {self.threshold.sentence()}"
-        return f"{sizes}, {beads:,} beads with {shares} of them{cut}, {took(lines, self.seconds, 'lines')}"
+        beads = f"{int(self.is_pair.sum()):,} beads with {shares} of them"
+        changes = f"; corrections: {self.changes}" if self.changes else ""
+        return f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}"
+
+    @property
+    def is_pair(self) -> np.ndarray:
+        """Which of the sequence are no gaps, bool (n,)."""
+        return np.asarray((np.diff(self.spans)[:, ::2] > 0).all(1))
 
     @property
     def pairs(self) -> list[Bead]:
@@ -138,75 +149,50 @@ class AlignedTexts(Result):
     @property
     def coverage(self) -> tuple[float, float]:
         """Which share of either side's lines has a partner."""
-        steps = np.diff(self.cells, axis=0)
-        held = steps[(steps > 0).all(1)].sum(0)
+        held = np.diff(self.spans)[:, ::2][self.is_pair].sum(0)
         return float(held[0] / max(1, len(self.source))), float(held[1] / max(1, len(self.target)))
 
     def columns(self) -> tuple[str, ...]:
         """Return the fields of :class:`Bead`."""
         return Bead._fields
 
-    def records(self) -> Iterator[tuple[float, str, str, str, str]]:
+    def records(self) -> Iterator[tuple[float, str, str, str, str, str, str]]:
         """Return the beads, their lines separated by commas."""
         for bead in self:
-            lines = (",".join(map(str, one)) for one in (bead.source_lines, bead.target_lines))
-            yield (bead.score, bead.source, bead.target, *lines)  # type: ignore[misc]
+            first, second = (",".join(map(str, one)) for one in (bead.source_lines, bead.target_lines))
+            yield (bead.score, bead.source, bead.target, first, second, bead.status, bead.notes)
 
-    def write(self, path: str | Path, *, format: str = "auto") -> None:  # bitext has formats of its own
+    def written(self) -> Iterator[Written]:
+        """Yield the beads as they are written: what a person cut in two in its parts."""
+        for bead in self:
+            score = bead.score if bead.source_lines and bead.target_lines else None
+            one = Written(score, *bead[1:], self._places(bead))
+            for said in self.said.get((bead.source_lines, bead.target_lines), ()) or (None,):
+                yield one if said is None else one._replace(**said._asdict())
+
+    def _places(self, bead: Bead) -> tuple[list[list[int]] | None, list[list[int]] | None]:
+        both = zip(self.places, (bead.source_lines, bead.target_lines), strict=True)
+        source, target = (
+            None if places is None else [[places[line].start, places[line].end] for line in lines] for places, lines in both
+        )
+        return source, target
+
+    def write(self, path: str | Path, *, format: str = "auto", **manner: Any) -> None:  # bitext has formats of its own
         """Write the beads, whole or not at all.
 
         Args:
             path: file, plain or compressed; ``-`` for standard output.
-            format: ``auto``, by the name; the name of a format of pairs (``laser``, ``tmx``, ``xliff``, ``csv``, ``xlsx``,
-                ``parquet``, ``markdown``, ``latex``), which hold no gaps; ``jsonl``, with the lines' numbers and places, or
-                ``ladder`` (``[0]:[0,1]:score``, lines from 0), which hold them.
+            format: ``auto``, by the name; the name of a format of pairs (``laser``, ``tmx``, ``xliff``, ``xliff2``,
+                ``parquet``, ``markdown``, ``latex``), which hold no gaps; of one that holds each line of both texts:
+                ``xlsx`` and ``csv``, to be read and corrected, ``html``, to be read, ``jsonl``, with the lines' numbers and
+                places, or ``ladder`` (``[0]:[0,1]:score``, lines from 0).
+            manner: ``gaps``, ``bom`` and ``date``, see :class:`xswe.alignment.formats.Manner`.
 
         Raises:
             ConfigError: there is no such format, or it needs the languages.
         """
         kind = bead_format(format, str(path), self.languages)
-        if kind not in _OWN:
-            write_rows(str(path), kind, bead_rows(self), self.languages)
-            return
-        write_text(path, _ladder(self) if kind == "ladder" else _objects(self))
-
-
-def bead_rows(beads: AlignedTexts, before: tuple[str, str] = ("", "")) -> Iterator[Row]:
-    """Yield the beads that are no gaps as pairs; their ids are the lines' numbers, from 1, with something before each."""
-    for bead in beads:
-        if bead.source_lines and bead.target_lines:
-            both = zip(before, (bead.source_lines, bead.target_lines), strict=True)
-            a, b = (" ".join(f"{name}{line + 1}" for line in lines) for name, lines in both)
-            yield Row(round(bead.score, 6), bead.source, bead.target, a, b, 1)
-
-
-def _ladder(beads: AlignedTexts) -> Iterator[str]:
-    """Yield ``[0]:[0,1]:score``: the numbers of the lines, from 0; a gap has none on one side."""
-    steps = zip(beads.cells[:-1].tolist(), beads.cells[1:].tolist(), beads.scores.tolist(), strict=True)
-    for (a, b), (c, d), score in steps:
-        sides = (",".join(map(str, range(low, high))) for low, high in ((a, c), (b, d)))
-        yield ":".join(f"[{side}]" for side in sides) + f":{score:.6f}\n"
-
-
-def _objects(beads: AlignedTexts) -> Iterator[str]:
-    """Yield an object a bead; of running text with the characters where its sentences stand."""
-    for bead in beads:
-        value = {**bead._asdict(), "score": round(bead.score, 6)}
-        for name, lines, places in zip(
-            ("source", "target"), (bead.source_lines, bead.target_lines), beads.places, strict=True
-        ):
-            if places is not None:
-                value[f"{name}_places"] = [[places[line].start, places[line].end] for line in lines]
-        yield json.dumps(value, ensure_ascii=False) + "\n"
-
-
-def joined(texts: Sequence[str]) -> str:
-    """Return lines as one text: with a blank between them, but for Chinese and Japanese."""
-    out = ""
-    for text in texts:
-        blank = " " if out and text and not (has_cjk(text) and (has_cjk(out[-1]) or out[-1] in "。！？」』”）")) else ""
-        out = f"{out}{blank}{text}"
-    return out
+        write_beads(path, kind, self.written(), changed(self.manner, manner, "write"))
 
 
 def align(
@@ -248,22 +234,34 @@ def align(
         (3,) (2,)
     """
     config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
-    codes = check_languages(config.languages) if config.languages else tuple(model.pair)
+    codes = check_languages(map(base_language, config.languages)) if config.languages else tuple(model.pair)
+    manner = manner_of(config, codes, source)
     if output is not None:
         bead_format(format, str(output), codes)  # known before any work is done
     spoken = codes if len(codes) == 2 else ("", "")
     sides = [read_side(*given, config.split) for given in zip((source, target), spoken, strict=True)]
     texts = sides[0][0], sides[1][0]
-    constraints = find_constraints(config.fixed, config.uncorrected, texts[0], texts[1], codes)
+    known = read_corrections(config.fixed, config.uncorrected, texts[0], texts[1], codes)
     long = output is not None and is_long(*texts)
     with work_folder(str(output)) if long else nullcontext() as work:
-        path, prices = align_texts(model, *texts, config, constraints, config.threads or available_threads(), work)
-        cells, scores, known, threshold, expected = _cut(path, prices, constraints, config)
-        places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun
-        aligned = AlignedTexts(cells, scores, known, *texts, prices, codes, places, seconds, threshold, expected)
+        threads = config.threads or available_threads()
+        path, prices = align_texts(model, *texts, config, known.constraints, threads, work)
+        moved = find_moved(model, texts, path[:2], prices, config, known.constraints, threads) if config.moved else NONE
+        if len(moved.spans):  # the path goes through the rest alone
+            rest = without(known.constraints, moved.spans)
+            path, prices = align_texts(model, *texts, config, rest, threads, work)
+        aligned = _sequence(_cut(path, prices, known.constraints, config), known, moved, (model, *texts, prices, threads))
+        aligned = replace(aligned, languages=codes, places=(sides[0][1], sides[1][1]), manner=manner, changes=str(known))
+        aligned = replace(aligned, seconds=time.monotonic() - begun)
         if output is not None:
             aligned.write(output, format=format)
     return aligned
+
+
+def manner_of(config: AlignConfig, languages: tuple[str, ...], source: Side = "") -> Manner:
+    """Return how beads are written: with the languages as somebody named them."""
+    original = Path(source).name if isinstance(source, (str, Path)) else ""
+    return Manner(config.languages or languages, config.gaps, config.bom, config.date, original)
 
 
 def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sequence[Sentence] | None]:
@@ -285,14 +283,18 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Se
     return Texts.of([line.strip() for line in lines]), None
 
 
-def _cut(
-    path: AlignedPath, prices: Prices, constraints: Constraints, config: AlignConfig
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Threshold, Expected | None]:
-    """Score a path's beads, and turn those below the threshold into gaps.
+class _Kept(NamedTuple):
+    """A path with what is known of its steps; see :class:`AlignedTexts`."""
 
-    Returns:
-        Cells, scores, which steps were given, the threshold, and how many beads are expected to be right.
-    """
+    cells: np.ndarray
+    scores: np.ndarray
+    fixed: np.ndarray
+    threshold: Threshold
+    expected: Expected | None
+
+
+def _cut(path: AlignedPath, prices: Prices, constraints: Constraints, config: AlignConfig) -> _Kept:
+    """Score a path's beads, and turn those below the threshold into gaps."""
     scores, expected = prices.score(path.cosines), None
     if len(path.mismatched):  # what a bead's source scores with the beads around tells how many of the beads are right
         bead, mismatched = ~np.isnan(scores), prices.score(path.mismatched)
@@ -305,7 +307,45 @@ def _cut(
     cells, scores = path.cells, np.nan_to_num(scores).astype(np.float32)
     if threshold.value > -np.inf:
         cells, scores, known = _without(cells, scores, known, threshold.value)
-    return cells, scores, known, threshold, expected
+    return _Kept(cells, scores, known, threshold, expected)
+
+
+def _sequence(
+    kept: _Kept, known: Corrections, moved: Moved, given: tuple[AnyModel, Texts, Texts, Prices, int]
+) -> AlignedTexts:
+    """Put what is not on the path into its order: each bead where its first line of the source is."""
+    model, source, target, prices, threads = given
+    own = score_spans(model, source, target, known.apart, prices, threads)
+    found = moved.spans[moved.scores >= kept.threshold.value], moved.scores[moved.scores >= kept.threshold.value]
+    apart, scores = (np.concatenate(both) for both in zip((known.apart, own), found, strict=True))
+    steps = np.concatenate([kept.cells[:-1], kept.cells[1:]], 1)[:, [0, 2, 1, 3]]
+    order = np.arange(len(steps))
+    if len(apart):
+        order = np.array(_merged(steps.tolist(), apart.tolist()), np.int64)
+    spans = np.concatenate([steps, apart])[order]
+    out_of_order = np.concatenate([np.zeros(len(steps), bool), (np.diff(apart)[:, ::2] > 0).all(1)])
+    fixed = np.concatenate([kept.fixed, np.arange(len(apart)) < len(known.apart)])
+    every = np.concatenate([kept.scores, scores]).astype(np.float32)
+    return AlignedTexts(
+        *(kept.cells, spans, every[order], fixed[order], out_of_order[order], source, target, prices),
+        threshold=kept.threshold,
+        expected=kept.expected,
+        said=known.said,
+    )
+
+
+def _merged(steps: list[list[int]], apart: list[list[int]]) -> list[int]:
+    """Return the order of steps and of what is apart from them: as rows of the one and then the other."""
+    first = {(0, one[0]) if one[0] < one[1] else (1, one[2]): len(steps) + row for row, one in enumerate(apart)}
+    held = {(side, line) for one in apart for side in (0, 1) for line in range(one[2 * side], one[2 * side + 1])}
+    out = []
+    for row, (a, b, c, d) in enumerate(steps):
+        line = (0, a) if a < b else (1, c)
+        if (a < b and c < d) or line not in held:
+            out.append(row)
+        elif line in first:
+            out.append(first[line])
+    return out
 
 
 def _threshold(config: AlignConfig, expected: Expected | None) -> Threshold:

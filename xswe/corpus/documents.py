@@ -17,6 +17,7 @@ import numpy as np
 from xswe.errors import ConfigError, InputError, brief, needs
 from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
+from xswe.text.languages import base_language
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -90,7 +91,7 @@ def languages_of(path: str | Path) -> tuple[str, str]:
 
     def begin(element: Element) -> None:
         nonlocal source
-        source = source or _primary(element.get("srclang") or "")
+        source = source or base_language(element.get("srclang") or "")
 
     units = _units(Path(path), ("tu",), begin, lambda unit: iter([_variants(unit)]), "raise", Skipped())
     found = sorted(dict.fromkeys(code for unit in islice(units, _FIRST) for code in unit), key=source.__ne__)
@@ -109,7 +110,7 @@ def _variants(unit: Element) -> dict[str, str]:
     """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
     found: dict[str, str] = {}
     for variant in unit.iterfind("tuv"):
-        code = _primary(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
+        code = base_language(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
         segment = variant.find("seg")
         if segment is not None:
             found.setdefault(code, _text(segment))
@@ -130,7 +131,7 @@ def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, ski
         target = element.get("target-language") or element.get("trgLang")
         if source is None or target is None:
             return
-        found = (_primary(source), _primary(target))
+        found = (base_language(source), base_language(target))
         if set(found) != set(languages):
             raise InputError(path, f"it translates {source} to {target}", f"give a file of {' and '.join(languages)}")
         swapped = found != languages
@@ -188,10 +189,6 @@ def _bare_name(element: Any) -> None:
     """Strip the namespace from an element's name: files of one format come with and without it."""
     if isinstance(element.tag, str) and element.tag.startswith("{"):
         element.tag = element.tag.partition("}")[2]
-
-
-def _primary(code: str) -> str:
-    return code.replace("_", "-").split("-")[0].strip().lower()
 
 
 def _text(element: Element) -> str:

@@ -279,9 +279,9 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
             if number > _SHEET:
                 raise ConfigError(f"{path}: over {_SHEET:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
             for column, value in enumerate(row):
-                if isinstance(value, str):
+                if isinstance(value, str) and value:
                     sheet.write_string(number, column, value[:_SHEET_CELL], *([] if number else [bold]))
-                elif value is not None and math.isfinite(value):
+                elif isinstance(value, (int, float)) and math.isfinite(value):
                     sheet.write_number(number, column, value)
         sheet.autofilter(0, 0, max(1, number), len(names) - 1)
         _set_colours(book, sheet, names, max(1, number))

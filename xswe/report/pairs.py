@@ -90,16 +90,15 @@ def _pair(mined: MinedPairs, row: int) -> Shown:
 
 def view_of_aligned(found: AlignedTexts) -> PairsView:
     """Return the view of two texts that were aligned: their beads, and the lines without a counterpart."""
-    steps = np.diff(found.cells, axis=0)
-    beads = np.flatnonzero((steps > 0).all(1))
+    beads = np.flatnonzero(found.is_pair)
     scores = found.scores[beads].astype(np.float64)
     evidence = _of_arrays(scores, lambda row: _bead(found, int(beads[row]), row), found.threshold.value)
     if found.expected is not None:
         evidence = replace(evidence, scores=found.expected.falling, expected=found.expected)
     alone = Reservoir()
     for side, name, texts in ((0, "source", found.source), (1, "target", found.target)):
-        for cell in np.flatnonzero((steps[:, side] > 0) & (steps[:, 1 - side] == 0)).tolist():
-            alone.offer(name, (texts[int(found.cells[cell, side])],))
+        for line in found.spans[~found.is_pair & (np.diff(found.spans)[:, 2 * side] > 0), 2 * side].tolist():
+            alone.offer(name, (texts[line],))
     removed = [Removed("no counterpart", name, count, tuple(alone.kept[name])) for name, count in alone.counts.items()]
     about = "What stands beside what, how well it scores, and which lines have no counterpart."
     view = PairsView(

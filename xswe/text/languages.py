@@ -67,6 +67,11 @@ def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
     return codes
 
 
+def base_language(code: str) -> str:
+    """Return the language of a code with a script or a country: ``en`` of ``en-GB``, ``zh`` of ``zh-Hant``."""
+    return code.replace("_", "-").split("-")[0].strip().lower()
+
+
 # Runs of script: the only thing that decides which adapter sees which characters.
 #
 # Latin (and any other spaced) script goes to the word adapter, runs of Han and Kana go to a segmenter. Kana anywhere in

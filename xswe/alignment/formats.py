@@ -1,0 +1,184 @@
+"""The formats that beads are written in: tables for people, memories for their tools, ladders, and a page to read."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xswe.errors import ConfigError
+from xswe.io.results import Unit, moment, write_table, write_text, write_tmx, write_xliff, write_xliff2
+from xswe.io.sources import suffix_of
+from xswe.mining.output import Row, output_format, write_rows
+from xswe.text.languages import has_cjk
+
+_OWN = {"html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}  # formats that only beads have, or have in their own way
+_TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
+_MEMORIES = {"tmx": write_tmx, "xliff": write_xliff, "xliff2": write_xliff2}
+COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
+# Formats in which each line of both texts stands, also one without a counterpart, unless somebody wants it otherwise.
+WHOLE = frozenset((*_OWN, *_TABLES))
+
+
+class Written(NamedTuple):
+    """A bead, or a part of one that a person cut in two, as it is written.
+
+    Attributes:
+        score: None for lines without a counterpart.
+        source: text.
+        target: text.
+        source_lines: which lines, from 0.
+        target_lines: likewise.
+        status: ``right`` if a person gave it, ``moved`` if it is out of order, else empty.
+        notes: what a person wrote beside it.
+        places: where the sentences of both sides stand in running text; None where lines were given.
+        before: what stands before the numbers of lines, as the names of documents.
+    """
+
+    score: float | None
+    source: str
+    target: str
+    source_lines: tuple[int, ...]
+    target_lines: tuple[int, ...]
+    status: str = ""
+    notes: str = ""
+    places: tuple[list[list[int]] | None, list[list[int]] | None] = (None, None)
+    before: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How beads are written.
+
+    Attributes:
+        languages: of source and target, with the locales that somebody named.
+        gaps: write lines without a counterpart; None for those formats alone that hold each line of both texts.
+        bom: begin ``.csv`` with a byte-order mark.
+        date: of the units of a memory: ``now``, or in ISO 8601; None for none.
+        original: name of the source's file.
+    """
+
+    languages: tuple[str, ...] = ()
+    gaps: bool | None = None
+    bom: bool = False
+    date: str | None = None
+    original: str = ""
+
+    def __post_init__(self) -> None:
+        moment(self.date)
+
+
+def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
+    """Return the format: the wanted one, or for ``auto`` that of the file's name.
+
+    Raises:
+        ConfigError: there is no such format, or it needs the languages.
+        DependencyError: the library that writes it is not installed.
+    """
+    suffix = ".html" if suffix_of(output) == ".htm" else suffix_of(output)
+    if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
+        return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)
+    if wanted == "bucc":
+        raise ConfigError("format=bucc holds pairs of ids, and beads have lines: use ladder")
+    return output_format(wanted, output, languages)
+
+
+def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: Manner) -> None:
+    """Write beads in a format of :func:`bead_format`, whole or not at all."""
+    if kind in WHOLE if manner.gaps is None else manner.gaps:
+        shown = iter(beads)
+    else:
+        shown = (bead for bead in beads if bead.source and bead.target)
+    if kind in _TABLES:
+        rows = map(_row, shown)
+        write_table(path, _TABLES[kind], COLUMNS, rows, bom=manner.bom and kind == "csv")
+    elif kind in _MEMORIES:
+        units = map(_unit, shown)
+        more = {} if kind == "tmx" else {"original": manner.original}
+        write_text(path, _MEMORIES[kind](units, manner.languages, manner.date, **more))
+    elif kind == "html":
+        write_text(path, _page(shown, manner))
+    elif kind in _OWN:
+        write_text(path, map({"jsonl": _object, "ladder": _rung}[kind], shown))
+    else:
+        write_rows(str(path), kind, map(_pair, shown), manner.languages)
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return lines as one text: with a blank between them, but for Chinese and Japanese."""
+    out = ""
+    for text in texts:
+        blank = " " if out and text and not (has_cjk(text) and (has_cjk(out[-1]) or out[-1] in "。！？」』”）")) else ""
+        out = f"{out}{blank}{text}"
+    return out
+
+
+def _numbers(bead: Written) -> tuple[str, str]:
+    """Return the lines of both sides, from 1, with what stands before each."""
+    both = zip(bead.before, (bead.source_lines, bead.target_lines), strict=True)
+    source, target = (" ".join(f"{name}{line + 1}" for line in lines) for name, lines in both)
+    return source, target
+
+
+def _row(bead: Written) -> tuple[Any, ...]:
+    score = None if bead.score is None else round(bead.score, 6)
+    return bead.source, bead.target, score, bead.status, bead.notes, *_numbers(bead)
+
+
+def _pair(bead: Written) -> Row:
+    return Row(round(bead.score or 0.0, 6), bead.source, bead.target, *_numbers(bead), 1)
+
+
+def _unit(bead: Written) -> Unit:
+    lines = " | ".join(_numbers(bead))
+    return Unit(round(bead.score or 0.0, 6), bead.source, bead.target, lines, bead.status, bead.notes)
+
+
+def _rung(bead: Written) -> str:
+    """Return ``[0]:[0,1]:score``: the numbers of the lines, from 0; a gap has none on one side."""
+    sides = (",".join(map(str, lines)) for lines in (bead.source_lines, bead.target_lines))
+    return ":".join(f"[{side}]" for side in sides) + f":{bead.score or 0.0:.6f}\n"
+
+
+def _object(bead: Written) -> str:
+    """Return a line with an object; of running text with the characters where its sentences stand."""
+    value: dict[str, Any] = {"score": round(bead.score or 0.0, 6)}
+    value |= {name: getattr(bead, name) for name in ("source", "target", "source_lines", "target_lines")}
+    value |= {name: given for name in ("status", "notes") if (given := getattr(bead, name))}
+    for name, places in zip(("source", "target"), bead.places, strict=True):
+        if places is not None:
+            value[f"{name}_places"] = places
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+_STYLE = """
+:root { color-scheme: light dark; --rule: #8884; --faint: #8881; }
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; font: 1rem/1.55 Georgia, "Noto Serif", serif; }
+table { border-collapse: collapse; width: 100%; table-layout: fixed; }
+td { padding: .35rem .8rem; vertical-align: top; border-top: 1px solid var(--rule); overflow-wrap: anywhere; }
+td.n { width: 3rem; padding: .35rem 0; opacity: .6; font: .75rem/2 system-ui, sans-serif; text-align: right; }
+td:empty { background: var(--faint); }
+tr.moved td { border-left: 3px solid #c06a2b; }
+p.note { margin: .2rem 0 0; opacity: .75; font: .8rem system-ui, sans-serif; }
+@media (max-width: 40rem) { td.n { display: none; } td { padding: .35rem; } }
+@media print { body { margin: 0; max-width: none; } tr { break-inside: avoid; } }
+"""
+
+
+def _page(beads: Iterable[Written], manner: Manner) -> Iterator[str]:
+    """Yield a page with both texts side by side, to be read or printed."""
+    languages = [f' lang="{html.escape(code)}"' for code in manner.languages] if len(manner.languages) == 2 else ["", ""]
+    title = html.escape(manner.original or "Parallel texts")
+    yield f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title>\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<style>{_STYLE}</style></head>\n<body><table>\n"
+    for bead in beads:
+        number = bead.source_lines[0] + 1 if bead.source_lines else "–"
+        moved = ' class="moved" title="out of order"' if bead.status == "moved" else ""
+        notes = f'<p class="note">{html.escape(bead.notes)}</p>' if bead.notes else ""
+        yield f'<tr{moved}><td class="n">{number}</td><td{languages[0]}>{html.escape(bead.source)}</td>'
+        yield f"<td{languages[1]}>{html.escape(bead.target)}{notes}</td></tr>\n"
+    yield "</table></body></html>\n"

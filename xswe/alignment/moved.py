@@ -1,0 +1,241 @@
+"""Blocks out of order: what stands elsewhere in the other text, as chapters that were swapped and paragraphs that moved.
+
+A path through two texts goes forward in both, and leaves what is out of order without a counterpart, or beside something
+that it does not translate. Those lines of both sides are compared with each other, wherever they stand. Lines that are each
+other's most similar and follow each other on both sides make up a block; within a block, lines are aligned as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from xswe.alignment.beads import AlignConfig, Constraints, Lines, Prices, bead_cosines, best_cells, line_sums, part_of
+from xswe.io.ragged import Texts
+from xswe.model.ensemble import AnyModel
+
+_WEAK = 0.6  # score of a bead whose lines may belong elsewhere
+_SEED = 0.5  # that of lines which begin a block
+_BLOCK = 1.6  # what the lines of a block score together, at least
+_SKIPPED = 0.05  # what a line between them costs
+_REACH = 5  # lines between two lines of a block that are sure
+_BEYOND = 12  # lines around a block that may belong to it
+_MEAN = 1 << 15  # lines that tell what all have in common
+_CELLS = 1 << 29  # that are compared at most
+_ROWS = 1024  # compared at a time
+
+
+class Moved(NamedTuple):
+    """Beads out of order."""
+
+    spans: np.ndarray  # int64 (k, 4), begin and end in the source, begin and end in the target
+    scores: np.ndarray  # float32 (k,)
+
+
+NONE = Moved(np.zeros((0, 4), np.int64), np.zeros(0, np.float32))
+
+
+def without(constraints: Constraints, spans: np.ndarray) -> Constraints:
+    """Return what is known of texts whose beads out of order are taken for lines without a counterpart."""
+    gaps = []
+    for side, known in enumerate((constraints.source_gaps, constraints.target_gaps)):
+        lines = [np.arange(begin, end) for begin, end in spans[:, 2 * side : 2 * side + 2].tolist()]
+        gaps.append(np.unique(np.concatenate([known, *lines])))
+    return replace(constraints, source_gaps=gaps[0], target_gaps=gaps[1])
+
+
+class _Side:
+    """Some lines of a text, with the mean of all taken off."""
+
+    def __init__(self, model: AnyModel, texts: Texts, threads: int) -> None:
+        self._model, self._texts, self._threads = model, texts, threads
+        rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MEAN)).astype(np.int64))
+        self._mean = line_sums(model, texts.take(rows), threads).mean()
+
+    def lines(self, rows: np.ndarray) -> Lines:
+        """Return lines."""
+        out = line_sums(self._model, self._texts.take(rows), self._threads)
+        out.centre(self._mean)
+        return out
+
+
+def score_spans(
+    model: AnyModel, source: Texts, target: Texts, spans: np.ndarray, prices: Prices, threads: int
+) -> np.ndarray:
+    """Return the scores of beads that stand anywhere, float32 (k,); 0 for those with lines of one side only."""
+    out = np.zeros(len(spans), np.float32)
+    both = np.flatnonzero((np.diff(spans)[:, ::2] > 0).all(1))
+    if not len(both):
+        return out
+    sums = []
+    for side, texts in enumerate((source, target)):
+        lines = _Side(model, texts, threads)
+        found = [np.arange(begin, end) for begin, end in spans[both, 2 * side : 2 * side + 2].tolist()]
+        own = lines.lines(np.concatenate(found)).sums
+        total = np.add.reduceat(own, np.cumsum([0, *map(len, found[:-1])]), axis=0)
+        sums.append(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-6))
+    out[both] = prices.score(np.einsum("ij,ij->i", *sums))
+    return out
+
+
+def find_moved(
+    model: AnyModel,
+    texts: tuple[Texts, Texts],
+    path: tuple[np.ndarray, np.ndarray],
+    prices: Prices,
+    config: AlignConfig,
+    constraints: Constraints,
+    threads: int,
+) -> Moved:
+    """Find beads out of order.
+
+    Args:
+        model: what encodes.
+        texts: the lines of source and target.
+        path: cells of the path through both, int64 (k, 2), and the cosines of its beads, nan for gaps.
+        prices: what translations of these texts look like.
+        config: how lines are aligned within a block.
+        constraints: what is known: no line of a known bead or gap is looked at, no rejected pair found.
+        threads: how many encode.
+    """
+    pools = _pools(*path, prices, constraints)
+    if not all(map(len, pools)) or len(pools[0]) * len(pools[1]) > _CELLS:
+        return NONE
+    sides = [_Side(model, side, threads) for side in texts]
+    units = []
+    for side, pool in zip(sides, pools, strict=True):
+        sums = side.lines(pool).sums
+        units.append(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6))
+    rows, columns, cosines = _best_of_each_other(*units)
+    scores = prices.score(cosines)
+    rows, columns = pools[0][rows], pools[1][columns]
+    sure = (scores >= _SEED) & _is_off(path[0], rows, columns)
+    blocks = _blocks(rows[sure], columns[sure], scores[sure])
+    return _aligned(blocks, sides, pools, prices, config, constraints)
+
+
+def _pools(
+    cells: np.ndarray, cosines: np.ndarray, prices: Prices, constraints: Constraints
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lines of both sides that are in gaps, or in a bead of a low score."""
+    known = set(constraints.anchors)
+    weak = np.nan_to_num(prices.score(cosines), nan=-1.0) < _WEAK
+    ends = cells[np.flatnonzero(weak)[:, None] + [0, 1]].tolist()
+    weak[weak] = [(tuple(begin), tuple(end)) not in known for begin, end in ends]
+    out = []
+    for side, gaps in enumerate((constraints.source_gaps, constraints.target_gaps)):
+        lines = [np.arange(begin, end) for begin, end in zip(cells[:-1][weak, side], cells[1:][weak, side], strict=True)]
+        found = np.concatenate([np.zeros(0, np.int64), *lines])
+        out.append(found[~np.isin(found, gaps)])
+    return out[0], out[1]
+
+
+def _is_off(cells: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return which pairs of lines the path does not come near to, bool (k,)."""
+    low = cells[np.searchsorted(cells[:, 0], rows, "right") - 1, 1]  # where it is before the line, and behind it
+    high = cells[np.searchsorted(cells[:, 0], rows + 1, "left"), 1]
+    return np.asarray((columns < low - 1) | (columns > high))
+
+
+def _best_of_each_other(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which unit vectors are each other's most similar: rows, columns, and their cosines."""
+    best, place = np.full(len(target), -2.0, np.float32), np.zeros(len(target), np.int64)
+    forward, scores = np.zeros(len(source), np.int64), np.zeros(len(source), np.float32)
+    for start in range(0, len(source), _ROWS):
+        cosines = source[start : start + _ROWS] @ target.T
+        forward[start : start + _ROWS], scores[start : start + _ROWS] = cosines.argmax(1), cosines.max(1)
+        own = cosines.argmax(0)
+        better = cosines[own, np.arange(len(target))] > best
+        best[better], place[better] = cosines[own, np.arange(len(target))][better], start + own[better]
+    rows = np.flatnonzero(place[forward] == np.arange(len(source)))
+    return rows, forward[rows], scores[rows]
+
+
+def _blocks(rows: np.ndarray, columns: np.ndarray, scores: np.ndarray) -> list[list[tuple[int, int]]]:
+    """Chain pairs of lines that follow each other on both sides; return the chains, the best first."""
+    pairs = list(zip(rows.tolist(), columns.tolist(), scores.tolist(), strict=True))
+    out, left = [], list(range(len(pairs)))
+    while left:
+        total, before = {}, {}
+        for place, k in enumerate(left):
+            a, b, score = pairs[k]
+            total[k], before[k] = score, -1
+            for j in reversed(left[max(0, place - _REACH - 1) : place]):
+                c, d, _ = pairs[j]
+                apart = (a - c - 1, b - d - 1)
+                if (
+                    min(apart) >= 0
+                    and max(apart) <= _REACH
+                    and (sum_ := total[j] + score - _SKIPPED * sum(apart)) > total[k]
+                ):
+                    total[k], before[k] = sum_, j
+        taken: set[int] = set()
+        for k in sorted(left, key=lambda k: -total[k]):
+            chain = []
+            while k >= 0 and k not in taken:
+                chain.append(k)
+                k = before[k]
+            if k < 0 and total[chain[0]] >= _BLOCK:
+                out.append([pairs[j][:2] for j in reversed(chain)])
+                taken.update(chain)
+        if not taken:
+            break
+        left = [k for k in left if k not in taken]
+    return out
+
+
+def _aligned(
+    blocks: Sequence[Sequence[tuple[int, int]]],
+    sides: Sequence[_Side],
+    pools: tuple[np.ndarray, np.ndarray],
+    prices: Prices,
+    config: AlignConfig,
+    constraints: Constraints,
+) -> Moved:
+    """Align the lines of each block, and around it, that no better block has."""
+    free = [set(pool.tolist()) for pool in pools]
+    spans: list[tuple[int, int, int, int]] = []
+    scores: list[float] = []
+    core = [{pair[side] for block in blocks for pair in block} for side in (0, 1)]
+    for block in blocks:
+        ranges = [
+            _around(block[0][side], block[-1][side], free[side], core[side] - {pair[side] for pair in block})
+            for side in (0, 1)
+        ]
+        lines = [side.lines(np.arange(*own)) for side, own in zip(sides, ranges, strict=True)]
+        gone = [
+            np.array([line - own[0] for line in range(*own) if line not in free[side]], np.int64)
+            for side, own in enumerate(ranges)
+        ]
+        for one, rows in zip(lines, gone, strict=True):
+            one.clear(rows)
+        part = part_of(lines[0], lines[1], config, Constraints((), *gone))
+        cells = best_cells(part, prices, config, config.most)
+        found = prices.score(bead_cosines(cells, lines[0], lines[1]))
+        for begin, end, score in zip(cells[:-1].tolist(), cells[1:].tolist(), found.tolist(), strict=True):
+            span = (begin[0] + ranges[0][0], end[0] + ranges[0][0], begin[1] + ranges[1][0], end[1] + ranges[1][0])
+            if score > config.gap and not _is_rejected(span, constraints):
+                spans.append(span)
+                scores.append(score)
+                for side in (0, 1):
+                    free[side] -= set(range(*span[2 * side : 2 * side + 2]))
+    return Moved(np.array(spans, np.int64).reshape(-1, 4), np.array(scores, np.float32))
+
+
+def _around(first: int, last: int, free: set[int], other: set[int]) -> tuple[int, int]:
+    """Return a run of lines with those around it that are free, up to some lines, and to those of other blocks."""
+    begin, end = first, last + 1
+    while begin - 1 in free and begin - 1 not in other and first - begin < _BEYOND:
+        begin -= 1
+    while end in free and end not in other and end - last <= _BEYOND:
+        end += 1
+    return begin, end
+
+
+def _is_rejected(span: tuple[int, int, int, int], constraints: Constraints) -> bool:
+    a, b, c, d = span
+    boxes = constraints.rejected
+    return bool(((boxes[:, 0] >= a) & (boxes[:, 1] <= b) & (boxes[:, 2] >= c) & (boxes[:, 3] <= d)).any())

@@ -1,0 +1,195 @@
+"""The rows of a file of beads that a person corrected: a sheet, a table with or without a header, or a memory."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xswe.corpus.documents import languages_of, units_of
+from xswe.errors import InputError, needs
+from xswe.io.files import check_input
+from xswe.io.lines import Skipped, open_binary, read_lines
+from xswe.io.sources import damage, suffix_of
+
+Run = tuple[int, ...]  # lines of one side, from 0
+SUFFIXES = (".csv", ".tmx", ".tsv", ".xlsx")
+STANDS = frozenset(("", "fixed", "moved", "ok", "right"))  # statuses of what a file says
+REJECTED = frozenset(("rejected", "wrong"))  # those of a pair that must not be found again
+OPEN = "open"  # of lines that are aligned anew
+_NUMBER = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[-+]?\d+)?|nan|[-+]?inf", re.IGNORECASE)
+_UNIT = re.compile(rb"<tu[\s>]")
+_HEAD = 1 << 16  # bytes in which a table's header ends
+_NAMES = {
+    "source": "source",
+    "target": "target",
+    "status": "status",
+    "notes": "notes",
+    "note": "notes",
+    "source_lines": "source_lines",
+    "target_lines": "target_lines",
+    "source_id": "source_lines",
+    "target_id": "target_lines",
+}
+
+
+class EditedRow(NamedTuple):
+    """A row, or a unit of a memory, and where its writer said that it stands.
+
+    Attributes:
+        texts: of source and target, either of which may be empty.
+        lines: of both sides, empty where the file says nothing.
+        either: lines of which nobody knows the side; of memories that mined pairs and earlier versions have.
+        status: what a person says of it.
+        notes: likewise.
+        number: of the row, the line or the unit, from 1.
+    """
+
+    texts: tuple[str, str]
+    lines: tuple[Run, Run]
+    either: Run
+    status: str
+    notes: str
+    number: int
+
+
+class EditedFile(NamedTuple):
+    """The rows of a file, and whether it is one in which each line of both texts stood."""
+
+    rows: list[EditedRow]
+    whole: bool
+
+
+def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
+    """Read the rows of a corrected file, by its suffix.
+
+    Args:
+        path: ``.xlsx``, ``.csv``, ``.tsv`` or ``.tmx``, packed or not but for the first.
+        languages: of both sides, for a memory; empty to take its own two.
+
+    Raises:
+        ConfigError: a memory has more than two languages, and none are given.
+        DependencyError: the library that reads the format is not installed.
+        InputError: the file is damaged, or which of its columns are the texts cannot be told.
+    """
+    suffix = suffix_of(path)
+    if suffix == ".tmx":
+        return EditedFile(list(_units(path, languages)), False)
+    if suffix == ".xlsx":
+        return _table(path, _sheet(path))
+    return _table(path, _separated(path, "," if suffix == ".csv" else "\t"))
+
+
+def line_of(path: str | Path, number: int) -> int:
+    """Return the line of a row, from 1: of a memory that in which its unit begins."""
+    if suffix_of(path) != ".tmx":
+        return number
+    with open_binary(path) as stream:
+        for line, raw in enumerate(stream, 1):
+            number -= len(_UNIT.findall(raw.replace(b"\0", b"")))  # UTF-16 has a zero byte beside each of these letters
+            if number <= 0:
+                return line
+    return 1
+
+
+def is_score(status: str) -> bool:
+    """Return True if what stands in the place of a status is a number."""
+    return _NUMBER.fullmatch(status) is not None
+
+
+def _units(path: Path, languages: tuple[str, ...]) -> Iterator[EditedRow]:
+    """Read the units of a translation memory that have both languages; one of them may be empty."""
+    a, b = languages or languages_of(path)
+    found = units_of(path, (a, b), on_error="raise", skipped=Skipped())
+    for number, (element, pair) in enumerate(found, 1):
+        if pair is None:
+            continue
+        properties = {one.get("type"): (one.text or "").strip() for one in element.iterfind("prop")}
+        notes = " ".join((one.text or "").strip() for one in element.iterfind("note"))
+        given = properties.get("x-lines") or ""
+        sides = [_numbers(side) for side in given.split("|")]
+        lines, either = ((sides[0], sides[1]), ()) if len(sides) == 2 else (((), ()), _numbers(given))
+        yield EditedRow(pair, lines, either, (properties.get("x-status") or "").lower(), notes, number)
+
+
+def _numbers(text: str) -> Run:
+    """Read the numbers of lines, from 1; those of other files are none."""
+    found = text.replace(",", " ").split()
+    return tuple(int(one) - 1 for one in found) if all(map(str.isdecimal, found)) else ()
+
+
+def _sheet(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a workbook's first sheet."""
+    with needs("openpyxl", "mine", "reading .xlsx"):
+        import openpyxl
+    check_input(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        for number, row in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
+            yield number, [_cell(value) for value in row]
+        book.close()
+    except damage(ValueError, KeyError, IndexError, SyntaxError, TypeError) as error:
+        raise InputError(path, f"no workbook of .xlsx ({type(error).__name__})", "save it again as .xlsx") from None
+
+
+def _cell(value: Any) -> str:
+    """Return what stands in a cell, numbers without a decimal point where they are whole."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
+def _separated(path: Path, usual: str) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a table, whose fields a spreadsheet may have separated in another way."""
+    lines = (f"{text}\n" for _, text in read_lines(path) if text is not None)
+    first = next(lines, "")
+    found = max((usual, ",", ";", "\t"), key=first.count) if first.count(usual) == 0 or usual == "," else usual
+    everything = (line for part in ([first], lines) for line in part)
+    if found == "\t" and not ({"source", "target"} <= set(_header(first.rstrip("\n").split("\t")))):
+        for number, line in enumerate(everything, 1):  # as it was written: quotes are a part of the text
+            yield number, [_unquoted(field) for field in line.rstrip("\n").split("\t")]
+        return
+    reader = csv.reader(everything, delimiter=found)
+    number = 1
+    for row in reader:
+        yield number, [field.strip() for field in row]
+        number = reader.line_num + 1
+
+
+def _unquoted(field: str) -> str:
+    """Return a field as it was before a spreadsheet put it into quotes."""
+    inner = field[1:-1]
+    quoted = len(field) > 1 and field[0] == field[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return (inner.replace('""', '"') if quoted else field).strip()
+
+
+def _header(row: Sequence[str]) -> list[str]:
+    """Return the fields of a header by the names that they have here."""
+    return [_NAMES.get(name.strip().lower().replace(" ", "_"), "") for name in row]
+
+
+def _table(path: Path, rows: Iterable[tuple[int, list[str]]]) -> EditedFile:
+    """Return the rows of a table that has a header, or of one with a score before or behind both texts, or none."""
+    found = [(number, row) for number, row in rows if any(row)]
+    names = _header(found[0][1]) if found else []
+    if {"source", "target"} <= set(names):
+        whole = "source_lines" in [name.strip().lower() for name in found[0][1]] and "target_lines" in names
+        columns = {name: names.index(name) for name in dict.fromkeys(names) if name}
+        return EditedFile([_of_fields(number, row, columns) for number, row in found[1:]], whole)
+    if suffix_of(path) != ".tsv":
+        shown = ", ".join(filter(None, found[0][1])) if found else "none"
+        raise InputError(path, f"its columns are {shown}", "name them source and target, as align writes them", 1)
+    sample = [row for _, row in found[:1000]]
+    place = 1 if all(is_score(row[0]) for row in sample) and all(len(row) > 2 for row in sample) else 0
+    if short := next((number for number, row in found if len(row) < place + 2), 0):
+        raise InputError(path, "no two texts with a tab between them", "write score<TAB>source<TAB>target", short)
+    return EditedFile([_of_fields(n, row, {"source": place, "target": place + 1}) for n, row in found], False)
+
+
+def _of_fields(number: int, row: Sequence[str], columns: dict[str, int]) -> EditedRow:
+    fields = {name: row[place] if place < len(row) else "" for name, place in columns.items()}
+    lines = _numbers(fields.get("source_lines", "")), _numbers(fields.get("target_lines", ""))
+    texts = fields["source"].replace("\r\n", "\n"), fields["target"].replace("\r\n", "\n")
+    return EditedRow(texts, lines, (), fields.get("status", "").lower(), fields.get("notes", ""), number)
