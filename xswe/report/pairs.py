@@ -90,7 +90,7 @@ def _pair(mined: MinedPairs, row: int) -> Shown:
 
 def view_of_aligned(found: AlignedTexts) -> PairsView:
     """Return the view of two texts that were aligned: their beads, and the lines without a counterpart."""
-    beads = np.flatnonzero(found.is_pair)
+    beads = np.flatnonzero(found.is_pair & ~found.moved)  # of which the scores of mismatches say how many are right
     scores = found.scores[beads].astype(np.float64)
     evidence = _of_arrays(scores, lambda row: _bead(found, int(beads[row]), row), found.threshold.value)
     if found.expected is not None:
@@ -194,6 +194,11 @@ def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
 
 def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
     """Return the page of a view and the settings of its run; a model links the words of the pairs."""
+    return render("pairs.html", scripts=["cut.js", "pairs.js"], **pairs_context(view, model, settings))
+
+
+def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the template of a page of pairs takes."""
     evidence, threshold = view.evidence, view.threshold
     scores = evidence.scores[np.isfinite(evidence.scores)]
     sections = [("scores", "Scores"), ("samples", "Pairs"), ("marks", "Marks")] if len(scores) else []
@@ -203,26 +208,24 @@ def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[st
     sections += [("run", "The run")] if view.summary or settings else []
     links = _links(evidence.groups, model)
     groups = [_group(group, view.languages, threshold, links) for group in evidence.groups if group.pairs]
-    return render(
-        "pairs.html",
-        scripts=["pairs.js"],
-        data=_data(view, scores) if len(scores) else None,
-        title=view.title,
-        about=view.about,
-        view=view,
-        evidence=evidence,
-        sections=sections,
-        overview=_overview(view),
-        histogram=_histogram(view, scores) if len(scores) else "",
-        curve=_curve(view),
-        groups=groups,
-        linked=bool(links),
-        removed=_removed(view),
-        degrees=[(hubs, _degrees(view, hubs)) for hubs in evidence.hubs],
-        lengths=_lengths(view),
-        scripts_of=_scripts(view),
-        settings=settings,
-    )
+    return {
+        "data": _data(view, scores) if len(scores) else None,
+        "title": view.title,
+        "about": view.about,
+        "view": view,
+        "evidence": evidence,
+        "sections": sections,
+        "overview": _overview(view),
+        "histogram": _histogram(view, scores) if len(scores) else "",
+        "curve": _curve(view),
+        "groups": groups,
+        "linked": bool(links),
+        "removed": _removed(view),
+        "degrees": [(hubs, _degrees(view, hubs)) for hubs in evidence.hubs],
+        "lengths": _lengths(view),
+        "scripts_of": _scripts(view),
+        "settings": settings,
+    }
 
 
 def _overview(view: PairsView) -> list[tuple[str, str, str]]:

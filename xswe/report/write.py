@@ -20,9 +20,10 @@ from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import FoundInFiles
 from xswe.phrases.terms import Term
+from xswe.report.aligned import aligned_page
 from xswe.report.analysis import comparison_page, open_space, read_comparison, space_page, sweep_page
 from xswe.report.page import check_page, number, render, write_page
-from xswe.report.pairs import pairs_page, view_of_aligned, view_of_file, view_of_filtered, view_of_mined
+from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
 from xswe.report.training import training_page
 from xswe.text.languages import LANGUAGES
 
@@ -77,10 +78,12 @@ def write_report(
 
 
 def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
-    views: dict[type, Any] = {MinedPairs: view_of_mined, AlignedTexts: view_of_aligned, Filtered: view_of_filtered}
+    views: dict[type, Any] = {MinedPairs: view_of_mined, Filtered: view_of_filtered}
     for known, view_of in views.items():
         if isinstance(result, known):
             return pairs_page(view_of(result), model, settings)
+    if isinstance(result, AlignedTexts):
+        return aligned_page(result, settings)
     if isinstance(result, FoundInFiles):
         return terms_page(view_of_search(result), settings)
     if isinstance(result, TermView):
