@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -172,3 +173,34 @@ def f1(total: np.ndarray) -> tuple[float, float]:
     found, gold, strict, right, reached = total.tolist()
     lax = right / max(1, found), reached / max(1, gold)
     return 2 * strict / max(1, found + gold), 2 * lax[0] * lax[1] / max(1e-9, sum(lax))
+
+
+def reordered(document: Document, order: Sequence[int]) -> Document:
+    """Put the lines of the target into another order; beads go with their lines, but for those that are broken by it."""
+    place_of = {old: new for new, old in enumerate(order)}
+    beads = [(a, tuple(sorted(place_of[k] for k in b))) for a, b in document.beads]
+    beads = [(a, b) for a, b in beads if b[-1] - b[0] == len(b) - 1]
+    return Document(document.source, [document.target[k] for k in order], beads)
+
+
+def swapped_chapters(document: Document, seed: int) -> Document:
+    """Swap two chapters of the target, of a fifth to a quarter of its lines each, wherever they are."""
+    draw, count = np.random.default_rng(seed), len(document.target)
+    sizes = [int(count * share) for share in draw.uniform(0.2, 0.25, 2)]
+    first = int(draw.integers(0, count - sum(sizes)))
+    second = int(draw.integers(first + sizes[0], count - sizes[1] + 1))
+    ends = [0, first, first + sizes[0], second, second + sizes[1], count]
+    parts = [list(range(a, b)) for a, b in itertools.pairwise(ends)]
+    return reordered(document, [line for k in (0, 3, 2, 1, 4) for line in parts[k]])
+
+
+def moved_paragraphs(document: Document, seed: int) -> Document:
+    """Cut the target into 28 paragraphs, and let seven of them be anywhere between the others."""
+    draw, count = np.random.default_rng(seed), len(document.target)
+    cuts = [0, *sorted(draw.choice(np.arange(1, count), 27, replace=False).tolist()), count]
+    parts = [list(range(a, b)) for a, b in itertools.pairwise(cuts)]
+    gone = sorted(draw.choice(28, 7, replace=False).tolist())
+    rest = [part for k, part in enumerate(parts) if k not in gone]
+    for k in gone:
+        rest.insert(int(draw.integers(0, len(rest) + 1)), parts[k])
+    return reordered(document, [line for part in rest for line in part])
