@@ -21,6 +21,7 @@ _PARTS = 8  # rows that one line may be cut into
 _MOST = 6  # lines that a text which was typed over may have
 _ALIKE = 0.6  # of what was typed over and a run of lines, from which it is put there
 _LONG = 2000  # characters that are compared
+_FEW = 1000  # rows that may all have been typed over
 
 
 class Placed(NamedTuple):
@@ -49,6 +50,8 @@ def place_rows(rows: Sequence[EditedRow], texts: tuple[Sequence[str], Sequence[s
         for first, last in side.find_parts():
             for row in range(first, last + 1):
                 group[row] = min(group[first], group[row])
+    if len(rows) > _FEW and not any(found for side in sides for found in side.found):
+        return [], list(range(len(rows)))  # a file of other texts
     for side in sides:
         side.find_alike()
     if not any(found for side in sides for found in side.found):
@@ -175,12 +178,9 @@ class _Side:
             if sure:
                 low, high = min(sure[0], max(low, sure[0] - _MOST)), max(sure[-1] + 1, min(high, sure[-1] + 1 + _MOST))
             open_lines = [line for line in range(low, high) if not self._taken[line]]
-            best: Run = ()
-            like = 0.0
-            for run in _runs_within(open_lines[: 4 * _MOST]):
-                share = alike(self._texts[row], self._lines.text(run))
-                if share > like:
-                    best, like = run, share
+            runs = list(_runs_within(open_lines[: 4 * _MOST]))
+            place, like = most_alike(self._texts[row], [self._lines.text(run) for run in runs])
+            best = runs[place] if runs else ()
             if like >= _ALIKE:
                 self._take(row, best)
             elif sure and sure == self._sure[row]:
@@ -206,12 +206,17 @@ def bare(text: str) -> str:
     return "".join(text.split())
 
 
-def alike(one: str, other: str) -> float:
-    """Return from 0 to 1 how alike two texts without blanks are, by their beginnings if they are long."""
-    if not one or not other or min(len(one), len(other)) < _ALIKE / 2 * max(len(one), len(other)):
-        return 0.0
-    matcher = SequenceMatcher(None, one[:_LONG], other[:_LONG], autojunk=False)
-    return matcher.ratio() if matcher.quick_ratio() >= 0.2 else 0.0
+def most_alike(text: str, others: Sequence[str]) -> tuple[int, float]:
+    """Return which text is most like another, and from 0 to 1 how much; long ones are compared by their beginnings."""
+    matcher = SequenceMatcher(None, b=text[:_LONG], autojunk=False)  # what is compared with is looked through once
+    place, most = 0, 0.0
+    for number, other in enumerate(others):
+        if min(len(text), len(other)) < _ALIKE / 2 * max(len(text), len(other)):
+            continue
+        matcher.set_seq1(other[:_LONG])
+        if matcher.quick_ratio() > most and (share := matcher.ratio()) > most:
+            place, most = number, share
+    return place, most
 
 
 class Lines:
