@@ -296,3 +296,19 @@ def test_a_page_shows_beads_and_what_is_alone(files, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*given, f"report={tmp_path / 'no' / 'a.html'}"])
     assert f"report={tmp_path / 'no' / 'a.html'}: {tmp_path / 'no'} is no folder" in capsys.readouterr().err
+
+
+def test_languages_in_the_wrong_order_are_warned_of(mini, sample, caplog):
+    english, japanese, chinese = (sample[code][:40] for code in ("en", "ja", "zh"))
+    for texts, languages in (
+        ((english, japanese), ("en", "ja")),
+        ((japanese, chinese), ("ja", "zh")),
+        ((english, sample["de"][:40]), ("de", "en")),  # which no script tells
+    ):
+        xswe.align(mini, *texts, languages=languages)
+        assert not caplog.records
+    for texts, languages in (((english, japanese), ("ja", "en-GB")), ((japanese, chinese), ("zh-Hans", "ja"))):
+        xswe.align(mini, *texts, languages=languages)
+        a, b = (code[:2] for code in languages)
+        assert f"the source looks like {b} and the target like {a}; name languages in the order" in caplog.text
+        caplog.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -28,11 +29,14 @@ from xswe.io.settings import changed
 from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
-from xswe.text.languages import base_language, check_languages
+from xswe.text.languages import base_language, check_languages, has_cjk, has_kana
 from xswe.text.sentences import Sentence, is_document, split_text
 from xswe.work.folder import work_folder
 
+logger = logging.getLogger(__name__)
+
 Side = str | Path | Sequence[str]
+_LOOKED_AT = 500  # lines that tell a script
 _ALL = Threshold(-np.inf, "none")
 
 
@@ -241,6 +245,8 @@ def align(
     spoken = codes if len(codes) == 2 else ("", "")
     sides = [read_side(*given, config.split) for given in zip((source, target), spoken, strict=True)]
     texts = sides[0][0], sides[1][0]
+    if config.languages and len(codes) == 2:
+        _warn_of_swapped(texts, codes)
     known = read_corrections(config.fixed, config.uncorrected, texts[0], texts[1], codes)
     long = output is not None and is_long(*texts)
     with work_folder(str(output)) if long else nullcontext() as work:
@@ -256,6 +262,24 @@ def align(
         if output is not None:
             aligned.write(output, format=format)
     return aligned
+
+
+def _warn_of_swapped(texts: tuple[Texts, Texts], languages: tuple[str, ...]) -> None:
+    """Warn where the scripts of both sides say that each is in the language of the other."""
+    a, b = languages
+    own, swapped = (_fits(texts[0], one) + _fits(texts[1], other) for one, other in ((a, b), (b, a)))
+    if swapped - own > 1:
+        what = (
+            "the source looks like %s and the target like %s; name languages in the order of the texts: languages=[%s,%s]"
+        )
+        logger.warning(what, b, a, b, a)
+
+
+def _fits(texts: Texts, language: str) -> float:
+    """Return the share of lines, at the beginning, whose script is that of a language."""
+    lines = [text for text in texts[:_LOOKED_AT] if text]
+    kinds = ["ja" if has_kana(text) else "zh" if has_cjk(text) else "" for text in lines]
+    return kinds.count(language if language in ("ja", "zh") else "") / max(1, len(lines))
 
 
 def manner_of(config: AlignConfig, languages: tuple[str, ...], source: Side = "") -> Manner:
