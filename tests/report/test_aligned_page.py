@@ -104,3 +104,10 @@ def test_marks_become_corrections(mini, texts, found, tmp_path, visit):
     assert page.inner_text("#setting").startswith("min_score=")
     for width in (390, 1920):
         assert visit(tmp_path / "a.html", width).widest() <= 0
+
+
+def test_a_table_of_beads_is_a_file_of_scored_pairs(found, tmp_path):
+    """Lines without a counterpart have no score."""
+    found.write(tmp_path / "a.csv")
+    xswe.write_report(tmp_path / "a.csv", tmp_path / "b.html", languages=("en", "de"))
+    assert "Scored pairs" in (tmp_path / "b.html").read_text("utf-8")

@@ -178,7 +178,8 @@ def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
             score = json.loads(record.raw)["score"]
             return np.nan if score is None else float(score)  # of a blank pair
         if file.kind == "csv":
-            return float(next(csv.reader(StringIO(record.raw.decode()), delimiter=file.separator))[place])
+            value = next(csv.reader(StringIO(record.raw.decode()), delimiter=file.separator))[place]
+            return float(value) if value else np.nan  # of lines without a counterpart
         if file.kind == "tmx":
             return float(record.raw.partition(b'<prop type="x-score">')[2].partition(b"<")[0])
         return float(record.raw.removeprefix(b"\xef\xbb\xbf").split(b"\t")[place])
