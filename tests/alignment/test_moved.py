@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.alignment import moved as moving
+from xswe.alignment import windows
 from xswe.alignment.corrections import read_corrections
 
 
@@ -108,3 +110,19 @@ def test_a_rejected_pair_does_not_come_back_as_moved(mini, sample):
     found = xswe.align(mini, *texts, fixed=[(*pair, "rejected") for pair in some])
     assert not set(some) & {bead[3:5] for bead in found.pairs}
     assert found.moved.sum() >= 70
+
+
+def test_what_moved_is_found_in_long_texts_too(mini, sample, tmp_path, monkeypatch):
+    """Window by window, and whatever lines are compared at a time."""
+    for name, value in {"_WHOLE": 100, "_WINDOW": 200, "_COARSE": 400, "_LEARN": 1000, "_BEYOND": 30, "_STEPS": 4}.items():
+        monkeypatch.setattr(windows, name, value)
+    texts = (
+        sample["en"][:600],
+        [*sample["de"][:100], *sample["de"][400:500], *sample["de"][200:400], *sample["de"][100:200]],
+    )
+    found = xswe.align(mini, *texts, output=tmp_path / "a.ladder")
+    assert found.moved.sum() >= 150
+    assert found.coverage[1] > 0.97
+    monkeypatch.setattr(moving, "_AT_A_TIME", 1000)
+    again = xswe.align(mini, *texts)
+    assert (again.spans == found.spans).all()

@@ -25,7 +25,7 @@ _REACH = 5  # lines between two lines of a block that are sure
 _BEYOND = 12  # lines around a block that may belong to it
 _MEAN = 1 << 15  # lines that tell what all have in common
 _CELLS = 1 << 29  # that are compared at most
-_ROWS = 1024  # compared at a time
+_AT_A_TIME = 1 << 24  # of them in memory
 
 
 class Moved(NamedTuple):
@@ -144,9 +144,10 @@ def _best_of_each_other(source: np.ndarray, target: np.ndarray) -> tuple[np.ndar
     """Return which unit vectors are each other's most similar: rows, columns, and their cosines."""
     best, place = np.full(len(target), -2.0, np.float32), np.zeros(len(target), np.int64)
     forward, scores = np.zeros(len(source), np.int64), np.zeros(len(source), np.float32)
-    for start in range(0, len(source), _ROWS):
-        cosines = source[start : start + _ROWS] @ target.T
-        forward[start : start + _ROWS], scores[start : start + _ROWS] = cosines.argmax(1), cosines.max(1)
+    size = max(1, _AT_A_TIME // len(target))
+    for start in range(0, len(source), size):
+        cosines = source[start : start + size] @ target.T
+        forward[start : start + size], scores[start : start + size] = cosines.argmax(1), cosines.max(1)
         own = cosines.argmax(0)
         better = cosines[own, np.arange(len(target))] > best
         best[better], place[better] = cosines[own, np.arange(len(target))][better], start + own[better]
