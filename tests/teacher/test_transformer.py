@@ -117,6 +117,9 @@ def test_how_many_texts_were_cut_is_told_once(tiny_teacher, caplog):
         (told,) = [record.getMessage() for record in caplog.records]
         assert told.endswith(f"2 of 3 texts are longer than 10 tokens; what is beyond {fate}")
         caplog.clear()
+        run(teacher, texts)  # as the next shard of the same work
+        assert not caplog.records
+        caplog.clear()
         run(teacher, texts[1:2])
         assert not caplog.records
 

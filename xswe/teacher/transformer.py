@@ -358,6 +358,7 @@ class TransformerTeacher:
         self.config, self.model, self.pooling = config, model, pooling
         self._pretrained = tokenizer
         self._max_tokens = min(config.max_tokens, _positions(model) or config.max_tokens)
+        self._warned: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -460,10 +461,12 @@ class TransformerTeacher:
         return out
 
     def _tell(self, cut: int, total: int, fate: str) -> None:
-        """Log how many texts were truncated, if any."""
+        """Warn once if texts were truncated: the next call may be for the next shard of the same work."""
         if cut:
+            level = logging.DEBUG if fate in self._warned else logging.WARNING
+            self._warned.add(fate)
             what = "%s: %s of %s texts are longer than %d tokens; what is beyond %s"
-            logger.warning(what, self.name, f"{cut:,}", f"{total:,}", self._max_tokens, fate)
+            logger.log(level, what, self.name, f"{cut:,}", f"{total:,}", self._max_tokens, fate)
 
     def _tokenize(self, batch: list[str], places: bool = False) -> Any:
         return self._pretrained(
