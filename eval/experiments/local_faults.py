@@ -225,7 +225,6 @@ def wait_for(process: int, said: Path) -> tuple[int, str]:
 
 def often() -> None:
     """Let checkpoints be written as often as they can be, and all shards be kept."""
-    xswe.work.run._BRIEF = 0.0
     xswe.progress._CHECKPOINT_SECONDS, xswe.search.exact._SECONDS_BETWEEN_SAVES = 0.0, 0.01
     xswe.work.kept.BRIEF = 0.0
 

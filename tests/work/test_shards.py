@@ -659,9 +659,16 @@ def test_others_go_on_from_what_this_process_kept(tmp_path, monkeypatch):
     assert computed(tmp_path) == []
 
 
+class Unshared(Rows):
+    """The same, which nobody opens elsewhere."""
+
+    def share(self, opened: None) -> None:
+        pytest.fail("each task of an array opens its own")
+
+
 def test_an_array_has_made_all_shards_when_the_map_is_returned(tmp_path):
-    stage = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log"), "one")
-    found = map_shards(stage, ExecutionConfig("array", 0, 1), 1, share=lambda place: pytest.fail("nobody else opens it"))
+    stage = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Unshared(tmp_path / "log"), "one")
+    found = map_shards(stage, ExecutionConfig("array", 0, 1), 1)
     assert computed(tmp_path) == list(range(7))
     assert [int(each["row"][0]) for each in found] == list(range(7))
     with pytest.raises(Unfinished):
@@ -670,7 +677,7 @@ def test_an_array_has_made_all_shards_when_the_map_is_returned(tmp_path):
 
 
 def test_the_shards_of_other_work_are_refused_before_any_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "_BRIEF", 0.0)
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
     assert mapped(tmp_path) == list(range(7))
     computed(tmp_path)
     other = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log"), "another")
