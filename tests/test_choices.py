@@ -384,7 +384,16 @@ def _(choice, folder):
 
 @probe("xswe.teacher.protocol:TeacherType")
 def _(choice, folder):
-    return str(getattr(pytest.importorskip("torch"), choice))
+    torch = pytest.importorskip("torch")
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import type_of
+
+    found = []
+    for has in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.cpu, "get_capabilities", lambda has=has: {"avx512_bf16": has}, raising=False)
+            found.append(type_of(TeacherConfig(dtype=choice, device="cpu")))
+    return tuple(found)
 
 
 @probe("xswe.teacher.protocol:Device")

@@ -168,9 +168,9 @@ def train(
             of texts (of a single language that ranks: anchor, positive, and any negatives); for several language pairs a
             mapping from ``en-de`` and the like to these. ``"sample"`` for the small one in this package.
         languages: codes; the first is the hub of the language pairs.
-        teacher: ``mini`` (in this package), ``minilm``, ``mgte``, ``gte-base-en``, ``e5-small``, a folder or name that
-            transformers loads, or any object that answers as :class:`xswe.teacher.protocol.Teacher` does; None starts from
-            random vectors; ``auto`` takes the recipe's.
+        teacher: ``mini`` (in this package), ``minilm``, ``mgte``, ``gte-base-en``, ``e5-small``, ``e5-base``, ``e5-large``,
+            ``bge-m3``, ``labse``, ``paraphrase``, a folder or name that transformers loads, or any object that answers as
+            :class:`xswe.teacher.protocol.Teacher` does; None starts from random vectors; ``auto`` takes the recipe's.
         recipe: ``quickstart``, ``static`` (without a teacher), ``paper``, or settings in full.
         output: the run folder: a killed run goes on from it, and another run does again only what its settings change. None
             for a temporary one.
