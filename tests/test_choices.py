@@ -146,7 +146,7 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.search import index
 
-    return index._CLUSTERED[choice]
+    return index._SIGNED[choice]
 
 
 @probe("xswe.model.folder:Precision")

@@ -3,7 +3,7 @@
     python -m eval.experiments.index_faults [kills=200] [flips=500] [seed=0] [sentences=400]
         output=eval/results/index_faults.json
 
-A kill: a process adds to an index, removes from it or builds it (exact or by clusters, with and without metadata, in each
+A kill: a process adds to an index, removes from it or builds it (exact or binary, with and without metadata, in each
 storage), and ends by SIGKILL at a random moment, or at a random line of the code that it runs, so that each step is met as
 often. Then the index is opened: it must be as before or as after the change, each of its sentences found by itself, and
 take another change. A flip: a byte of one of its files is changed, a file is cut off, or a stretch of it is zeros. Then the
@@ -37,7 +37,7 @@ from xswe.search import sentences as sentences_module
 SETTINGS = {"kills": 200, "flips": 500, "seed": 0, "sentences": 400, "output": ""}
 TRACED = ("search/index.py", "search/sentences.py", "io/checksums.py", "io/ragged.py", "io/files.py")
 MORE = "Hovercrafts are full of eels."
-EVERY = 10_000  # clusters, more than there are: all are looked at
+EVERY = 10_000  # sentences, more than there are: all are scored
 
 
 class Case(NamedTuple):
@@ -51,9 +51,9 @@ class Case(NamedTuple):
 CASES = [
     Case("exact", "float32", False),
     Case("exact", "int8", True),
-    Case("clusters", "float32", True),
-    Case("clusters", "float16", False),
-    Case("clusters", "int8", True),
+    Case("binary", "float32", True),
+    Case("binary", "float16", False),
+    Case("binary", "int8", True),
 ]
 Content = dict[int, tuple[str, Any]]  # of an index: text and metadata by row
 
@@ -84,7 +84,7 @@ class Bench:
         self._taken: dict[tuple[Case, str, int, str], float] = {}
         for case in CASES:
             index = self.build(place / "-".join(map(str, case)), case, size)
-            index.search(self.texts[:2], probes=EVERY)  # compiles
+            index.search(self.texts[:2], rescored=EVERY)  # compiles
 
     def whole(self, case: Case) -> Path:
         """Return an index that nothing has broken."""
@@ -106,7 +106,7 @@ class Bench:
         return dict(enumerate(zip(self.texts, kept, strict=False)))
 
     def change(self, case: Case, name: str) -> Change:
-        """Return a change: of ``add`` by which clusters are made anew, or not, of ``remove`` for a few rows or many."""
+        """Return a change: of ``add`` of a few or of many, of ``remove`` for a few rows or many."""
         before, chance = self.content(case, self.size), self.chance
         if name == "add":
             size = self.size + chance.choice([1, self.size // 8, self.size // 2])
@@ -204,7 +204,7 @@ def problem(folder: Path, change: Change) -> str:
         if len(index) != len(found):
             return f"wrong: it counts {len(index)} sentences and holds {len(found)}"
         for again in (False, True):  # once more after another change
-            lists = index.search([text for text, _ in found.values()], k=3, probes=EVERY, threads=1)
+            lists = index.search([text for text, _ in found.values()], k=3, rescored=EVERY, threads=1)
             hidden = [row for row, hits in zip(found, lists, strict=True) if row not in [hit.row for hit in hits]]
             if hidden or any(hit.row not in found for hits in lists for hit in hits):
                 return f"wrong: {len(hidden)} sentences are not found, or others are"
@@ -215,7 +215,6 @@ def problem(folder: Path, change: Change) -> str:
                 del found[gone]
                 index = xswe.load_index(folder)
         strays = [path.name for path in folder.iterdir() if path.name.startswith(".") or "journal" in path.name]
-        strays += [path.name for path in list(folder.glob("clusters-*"))[1:]]
     except XsweError as error:
         return f"wrong: {error}"
     return f"wrong: {strays} are left" if strays else state
@@ -266,8 +265,8 @@ def answers(folder: Path, queries: list[str], rows: int) -> str:
     try:
         index = xswe.load_index(folder)
         found = [
-            index.search(queries, k=5, probes=8, threads=1),
-            index.search(queries[:1], k=rows, probes=EVERY, threads=1),
+            index.search(queries, k=5, rescored=20, threads=1),
+            index.search(queries[:1], k=rows, rescored=EVERY, threads=1),
         ]
         return repr([[list(hits) for hits in lists] for lists in found] + [[index[row] for row in range(rows)], len(index)])
     except XsweError as error:
@@ -313,7 +312,7 @@ def flip(bench: Bench, queries: list[str], right: dict[Case, str]) -> dict[str, 
 
 @contextmanager
 def small_steps() -> Iterator[None]:
-    """Make clusters of few sentences, and write a change to the database's file before it is whole."""
+    """Make sign bits of few sentences, and write a change to the database's file before it is whole."""
     before = index_module._FEWEST, sentences_module._MEMORY
     index_module._FEWEST, sentences_module._MEMORY = 200, 16
     try:
@@ -339,7 +338,7 @@ def flips(bench: Bench, count: int) -> list[dict[str, Any]]:
 
 def kind_of(file: str) -> str:
     """Return the kind of a file of an index."""
-    return "model" if file.startswith("model/") else "clusters" if "/" in file else file
+    return "model" if file.startswith("model/") else file
 
 
 def summary(killed: list[dict[str, Any]], flipped: list[dict[str, Any]]) -> dict[str, Any]:

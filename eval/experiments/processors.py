@@ -70,7 +70,7 @@ def commands(given: dict[str, Path], out: Path) -> Iterator[tuple[str, list[str]
         path = out / f"{name.partition(',')[2].strip() or 'whole'}.tsv"
         yield name, ["phrases", "model=mini", *queries, f"output={path}", *more], path
     yield "terms", ["phrases", "model=mini", "mode=terms", *queries, f"output={out}/terms.tsv"], out / "terms.tsv"
-    for method in ("exact", "clusters"):
+    for method in ("exact", "binary"):
         words = [
             "search",
             "model=mini",

@@ -295,7 +295,7 @@ def test_a_cure_that_the_verb_does_not_have_is_not_offered(tmp_path):
         ("encode", "model=m input=a.txt output=o.npy language=de", "language does nothing without split=true"),
         ("search", "model=m documents=a.txt queries=q candidates=4", "candidates does nothing without rerank="),
         ("search", "model=m documents=a.txt queries=q language=de", "language does nothing without split=true"),
-        ("search", "model=m documents=a.txt queries=q probes=4", "probes does nothing without method=clusters"),
+        ("search", "model=m documents=a.txt queries=q rescored=4", "rescored does nothing without method=binary"),
         ("search", "index=kept queries=q storage=int8", "storage does nothing to kept, which is there"),
         ("phrases", "model=m queries=q passages=a.txt output=o.tsv examples=4", "examples does nothing without mode=terms"),
         (

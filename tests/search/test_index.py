@@ -171,23 +171,33 @@ def test_other_tools_read_the_files(mini, texts, tmp_path):
     assert [text for (text,) in database.execute(query)] == texts
 
 
-def test_clusters_find_nearly_all_and_what_came_later(mini, texts, monkeypatch):
+def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 500)
     exact = xswe.index(mini, texts[:600])
-    index = xswe.index(mini, texts[:600], method="clusters")
-    assert index._data.clustered == 600
+    index = xswe.index(mini, texts[:400], method="binary")
+    assert index._data.signs is None
+    index.add(texts[400:600])
+    assert len(index._data.signs.bits) == 600
     queries = texts[:600:5]
-    pairs = zip(exact.search(queries), index.search(queries, probes=6), strict=True)
+    pairs = zip(exact.search(queries), index.search(queries, rescored=30), strict=True)
     shared = [len({hit.row for hit in a} & {hit.row for hit in b}) / len(a) for a, b in pairs]
     assert 0.8 < np.mean(shared) < 1
+    assert index.search(queries, rescored=600) == exact.search(queries)
+    assert [hits[0] for hits in index.search(queries, rescored=30)] == [hits[0] for hits in exact.search(queries)]
     index.add(["Hovercrafts are full of eels."])
-    assert index._data.clustered == 600
-    assert index.search("My hovercraft is full of eels.", k=1)[0].row == 600
+    assert index.search("My hovercraft is full of eels.", k=1, rescored=5)[0].row == 600
     index.remove([600])
-    assert all(hit.row != 600 for hit in index.search("My hovercraft is full of eels.", k=20, probes=32))
-    index.add(texts[600:900])
-    assert index._data.clustered == 901
-    assert [path.name for path in index.folder.glob("clusters-*")] == ["clusters-901"]
+    assert all(hit.row != 600 for hit in index.search("My hovercraft is full of eels.", k=20, rescored=20))
+
+
+def test_sign_bits_are_the_same_however_an_index_grew(mini, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST", 500)
+    xswe.index(mini, texts[:900], folder=tmp_path / "a", method="binary", threads=2)
+    index = xswe.index(mini, texts[:100], folder=tmp_path / "b", method="binary", threads=1)
+    for start in (100, 101, 700):
+        index.add(texts[start : {100: 101, 101: 700}.get(start, 900)], threads=1)
+    assert (tmp_path / "a" / "signs.npy").read_bytes() == (tmp_path / "b" / "signs.npy").read_bytes()
+    assert xswe.load_index(tmp_path / "a").search(texts[:90]) == index.search(texts[:90])
 
 
 def test_hits_print_and_convert(mini):
@@ -203,7 +213,7 @@ def test_mistakes_are_named(mini, tmp_path):
     index = xswe.index(mini, ["a cat"], folder=tmp_path / "a")
     with pytest.raises(ConfigError, match=r"folder=.*a: exists; give another name, or load_index"):
         xswe.index(mini, ["a dog"], folder=tmp_path / "a")
-    with pytest.raises(ConfigError, match="method='hnsw': choose one of exact, clusters"):
+    with pytest.raises(ConfigError, match="method='hnsw': choose one of exact, binary"):
         xswe.index(mini, ["a dog"], method="hnsw")
     with pytest.raises(ConfigError, match="k=0"):
         index.search("a", k=0)
@@ -241,7 +251,7 @@ def content(folder):
 
 def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 100)
-    lines, how = tmp_path / "a.txt", {"method": "clusters", "storage": "float16", "threads": 1}
+    lines, how = tmp_path / "a.txt", {"method": "binary", "storage": "float16", "threads": 1}
     lines.write_text("\n".join([*texts, "long " * 9000, texts[0]]), encoding="utf-8")  # a line of three shards
     how["metadata"] = [{"row": row} for row in range(len(texts) + 2)]
     alone = xswe.index(mini, lines, folder=tmp_path / "alone", **how)

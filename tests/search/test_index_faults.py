@@ -17,6 +17,7 @@ import pytest
 import xswe
 from tests.conftest import eval_script
 from xswe.errors import ModelError
+from xswe.io.checksums import file_sums
 from xswe.io.ragged import HEADER
 from xswe.search import index as module
 from xswe.search import sentences as sentences_module
@@ -70,7 +71,7 @@ def assert_holds(index, texts, gone=()):
     """An index holds these texts but those of some rows, and finds each by itself."""
     live = [row for row in range(len(texts)) if row not in gone]
     assert len(index) == len(live)
-    found = index.search([texts[row] for row in live], k=1, probes=10_000)
+    found = index.search([texts[row] for row in live], k=1, rescored=10_000)
     assert [hits[0].row for hits in found] == live
     assert [index[row].text for row in live] == [texts[row] for row in live]
     for row in gone:
@@ -111,18 +112,17 @@ def test_a_killed_removal_hides_nothing(mini, texts, tmp_path, monkeypatch, stor
 
 def test_what_a_killed_addition_leaves_is_removed_by_the_next_change(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 100)
-    xswe.index(mini, texts[:200], folder=tmp_path / "a", method="clusters", threads=1)
-    before = (tmp_path / "a" / "vectors.npy").read_bytes()
+    xswe.index(mini, texts[:200], folder=tmp_path / "a", method="binary", threads=1)
+    files = [tmp_path / "a" / name for name in ("vectors.npy", "signs.npy")]
+    before = [path.read_bytes() for path in files]
     with monkeypatch.context() as patched:
-        patched.setattr(Writing, "forget_sums", end)  # when the arrays have grown, and clusters are made anew
+        patched.setattr(Writing, "note", end)  # when the arrays have grown
         killed(lambda: xswe.load_index(tmp_path / "a").add(texts[200:], threads=1))
-    assert sorted(path.name for path in (tmp_path / "a").glob("clusters-*")) == ["clusters-200", "clusters-300"]
-    assert len((tmp_path / "a" / "vectors.npy").read_bytes()) > len(before)
+    assert all(len(path.read_bytes()) > len(was) for path, was in zip(files, before, strict=True))
     index = xswe.load_index(tmp_path / "a")
     assert_holds(index, texts[:200])
     index.remove([7])
-    assert [path.name for path in (tmp_path / "a").glob("clusters-*")] == ["clusters-200"]
-    assert (tmp_path / "a" / "vectors.npy").read_bytes() == before
+    assert [path.read_bytes() for path in files] == before
     index.verify()
 
 
@@ -244,15 +244,15 @@ def test_damaged_texts_and_missing_sentences_are_no_answers(mini, texts, tmp_pat
 
 def test_damage_does_not_spread_into_what_is_added(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 300)
-    index = xswe.index(mini, texts[:290], folder=tmp_path / "a", method="clusters", threads=1)
+    index = xswe.index(mini, texts[:290], folder=tmp_path / "a", method="binary", threads=1)
     spoil(tmp_path / "a" / "codes.npy", HEADER + 256 * 289)  # in a block to which rows are added
     with pytest.raises(ModelError, match=r"codes.npy: bytes"):
         xswe.load_index(tmp_path / "a").add(["A new sentence."], threads=1)
     spoil(tmp_path / "a" / "codes.npy", HEADER + 256 * 289)
-    spoil(tmp_path / "a" / "vectors.npy", HEADER)  # in one that clusters are made of
-    with pytest.raises(ModelError, match=r"vectors.npy: bytes"):
+    spoil(tmp_path / "a" / "codes.npy", HEADER)  # in one of which sign bits are made
+    with pytest.raises(ModelError, match=r"codes.npy: bytes"):
         xswe.load_index(tmp_path / "a").add(texts[290:], threads=1)
-    spoil(tmp_path / "a" / "vectors.npy", HEADER)
+    spoil(tmp_path / "a" / "codes.npy", HEADER)
     assert_holds(xswe.load_index(tmp_path / "a"), texts[:290])
     index.add(texts[290:], threads=1)
     assert_holds(xswe.load_index(tmp_path / "a"), texts)
@@ -268,18 +268,18 @@ def test_sentences_that_another_process_removed_are_not_called_missing(mini, tex
 
 def test_an_index_that_changes_while_it_is_opened_is_opened_as_it_is_then(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 100)
-    index = xswe.index(mini, texts[:200], folder=tmp_path / "a", method="clusters", threads=1)
+    index = xswe.index(mini, texts[:200], folder=tmp_path / "a", method="binary", threads=1)
     state = Sentences.state
 
     def changed_after(self):
         found = state(self)
         monkeypatch.setattr(Sentences, "state", state)
-        xswe.load_index(tmp_path / "a").add(texts[200:], threads=1)  # by which the clusters become others
+        xswe.load_index(tmp_path / "a").add(texts[200:], threads=1)
         return found
 
     monkeypatch.setattr(Sentences, "state", changed_after)
     index._open()
-    assert_holds(index, texts)
+    assert_holds(index, texts[:200])
 
 
 def as_format_1(folder, removed, hidden=()):
@@ -289,17 +289,20 @@ def as_format_1(folder, removed, hidden=()):
             database.execute(f"DROP TABLE {name}")
         database.execute("UPDATE info SET value = 1 WHERE key = 'format_version'")
         ((stamp,),) = database.execute("SELECT value FROM info WHERE key = 'documents'")
-        database.execute("DELETE FROM info WHERE key IN ('checksum', 'documents')")
+        database.execute("DELETE FROM info WHERE key IN ('checksum', 'documents', 'signed', 'centre')")
+        database.execute("INSERT INTO info VALUES ('clustered', 0)")
+        database.execute("UPDATE info SET value = 'clusters' WHERE key = 'method' AND value = 'binary'")
         database.executemany("DELETE FROM sentences WHERE row = ?", [(row,) for row in removed])
         database.execute("UPDATE info SET value = ? WHERE key = 'removed'", (len(removed),))
         (rows,) = database.execute("SELECT value FROM info WHERE key = 'rows'").fetchone()
+    (folder / "signs.npy").unlink(missing_ok=True)
     scales = np.memmap(folder / "scales.npy", np.float32, "r+", HEADER, (rows,))
     scales[[*removed, *hidden]] = np.nan
     scales.flush()
     (folder / "documents.json").write_text(stamp, encoding="utf-8")
 
 
-@pytest.mark.parametrize("method", ["exact", "clusters"])
+@pytest.mark.parametrize("method", ["exact", "binary"])
 @pytest.mark.parametrize("storage", ["float32", "int8"])
 def test_an_index_of_v0_2_opens_and_has_checksums_from_its_first_change_on(
     mini, texts, tmp_path, monkeypatch, method, storage
@@ -331,6 +334,45 @@ def test_an_index_of_v0_2_opens_and_has_checksums_from_its_first_change_on(
         index.verify()
 
 
+def as_format_2(folder):
+    """Write an index with clusters as its second format had it: without sign bits, and with a folder of clusters."""
+    (folder / "signs.npy").unlink()
+    (folder / "clusters-300").mkdir()
+    (folder / "clusters-300" / "mean.npy").write_bytes(b"centroids and members were here")
+    with Sentences(folder / "sentences.sqlite").writing() as writing:
+        facts = {"format_version": 2, "method": "clusters", "clustered": 300}
+        writing.note(facts)
+        writing.forget_sums("signs.npy")
+        writing._database.execute("DELETE FROM checksums WHERE file = 'signs.npy'")
+        writing._database.execute("DELETE FROM info WHERE key IN ('signed', 'centre')")
+        writing.note_sums("clusters-300/mean.npy", file_sums(folder / "clusters-300" / "mean.npy"))
+
+
+def test_an_index_with_clusters_is_searched_exactly_and_has_sign_bits_from_its_first_change_on(
+    mini, texts, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "_FEWEST", 100)
+    folder = tmp_path / "a"
+    index = xswe.index(mini, texts, folder=folder, method="binary", threads=1)
+    signs = (folder / "signs.npy").read_bytes()
+    index.remove([3])
+    as_format_2(folder)
+    index = xswe.load_index(folder)
+    assert index.method == "binary"
+    assert_holds(index, texts, gone=[3])
+    assert len(index.search(texts[9], k=299, rescored=1)) == 299
+    index.save(tmp_path / "b")
+    assert_holds(xswe.load_index(tmp_path / "b"), texts, gone=[3])
+    index.add([])
+    assert (folder / "signs.npy").read_bytes() == signs
+    assert not list(folder.glob("clusters-*"))
+    for each in (index, xswe.load_index(folder)):
+        assert_holds(each, texts, gone=[3])
+        each.verify()
+        assert len(each.search(texts[9], k=1, rescored=5)) == 1
+    assert Sentences(folder / "sentences.sqlite").state().facts["format_version"] == 3
+
+
 def test_a_killed_upgrade_leaves_what_was_there(mini, texts, tmp_path, monkeypatch):
     xswe.index(mini, texts, folder=tmp_path / "a", metadata=range(300), threads=1)
     as_format_1(tmp_path / "a", removed=[3])
@@ -344,9 +386,9 @@ def test_a_killed_upgrade_leaves_what_was_there(mini, texts, tmp_path, monkeypat
 def test_a_newer_format_is_no_damage(mini, texts, tmp_path):
     index = xswe.index(mini, texts[:9], folder=tmp_path / "a", threads=1)
     with sqlite3.connect(tmp_path / "a" / "sentences.sqlite") as database:
-        database.execute("UPDATE info SET value = 3 WHERE key = 'format_version'")
+        database.execute("UPDATE info SET value = 4 WHERE key = 'format_version'")
     for work in (lambda: xswe.load_index(tmp_path / "a"), index.verify):
-        with pytest.raises(ModelError, match="format version 3 is newer than 2; upgrade xswe"):
+        with pytest.raises(ModelError, match="format version 4 is newer than 3; upgrade xswe"):
             work()
 
 

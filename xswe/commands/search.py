@@ -38,7 +38,7 @@ def run(values: dict[str, Any]) -> str:
         "without rerank=": () if values["rerank"] else ["candidates"],
         "without split=true": () if is_cut(documents, values["split"]) else ["language"],
         f"to {folder}, which is there": ["method", "storage"] if built else (),
-        "without method=clusters": () if built or values["method"] == "clusters" else ["probes"],
+        "without method=binary": () if built or values["method"] == "binary" else ["rescored"],
         "without documents=": () if documents else ["split"],
         "with output=": ["mark"] if output else (),
     }

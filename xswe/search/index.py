@@ -1,7 +1,8 @@
 """An index of sentences: built once, asked many times in milliseconds, added to and removed from.
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
-``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), ``sentences.sqlite`` with texts and metadata, and the model.
+``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``signs.npy``
+(:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
 The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
 their end is cut off by the next change, and rows that were removed are left out when the index is opened.
 """
@@ -13,8 +14,8 @@ import logging
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,22 +24,21 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError, brief
-from xswe.io.checksums import Blocks, SummedArray, file_sums
+from xswe.io.checksums import Blocks, FileSums, SummedArray, file_sums
 from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import Together, available_threads, in_order
-from xswe.io.products import largest, row_products
-from xswe.io.ragged import HEADER, GrowingArray, Texts
+from xswe.io.ragged import HEADER, GrowingArray, Texts, release
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import check_here
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
-from xswe.search.index_shards import BLOCK, Numbers, columns_of, numbers_ahead, numbers_of
+from xswe.search.index_shards import BLOCK, Numbers, columns_of, numbers_ahead, numbers_of, shapes_of
 from xswe.search.kernels import Coded, nearest
-from xswe.search.neighbours import Members, assign, mean_vector, train_centroids
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
-from xswe.search.types import STORAGES, CheckedVectors, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
+from xswe.search.signs import Signs, candidates, centre_of, make_signs, words_of
+from xswe.search.types import CheckedVectors, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
 from xswe.search.verification import REBUILD, check_array, check_files, check_there, sums_of_files, verify_index
 from xswe.text.sentences import as_lines, is_document
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -47,11 +47,10 @@ from xswe.work.once import is_made, once
 
 logger = logging.getLogger(__name__)
 Given = str | Path | Iterable[str]
-IndexMethod = Literal["exact", "clusters"]
-_CLUSTERED = for_all(IndexMethod, {"exact": False, "clusters": True})
-_HOMES = 2  # clusters that a sentence belongs to
-_FEWEST = 20_000  # sentences that are worth clusters
-_SAMPLE = 32  # sampled vectors a cluster
+IndexMethod = Literal["exact", "binary"]
+_SIGNED = for_all(IndexMethod, {"exact": False, "binary": True})
+_FEWEST = 1 << 14  # sentences that are worth sign bits, and from which their centre is taken
+_LEAST_RESCORED = 256
 _DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
 
 
@@ -67,7 +66,7 @@ class Building(TypedDict, total=False):
 class Asking(TypedDict, total=False):
     """How an index is asked; see :meth:`Index.search`."""
 
-    probes: int
+    rescored: int | None
     threads: int | None
     rerank: Encoder | None
     candidates: int
@@ -78,10 +77,8 @@ class _Data(NamedTuple):
 
     coded: Coded
     codes: Blocks | None  # of the file of the codes; None for an index of format 1
-    centroids: np.ndarray | None
-    mean: np.ndarray
-    members: Members | None
-    clustered: int  # the first so many sentences are in clusters; those that came later are all looked at
+    signs: Signs | None  # None where all sentences are looked at
+    bits: Blocks | None  # of the file of the sign bits
 
 
 class _Question(NamedTuple):
@@ -89,20 +86,37 @@ class _Question(NamedTuple):
 
     queries: np.ndarray  # float32 (q, d)
     k: int
+    rescored: int  # candidates of a query; 0 to look at all sentences
     threads: int
     data: _Data  # where the nearest are looked for
 
 
 def _answers(questions: list[_Question]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
     """Answer questions that were asked at about the same time, in one pass over the sentences if these are the same."""
-    if any(one.data is not questions[0].data for one in questions):  # the index was changed in between
+    data, rescored = questions[0].data, questions[0].rescored
+    if any(one.data is not data or one.rescored != rescored for one in questions):  # the index was changed in between
         return [_answers([one])[0] for one in questions]
-    queries, data = np.concatenate([one.queries for one in questions]), questions[0].data
+    queries = np.concatenate([one.queries for one in questions])
     threads, k = max(one.threads for one in questions), max(one.k for one in questions)
-    if data.codes is not None:
-        data.codes.check_rows(None, queries.shape[1], threads)
-    found = iter(nearest(queries, k, data.coded, threads=threads))
+    found = iter(_nearest(queries, k, rescored, data, threads))
     return [[(scores[: one.k], rows[: one.k]) for scores, rows in islice(found, len(one.queries))] for one in questions]
+
+
+def _nearest(queries: np.ndarray, k: int, rescored: int, data: _Data, threads: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the scores and rows of the sentences nearest to each query: of all, or of those chosen by their sign bits."""
+    dim = queries.shape[1]
+    if not rescored or data.signs is None:
+        if data.codes is not None:
+            data.codes.check_rows(None, dim, threads)
+        return nearest(queries, k, data.coded, threads=threads)
+    if data.bits is not None:
+        data.bits.check(threads=threads)
+    found = []
+    for query, rows in zip(queries, candidates(queries, rescored, data.signs, threads=threads), strict=True):
+        if data.codes is not None:
+            data.codes.check_rows(rows, dim, threads)
+        found += nearest(query[None], k, data.coded, rows, threads=threads)
+    return found
 
 
 class Index:
@@ -113,7 +127,7 @@ class Index:
     Attributes:
         folder: where it is.
         model: what encodes sentences and queries.
-        method: ``exact`` or ``clusters``.
+        method: ``exact`` or ``binary``.
         storage: how vectors are kept: ``float32``, ``float16`` or ``int8``.
     """
 
@@ -124,7 +138,7 @@ class Index:
         self._passes = Together(_answers)
         self._blocks: dict[str, Blocks] = {}  # of the files of its arrays; none of an index of format 1
         facts = self._sentences.state().facts
-        self.method: IndexMethod = facts["method"]
+        self.method: IndexMethod = "binary" if facts["method"] == "clusters" else facts["method"]  # as it was until v0.2
         self.storage: Storage = facts["storage"]
         self._open()
 
@@ -145,8 +159,7 @@ class Index:
 
     def _mapped(self, state: State) -> _Data:
         facts, arrays, blocks = state.facts, {}, {}
-        rows, clustered = facts["rows"], facts["clustered"]
-        for name, (kind, row) in columns_of(self.storage, self.dim).items():
+        for name, (rows, kind, row) in shapes_of(facts, self.dim).items():
             path = self.folder / f"{name}.npy"
             if rows:
                 check_array(path, kind, (rows, *row), header=state.sums is not None)
@@ -157,15 +170,12 @@ class Index:
         scales = self._live_scales(arrays["codes"], state, blocks.get("scales"))
         name = "codes" if self.storage == "int8" else "vectors"
         vectors = CheckedVectors(arrays[name], blocks[name]) if blocks else Vectors(arrays[name])
-        centroids, mean, members = None, np.zeros(self.dim, np.float32), None
-        if clustered:
-            place = self.folder / f"clusters-{clustered}"
-            check_files(self.folder, state.sums or {}, place.name)
-            centroids, mean = np.load(place / "centroids.npy"), np.load(place / "mean.npy")
-            members = Members(np.load(place / "lines.npy", mmap_mode="r"), np.load(place / "bounds.npy"))
+        signs = None
+        if "signs" in arrays:
+            signs = Signs(arrays["signs"], np.frombuffer(facts["centre"], np.float32), scales)
         self._blocks = blocks
         coded = Coded(arrays["codes"], scales, vectors, facts["error"])
-        return _Data(coded, blocks.get("codes"), centroids, mean, members, clustered)
+        return _Data(coded, blocks.get("codes"), signs, blocks.get("signs"))
 
     def _live_scales(self, codes: np.ndarray, state: State, blocks: Blocks | None) -> np.ndarray:
         """Return the scales, NaN for rows that were removed: a copy of the pages that have such rows."""
@@ -214,7 +224,7 @@ class Index:
         queries: str | Sequence[str] | np.ndarray,
         k: int = 10,
         *,
-        probes: int = 16,
+        rescored: int | None = None,
         threads: int | None = None,
         rerank: Encoder | None = None,
         candidates: int = 50,
@@ -224,7 +234,9 @@ class Index:
         Args:
             queries: one text; several texts; or float32 (n, d) vectors of norm 1.
             k: hits a query.
-            probes: clusters that are looked at, where ``method`` is ``clusters``.
+            rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``;
+                with more of them more of the nearest are found, and with as many as there are sentences all. None for half
+                the root of their number.
             threads: how many share the sentences; None for all processors.
             rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that judges the nearest
                 sentences: both opinions order the hits.
@@ -235,7 +247,7 @@ class Index:
             the model knows finds nothing.
 
         Raises:
-            ConfigError: ``k`` or ``probes`` is below 1, or the vectors are of another width.
+            ConfigError: ``k`` or ``rescored`` is below 1, or the vectors are of another width.
             ModelError: what is read is not what was written.
 
         Example:
@@ -244,19 +256,19 @@ class Index:
             >>> xswe.index(xswe.load("mini"), texts).search("猫が屋根で寝ている。", k=1)[0].text
             'Eine Katze schläft auf dem Dach.'
         """
-        if min(k, probes, candidates) < 1:
-            raise ConfigError(f"k={k}, probes={probes}, candidates={candidates}: give at least 1")
+        if min(k, candidates) < 1 or (rescored is not None and rescored < 1):
+            raise ConfigError(f"k={k}, rescored={rescored}, candidates={candidates}: give at least 1")
         if isinstance(queries, str):
-            return self.search([queries], k, probes=probes, threads=threads, rerank=rerank, candidates=candidates)[0]
+            return self.search([queries], k, rescored=rescored, threads=threads, rerank=rerank, candidates=candidates)[0]
         if rerank is not None:
             if isinstance(queries, np.ndarray):
                 raise ConfigError("rerank= needs the texts of the queries, not their vectors")
-            return rerank_hits(self.search(queries, max(k, candidates), probes=probes, threads=threads), rerank, k)
+            return rerank_hits(self.search(queries, max(k, candidates), rescored=rescored, threads=threads), rerank, k)
         names: Sequence[str | None] = [None] * len(queries) if isinstance(queries, np.ndarray) else list(queries)
         vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise ConfigError(f"queries are {vectors.shape}: the index holds vectors of {self.dim} dimensions")
-        found = self._nearest(np.ascontiguousarray(vectors, np.float32), k, probes, threads or available_threads())
+        found = self._nearest(np.ascontiguousarray(vectors, np.float32), k, rescored, threads or available_threads())
         texts = self._sentences.take(
             np.unique(np.concatenate([rows for _, rows in found] or [np.zeros(0, np.int64)])).tolist()
         )
@@ -266,23 +278,14 @@ class Index:
             for name, hits in zip(names, lists, strict=True)
         ]
 
-    def _nearest(self, queries: np.ndarray, k: int, probes: int, threads: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        data = self._data
-        if data.centroids is not None and data.members is not None:
-            near = partial(self._near_centroids, k, probes, threads, data, data.centroids, data.members)
-            return list(map(near, queries))
-        return self._passes(_Question(queries, k, threads, data))
-
-    def _near_centroids(
-        self, k: int, probes: int, threads: int, data: _Data, centroids: np.ndarray, members: Members, query: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Look at the sentences of the clusters that are nearest, and at those that came later."""
-        order = largest(row_products(centroids, query - data.mean), min(probes, len(centroids)))
-        later = np.arange(data.clustered, len(data.coded.codes), dtype=np.int32)
-        rows = np.concatenate([*(members[cluster] for cluster in order), later])
-        if data.codes is not None:
-            data.codes.check_rows(rows, self.dim, threads)
-        return nearest(query[None], k, data.coded, rows, _HOMES, threads)[0]
+    def _nearest(
+        self, queries: np.ndarray, k: int, rescored: int | None, threads: int
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        data, few = self._data, len(self)
+        if rescored is None:
+            rescored = max(_LEAST_RESCORED, round(few**0.5 / 2))
+        rescored = 0 if data.signs is None or max(rescored, k) >= few else max(rescored, k)
+        return self._passes(_Question(queries, k, rescored, threads, data))
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
         """Add sentences.
@@ -305,14 +308,13 @@ class Index:
             return block, numbers_of(self.model, block, self.storage)
 
         blocks = read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts)
-        return self._add(in_order(encoded, blocks, threads or available_threads()), metadata, threads)
+        return self._add(in_order(encoded, blocks, threads or available_threads()), metadata)
 
-    def _add(self, blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, threads: int | None) -> range:
+    def _add(self, blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None) -> range:
         """Add blocks of texts and their numbers, and a value of metadata for each text."""
         with self._writing() as writing, ExitStack() as stack:
             facts, sums = dict(writing.state.facts), writing.state.sums or {}
-            first, before = facts["rows"], facts["clustered"]
-            columns = {}
+            first, columns = facts["rows"], {}
             for name, (kind, row) in columns_of(self.storage, self.dim).items():
                 path = self.folder / f"{name}.npy"
                 columns[path.name] = SummedArray(path, kind, first, row, sums.get(path.name), advice=REBUILD)
@@ -328,14 +330,9 @@ class Index:
             for name, column in columns.items():
                 column.close()
                 writing.note_sums(name, column.known, since=column.kept)
-            if _CLUSTERED[self.method] and facts["rows"] >= max(_FEWEST, 1.25 * before):
-                facts["clustered"] = self._cluster(facts["rows"], columns, threads or available_threads())
-                writing.forget_sums(f"clusters-{before}")
-                for name, known in sums_of_files(self.folder, self.folder / f"clusters-{facts['clustered']}").items():
-                    writing.note_sums(name, known)
+            if _SIGNED[self.method] and facts["rows"] >= _FEWEST:
+                self._sign(writing, facts, {name: column.known for name, column in columns.items()})
             writing.note(facts)
-        if facts["clustered"] != before:
-            shutil.rmtree(self.folder / f"clusters-{before}", ignore_errors=True)
         self._open()
         return range(first, facts["rows"])
 
@@ -346,22 +343,26 @@ class Index:
             facts = writing.state.facts
             if "documents" in facts:
                 (self.folder / _DOCUMENTS).unlink(missing_ok=True)
-            if writing.state.sums is None:
+            if facts["format_version"] < FORMAT_VERSION:
                 self._upgrade(writing)
             remove_leftovers(self.folder)
-            for place in self.folder.glob("clusters-*"):
-                if place.name != f"clusters-{facts['clustered']}":
-                    shutil.rmtree(place, ignore_errors=True)
-            for name, (kind, row) in columns_of(self.storage, self.dim).items():
-                path, size = self.folder / f"{name}.npy", facts["rows"] * math.prod(row) * np.dtype(kind).itemsize
+            for name, (rows, kind, row) in shapes_of(facts, self.dim).items():
+                path, size = self.folder / f"{name}.npy", rows * math.prod(row) * np.dtype(kind).itemsize
                 if size and path.stat().st_size > HEADER + size:
-                    GrowingArray(path, kind, facts["rows"], row).close()
+                    GrowingArray(path, kind, rows, row).close()
             yield writing
+        for place in self.folder.glob("clusters-*"):  # of an index until v0.2
+            shutil.rmtree(place, ignore_errors=True)
 
     def _upgrade(self, writing: Writing) -> None:
-        """Bring an index of format 1 to this version: find what no search found, and note all checksums."""
-        logger.info("%s: made by an earlier version; its checksums are noted, once", self.folder)
+        """Bring an index to this version: find what no search of format 1 found, and note all checksums."""
+        logger.info("%s: made by an earlier version, and brought to this one", self.folder)
         facts, sums = writing.state.facts, {}
+        noted: dict[str, Any] = {"signed": 0, "centre": b"", "method": self.method}
+        if writing.state.sums is not None:
+            writing.forget_sums(f"clusters-{facts['clustered']}")
+            writing.upgrade(noted)
+            return
         if rows := facts["rows"]:
             codes = _mapped(self.folder / "codes.npy", np.int8, (rows, self.dim))
             scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", HEADER, (rows,))
@@ -371,26 +372,28 @@ class Index:
             for name, (kind, row) in columns_of(self.storage, self.dim).items():
                 size = math.prod(row) * np.dtype(kind).itemsize
                 sums[f"{name}.npy"] = file_sums(self.folder / f"{name}.npy", size, HEADER, rows * size)
-        for part in ("model", f"clusters-{facts['clustered']}"):
-            sums |= sums_of_files(self.folder, self.folder / part)
-        writing.upgrade(sums, {"documents": json.dumps(self._documents())})
+        sums |= sums_of_files(self.folder, self.folder / "model")
+        writing.upgrade({**noted, "documents": json.dumps(self._documents())}, sums)
 
-    def _cluster(self, rows: int, columns: dict[str, SummedArray], threads: int) -> int:
-        """Write clusters of the first so many sentences, which is what is returned."""
-        path = self.folder / ("codes.npy" if self.storage == "int8" else "vectors.npy")
-        blocks = Blocks(path, columns[path.name].known, HEADER, advice=REBUILD)
-        vectors = CheckedVectors(_mapped(path, STORAGES[self.storage], (rows, self.dim)), blocks)
-        generator = np.random.default_rng(11)
-        count = 2 ** round(np.log2(np.sqrt(len(vectors))))
-        with whole_folder(self.folder / f"clusters-{len(vectors)}") as folder:
-            sample = np.sort(generator.permutation(len(vectors))[: _SAMPLE * count])
-            mean = mean_vector(vectors, sample)
-            centroids = train_centroids([vectors.take(sample) - mean], count, generator, threads)
-            members = Members.of(assign(vectors, centroids, mean, _HOMES, threads), count)
-            arrays = {"centroids": centroids, "mean": mean, "lines": members.lines, "bounds": members.bounds}
-            for name, array in arrays.items():
-                np.save(folder / f"{name}.npy", array)
-        return len(vectors)
+    def _sign(self, writing: Writing, facts: dict[str, Any], sums: Mapping[str, FileSums]) -> None:
+        """Write the sign bits of the rows that have none yet, and take their centre from the first of all rows."""
+        first, rows = facts["signed"], facts["rows"]
+        for name in ("codes", "scales"):
+            row = self.dim if name == "codes" else 4
+            blocks = Blocks(self.folder / f"{name}.npy", sums[f"{name}.npy"], HEADER, advice=REBUILD)
+            blocks.check_rows(np.arange(first, rows), row)
+        codes = _mapped(self.folder / "codes.npy", np.int8, (rows, self.dim))
+        scales = _mapped(self.folder / "scales.npy", np.float32, (rows,))
+        if not first:
+            facts["centre"] = centre_of(codes[:_FEWEST], scales[:_FEWEST]).tobytes()
+        centre, known = np.frombuffer(facts["centre"], np.float32), (writing.state.sums or {}).get("signs.npy")
+        column = SummedArray(self.folder / "signs.npy", np.uint64, first, (words_of(self.dim),), known, advice=REBUILD)
+        with closing(column):
+            for start in range(first, rows, BLOCK):
+                column.append(make_signs(codes[start : start + BLOCK], scales[start : start + BLOCK], centre))
+                release(codes)
+        writing.note_sums("signs.npy", column.known, since=column.kept)
+        facts["signed"] = rows
 
     def remove(self, rows: Iterable[int]) -> None:
         """Remove sentences by their numbers; those of others stay as they are.
@@ -444,16 +447,16 @@ class Index:
                     self._copy_files(temporary, facts)
                     return
                 except OSError:
-                    if self._sentences.state().facts == facts:  # else another process has made other clusters meanwhile
+                    if self._sentences.state().facts == facts:  # else another process has changed it meanwhile
                         raise
 
     def _copy_files(self, folder: Path, facts: dict[str, Any]) -> None:
         """Copy what the database with these facts tells of."""
-        for part in ("model", *([f"clusters-{facts['clustered']}"] if facts["clustered"] else ())):
+        for part in ("model", *([f"clusters-{facts['clustered']}"] if facts.get("clustered") else ())):
             shutil.copytree(self.folder / part, folder / part, dirs_exist_ok=True)
-        for name, (kind, row) in columns_of(self.storage, self.dim).items():
+        for name, (rows, kind, row) in shapes_of(facts, self.dim).items():
             shutil.copy2(self.folder / f"{name}.npy", folder / f"{name}.npy")
-            GrowingArray(folder / f"{name}.npy", kind, facts["rows"], row).close()
+            GrowingArray(folder / f"{name}.npy", kind, rows, row).close()
         if "documents" not in facts and (self.folder / _DOCUMENTS).is_file():
             shutil.copy2(self.folder / _DOCUMENTS, folder / _DOCUMENTS)
 
@@ -476,7 +479,7 @@ def index(
         texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
         metadata: for each text what to keep with it, as JSON values.
         folder: where it is kept; None for a folder that is removed with the index, unless it is saved.
-        method: ``exact``; or ``clusters``, which looks at the nearest clusters only.
+        method: ``exact``; or ``binary``, which scores only the sentences that are nearest by their sign bits.
         storage: of the vectors: ``float32``, ``float16``, or ``int8``, a quarter of the place.
         threads: how many encode; None for all processors.
         execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need a
@@ -539,7 +542,7 @@ def _index_by_shards(
         def build(encoded: Callable[[], Iterator[tuple[Texts, Numbers]]], _: Path) -> None:
             """Put the numbers of all shards and their texts together."""
             with whole_folder(place) as unfinished:
-                _build(unfinished, model, method, storage, stamp)._add(encoded(), metadata, building["threads"])
+                _build(unfinished, model, method, storage, stamp)._add(encoded(), metadata)
 
         if not is_made(done, identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
@@ -557,7 +560,7 @@ def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage,
         "storage": storage,
         "identity": model.identity,
     }
-    facts |= {"rows": 0, "removed": 0, "error": 0.0, "clustered": 0, "documents": json.dumps(stamp)}
+    facts |= {"rows": 0, "removed": 0, "error": 0.0, "signed": 0, "centre": b"", "documents": json.dumps(stamp)}
     Sentences(folder / "sentences.sqlite").create(facts, sums_of_files(folder, folder / "model"))
     return Index(folder, model)
 

@@ -24,7 +24,8 @@ from xswe.errors import ModelError, XsweError, brief
 from xswe.io.checksums import FileSums, text_sums
 from xswe.io.ragged import Texts
 
-FORMAT_VERSION = 2  # 1, of v0.2 and before, has no checksums, and no table of what was removed
+# 1, of v0.2 and before, has no checksums, and no table of what was removed; 2 may have clusters, and has no sign bits.
+FORMAT_VERSION = 3
 _CHECKS = (
     "CREATE TABLE text_checksums (part INTEGER PRIMARY KEY, sums BLOB NOT NULL)",
     "CREATE TABLE removed (part INTEGER PRIMARY KEY, bits BLOB NOT NULL)",
@@ -36,7 +37,7 @@ _SCHEMA = (
     "CREATE TABLE info (key TEXT PRIMARY KEY, value)",
     *_CHECKS,
 )
-_FACTS = {"method", "storage", "rows", "removed", "error", "clustered"}
+_FACTS = {"method", "storage", "rows", "removed", "error"}
 _ROOT = "checksum"  # of all but the sentences, among the facts
 _MEMORY = 65_536  # KiB of changed pages, beyond which a change is written before it is whole
 _WAIT = 60.0  # seconds for another process that writes
@@ -253,13 +254,22 @@ class Writing:
         """Forget the checksums of the files of a folder."""
         self._database.execute("DELETE FROM checksums WHERE file LIKE ?", (f"{folder}/%",))
 
-    def upgrade(self, sums: Mapping[str, FileSums], facts: dict[str, Any]) -> None:
-        """Note what an index of format 1 does not: checksums, of each sentence as well, and which rows were removed.
+    def upgrade(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
+        """Bring a database to this version.
 
         Args:
-            sums: of its files.
-            facts: what else is to be noted.
+            facts: what is to be noted anew.
+            sums: of the files of an index of format 1, which has none, neither of files nor of its sentences.
         """
+        self._database.execute("DELETE FROM info WHERE key = 'clustered'")
+        self.note({**facts, "format_version": FORMAT_VERSION})
+        if sums is not None:
+            self._add_sums(sums)
+        _seal(self._database)
+        self.state = _state(self._database)
+
+    def _add_sums(self, sums: Mapping[str, FileSums]) -> None:
+        """Note checksums of files and of each sentence, and which rows were removed."""
         for statement in _CHECKS:
             self._database.execute(statement)
         there = np.zeros(self.state.facts["rows"], bool)
@@ -273,9 +283,7 @@ class Writing:
         self._mark(removed)
         for file in sums:
             self.note_sums(file, sums[file])
-        self.note({**facts, "format_version": FORMAT_VERSION, "removed": len(removed)})
-        _seal(self._database)
-        self.state = _state(self._database)
+        self.note({"removed": len(removed)})
 
 
 def _facts(database: sqlite3.Connection) -> dict[str, Any]:

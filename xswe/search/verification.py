@@ -12,7 +12,7 @@ from xswe.errors import ModelError, brief
 from xswe.io.checksums import Blocks, FileSums, file_sums
 from xswe.io.ragged import HEADER, rows_in_header
 from xswe.progress import bar
-from xswe.search.index_shards import columns_of
+from xswe.search.index_shards import shapes_of
 from xswe.search.sentences import Sentences, State
 
 REBUILD = "restore it from a copy, or build the index again of its sentences, which are in sentences.sqlite"
@@ -120,10 +120,10 @@ def _damaged_headers(folder: Path, state: State) -> list[str]:
     found, rows = [], state.facts["rows"]
     if state.sums is None or not rows:
         return []
-    for name, (kind, row) in columns_of(state.facts["storage"], state.sums["codes.npy"].size // rows).items():
+    for name, (count, kind, row) in shapes_of(state.facts, state.sums["codes.npy"].size // rows).items():
         path = folder / f"{name}.npy"
         try:
-            check_array(path, kind, (rows, *row))
+            check_array(path, kind, (count, *row))
             check_array(path, kind, (rows_in_header(path, np.dtype(kind), row), *row))
         except ModelError as error:
             found.append(str(error))
