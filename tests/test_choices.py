@@ -149,6 +149,13 @@ def _(choice, folder):
     return index._SIGNED[choice]
 
 
+@probe("xswe.search.columns:ColumnType")
+def _(choice, folder):
+    from xswe.search.columns import Columns
+
+    return Columns({"n": choice}).arrays([None], 1, 0)["column0"].tobytes()
+
+
 @probe("xswe.model.folder:Precision")
 def _(choice, folder):
     from xswe.model.folder import _CONVERTED

@@ -3,12 +3,13 @@
     python -m eval.experiments.index_faults [kills=200] [flips=500] [seed=0] [sentences=400]
         output=eval/results/index_faults.json
 
-A kill: a process adds to an index, removes from it or builds it (exact or binary, with and without metadata, in each
-storage), and ends by SIGKILL at a random moment, or at a random line of the code that it runs, so that each step is met as
-often. Then the index is opened: it must be as before or as after the change, each of its sentences found by itself, and
-take another change. A flip: a byte of one of its files is changed, a file is cut off, or a stretch of it is zeros. Then the
-index is opened, all its sentences are read, and questions are asked: the answers must be those of the whole index, or one
-error of this library. Each runs in a process of its own, so that a crash is seen.
+A kill: a process adds to an index, updates it, removes from it, compacts or builds it (exact or binary, with and without
+metadata and its columns, in each storage, as it was built or updated and compacted since), and ends by SIGKILL at a random
+moment, or at a random line of the code that it runs, so that each step is met as often. Then the index is opened: it must
+be as before or as after the change, each of its sentences found by itself, and take another change. A flip: a byte of one
+of its files is changed, a file is cut off, or a stretch of it is zeros. Then the index is opened, all its sentences are
+read, and questions are asked: the answers must be those of the whole index, or one error of this library. Each runs in a
+process of its own, so that a crash is seen.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +33,14 @@ from eval.settings import run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import XsweError
 from xswe.io.files import write_json
+from xswe.search import compaction as compaction_module
 from xswe.search import index as index_module
 from xswe.search import sentences as sentences_module
 
 SETTINGS = {"kills": 200, "flips": 500, "seed": 0, "sentences": 400, "output": ""}
-TRACED = ("search/index.py", "search/sentences.py", "io/checksums.py", "io/ragged.py", "io/files.py")
+TRACED = tuple(f"search/{name}.py" for name in ("index", "sentences", "snapshot", "compaction", "columns"))
+TRACED += ("io/checksums.py", "io/ragged.py", "io/files.py")
+CHANGES = ("add", "remove", "update", "compact", "build")
 MORE = "Hovercrafts are full of eels."
 EVERY = 10_000  # sentences, more than there are: all are scored
 
@@ -46,14 +51,16 @@ class Case(NamedTuple):
     method: Any
     storage: Any
     metadata: bool
+    lived: bool = False  # updated, compacted and updated again since it was built
 
 
 CASES = [
     Case("exact", "float32", False),
     Case("exact", "int8", True),
+    Case("exact", "float32", True, lived=True),
     Case("binary", "float32", True),
-    Case("binary", "float16", False),
-    Case("binary", "int8", True),
+    Case("binary", "float16", False, lived=True),
+    Case("binary", "int8", True, lived=True),
 ]
 Content = dict[int, tuple[str, Any]]  # of an index: text and metadata by row
 
@@ -65,6 +72,7 @@ class Change(NamedTuple):
     run: Callable[[Path], Any]
     before: Content | None
     after: Content
+    prepare: Callable[[Path], Any] = lambda _: None  # what is done in the folder first, which nothing kills
 
 
 class Bench:
@@ -94,7 +102,13 @@ class Bench:
         """Build an index of the first texts."""
         metadata = self.metadata(0, size) if case.metadata else None
         how = {"method": case.method, "storage": case.storage, "metadata": metadata, "threads": 1}
-        return xswe.index(self.model, self.texts[:size], folder=folder, **how)
+        how |= {"columns": {"line": "int", "file": "str"}} if case.metadata else {}
+        index = xswe.index(self.model, self.texts[:size], folder=folder, **how)
+        if case.lived:
+            index.update([3, 5], [self.texts[3], self.texts[5]])
+            index.compact()
+            index.update([4, 1])
+        return index
 
     def metadata(self, first: int, last: int) -> list[Any]:
         """Return what is kept of some rows."""
@@ -118,6 +132,16 @@ class Bench:
             rows = set(chance.sample(range(self.size), chance.choice([1, 20, self.size // 2])))
             after = {row: sentence for row, sentence in before.items() if row not in rows}
             return Change(name, lambda folder: xswe.load_index(folder).remove(rows), before, after)
+        if name == "update":
+            given = chance.sample(range(self.size), chance.choice([1, 20, self.size // 2]))
+            texts = [self.texts[self.size + row] for row in given]
+            after = before | {row: (text, before[row][1]) for row, text in zip(given, texts, strict=True)}
+            return Change(name, lambda folder: xswe.load_index(folder).update(given, texts), before, after)
+        if name == "compact":
+            rows = set(chance.sample(range(self.size), chance.choice([1, 20, self.size // 2])))
+            left = {row: sentence for row, sentence in before.items() if row not in rows}
+            prepare = partial(_removed, rows)
+            return Change(name, lambda folder: xswe.load_index(folder).compact(), left, left, prepare)
         return Change(name, lambda folder: self.build(folder, case, self.size), None, before)
 
     def takes(self, case: Case, change: Change, by: str) -> float:
@@ -139,7 +163,12 @@ class Bench:
             if change.before is not None:
                 share = lambda a, b: os.link(a, b) if Path(a).parent.name == "model" else shutil.copy2(a, b)  # noqa: E731
                 shutil.copytree(self.whole(case), folder, copy_function=share)
+                change.prepare(folder)
             yield folder
+
+
+def _removed(rows: set[int], folder: Path) -> None:
+    xswe.load_index(folder).remove(rows)
 
 
 def in_child(work: Callable[[], Any], seconds: float | None = None) -> tuple[int, str]:
@@ -215,6 +244,8 @@ def problem(folder: Path, change: Change) -> str:
                 del found[gone]
                 index = xswe.load_index(folder)
         strays = [path.name for path in folder.iterdir() if path.name.startswith(".") or "journal" in path.name]
+        strays += [path.name for path in sorted(folder.glob("arrays-*"))[1:]]
+        strays += [path.name for path in (*folder.glob("*/progress.npz"), *folder.glob("arrays-1/../codes.npy"))]
     except XsweError as error:
         return f"wrong: {error}"
     return f"wrong: {strays} are left" if strays else state
@@ -222,7 +253,7 @@ def problem(folder: Path, change: Change) -> str:
 
 def kill(bench: Bench, by: str) -> dict[str, Any]:
     """Kill a process that changes an index, and look what is left."""
-    case, name = bench.chance.choice(CASES), bench.chance.choice(["add", "remove", "build"])
+    case, name = bench.chance.choice(CASES), bench.chance.choice(CHANGES)
     change = bench.change(case, name)
     with bench.copy(case, change) as folder:
         if by == "line":
@@ -286,7 +317,9 @@ def flip(bench: Bench, queries: list[str], right: dict[Case, str]) -> dict[str, 
     """Damage a file of an index, ask, and bring the file back."""
     case, fault = bench.chance.choice(CASES), bench.chance.choice(FAULTS)
     folder = bench.whole(case)
-    files = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [
+        path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size
+    ]
     kind = bench.chance.choice(sorted({kind_of(name) for name in files}))
     while True:
         path = folder / bench.chance.choice([name for name in files if kind_of(name) == kind])
@@ -313,12 +346,12 @@ def flip(bench: Bench, queries: list[str], right: dict[Case, str]) -> dict[str, 
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Make sign bits of few sentences, and write a change to the database's file before it is whole."""
-    before = index_module._FEWEST, sentences_module._MEMORY
-    index_module._FEWEST, sentences_module._MEMORY = 200, 16
+    before = index_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE
+    index_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = 200, 16, 64
     try:
         yield
     finally:
-        index_module._FEWEST, sentences_module._MEMORY = before
+        index_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = before
 
 
 def kills(bench: Bench, count: int) -> list[dict[str, Any]]:
@@ -344,7 +377,7 @@ def kind_of(file: str) -> str:
 def summary(killed: list[dict[str, Any]], flipped: list[dict[str, Any]]) -> dict[str, Any]:
     """Count what came of kills and of flips."""
     changes = {}
-    for name in ("add", "remove", "build"):
+    for name in CHANGES:
         rows = [row for row in killed if row["change"] == name]
         states = Counter(row["found"] if row["found"] in ("before", "after") else "wrong" for row in rows)
         hot = sum(row["hot"] for row in rows)

@@ -140,7 +140,7 @@ def test_an_addition_that_fails_writes_nothing_later(mini, texts, tmp_path):
 
 
 def test_an_index_that_another_process_adds_to_is_not_called_damaged(tmp_path, monkeypatch):
-    monkeypatch.setattr("xswe.search.sentences._WAIT", 0.05)
+    monkeypatch.setattr("xswe.search.connections.WAIT", 0.05)
     sentences = Sentences(tmp_path / "a.sqlite")
     sentences.create({"rows": 0})
     with sentences.writing(), pytest.raises(XsweError, match="another process adds to the index"), sentences.writing():
@@ -175,9 +175,9 @@ def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch)
     monkeypatch.setattr(module, "_FEWEST", 500)
     exact = xswe.index(mini, texts[:600])
     index = xswe.index(mini, texts[:400], method="binary")
-    assert index._data.signs is None
+    assert index._now._signs is None
     index.add(texts[400:600])
-    assert len(index._data.signs.bits) == 600
+    assert len(index._now._signs.bits) == 600
     queries = texts[:600:5]
     pairs = zip(exact.search(queries), index.search(queries, rescored=30), strict=True)
     shared = [len({hit.row for hit in a} & {hit.row for hit in b}) / len(a) for a, b in pairs]

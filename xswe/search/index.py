@@ -1,10 +1,11 @@
-"""An index of sentences: built once, asked many times in milliseconds, added to and removed from.
+"""An index of sentences: built once, asked many times in milliseconds, and changed while it is asked.
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
 ``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``signs.npy``
 (:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
 The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
-their end is cut off by the next change, and rows that were removed are left out when the index is opened.
+their end is cut off by the next change, and what was removed or replaced is left out when the index is opened
+(:mod:`xswe.search.snapshot`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, Self, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -34,12 +35,15 @@ from xswe.io.sources import check_here
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
-from xswe.search.index_shards import BLOCK, Numbers, columns_of, numbers_ahead, numbers_of, shapes_of
-from xswe.search.kernels import Coded, nearest
+from xswe.search.columns import Columns, ColumnType, Where
+from xswe.search.compaction import PROGRESS, Compaction
+from xswe.search.index_shards import BLOCK, Numbers, numbers_ahead, numbers_of
+from xswe.search.layout import file_of, map_array, shapes_of
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
-from xswe.search.signs import Signs, candidates, centre_of, make_signs, words_of
-from xswe.search.types import CheckedVectors, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
-from xswe.search.verification import REBUILD, check_array, check_files, check_there, sums_of_files, verify_index
+from xswe.search.signs import centre_of, make_signs, words_of
+from xswe.search.snapshot import Question, Snapshot, answers
+from xswe.search.types import Encoder, Hit, Hits, Storage, check_storage, rerank_hits
+from xswe.search.verification import REBUILD, check_files, check_there, sums_of_files, verify_index
 from xswe.text.sentences import as_lines, is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
@@ -50,7 +54,6 @@ Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "binary"]
 _SIGNED = for_all(IndexMethod, {"exact": False, "binary": True})
 _FEWEST = 1 << 14  # sentences that are worth sign bits, and from which their centre is taken
-_LEAST_RESCORED = 256
 _DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
 
 
@@ -64,7 +67,17 @@ class Building(TypedDict, total=False):
 
 
 class Asking(TypedDict, total=False):
-    """How an index is asked; see :meth:`Index.search`."""
+    """How an index is asked.
+
+    Attributes:
+        rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``; with
+            more of them more of the nearest are found, and with as many as there are sentences all. None for half the root
+            of their number.
+        threads: how many share the sentences; None for all processors.
+        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that scores the nearest
+            sentences anew: both scores order the hits.
+        candidates: how many it scores a query, at least ``k``; 50 unless given.
+    """
 
     rescored: int | None
     threads: int | None
@@ -72,57 +85,11 @@ class Asking(TypedDict, total=False):
     candidates: int
 
 
-class _Data(NamedTuple):
-    """The numbers of an index at one moment."""
-
-    coded: Coded
-    codes: Blocks | None  # of the file of the codes; None for an index of format 1
-    signs: Signs | None  # None where all sentences are looked at
-    bits: Blocks | None  # of the file of the sign bits
-
-
-class _Question(NamedTuple):
-    """What a thread asks."""
-
-    queries: np.ndarray  # float32 (q, d)
-    k: int
-    rescored: int  # candidates of a query; 0 to look at all sentences
-    threads: int
-    data: _Data  # where the nearest are looked for
-
-
-def _answers(questions: list[_Question]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """Answer questions that were asked at about the same time, in one pass over the sentences if these are the same."""
-    data, rescored = questions[0].data, questions[0].rescored
-    if any(one.data is not data or one.rescored != rescored for one in questions):  # the index was changed in between
-        return [_answers([one])[0] for one in questions]
-    queries = np.concatenate([one.queries for one in questions])
-    threads, k = max(one.threads for one in questions), max(one.k for one in questions)
-    found = iter(_nearest(queries, k, rescored, data, threads))
-    return [[(scores[: one.k], rows[: one.k]) for scores, rows in islice(found, len(one.queries))] for one in questions]
-
-
-def _nearest(queries: np.ndarray, k: int, rescored: int, data: _Data, threads: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the scores and rows of the sentences nearest to each query: of all, or of those chosen by their sign bits."""
-    dim = queries.shape[1]
-    if not rescored or data.signs is None:
-        if data.codes is not None:
-            data.codes.check_rows(None, dim, threads)
-        return nearest(queries, k, data.coded, threads=threads)
-    if data.bits is not None:
-        data.bits.check(threads=threads)
-    found = []
-    for query, rows in zip(queries, candidates(queries, rescored, data.signs, threads=threads), strict=True):
-        if data.codes is not None:
-            data.codes.check_rows(rows, dim, threads)
-        found += nearest(query[None], k, data.coded, rows, threads=threads)
-    return found
-
-
 class Index:
     """Sentences that can be searched; see :func:`index` and :func:`load_index`.
 
-    What :meth:`add` and :meth:`remove` do is in the folder when they return.
+    What a change does is in the folder when it returns. Other processes may ask and change the same index; what they have
+    changed is found after :meth:`refresh`. Iterating yields all sentences by rising number, as hits with a score of 1.
 
     Attributes:
         folder: where it is.
@@ -135,21 +102,21 @@ class Index:
         self.folder, self.model = folder, model
         self._sentences = Sentences(folder / "sentences.sqlite")
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._passes = Together(_answers)
-        self._blocks: dict[str, Blocks] = {}  # of the files of its arrays; none of an index of format 1
-        facts = self._sentences.state().facts
+        self._passes = Together(answers)
+        self._now = self._opened(None)
+        facts = self._now.facts
         self.method: IndexMethod = "binary" if facts["method"] == "clusters" else facts["method"]  # as it was until v0.2
         self.storage: Storage = facts["storage"]
-        self._open()
 
-    def _open(self) -> None:
+    def _opened(self, before: Snapshot | None) -> Snapshot:
         """Map the numbers into memory, as the database says they are."""
         while True:
             state = self._sentences.state()
             try:
-                self._data = self._mapped(state)
-                self._removed = state.facts["removed"]
-                return
+                opened = Snapshot(self.folder, self.dim, state, before)
+                if state.sums is None:
+                    opened.reveal(self._hidden(opened))
+                return opened
             except (OSError, ValueError) as error:
                 problem = ModelError(f"{self.folder}: a damaged index ({brief(error)}); {REBUILD}")
             except ModelError as error:
@@ -157,49 +124,40 @@ class Index:
             if self._sentences.state().facts == state.facts:  # else another process has changed the index meanwhile
                 raise problem
 
-    def _mapped(self, state: State) -> _Data:
-        facts, arrays, blocks = state.facts, {}, {}
-        for name, (rows, kind, row) in shapes_of(facts, self.dim).items():
-            path = self.folder / f"{name}.npy"
-            if rows:
-                check_array(path, kind, (rows, *row), header=state.sums is not None)
-            arrays[name] = _mapped(path, kind, (rows, *row))
-            if rows and state.sums is not None:
-                before = self._blocks.get(name)
-                blocks[name] = Blocks(path, state.sums[path.name], HEADER, advice=REBUILD, before=before)
-        scales = self._live_scales(arrays["codes"], state, blocks.get("scales"))
-        name = "codes" if self.storage == "int8" else "vectors"
-        vectors = CheckedVectors(arrays[name], blocks[name]) if blocks else Vectors(arrays[name])
-        signs = None
-        if "signs" in arrays:
-            signs = Signs(arrays["signs"], np.frombuffer(facts["centre"], np.float32), scales)
-        self._blocks = blocks
-        coded = Coded(arrays["codes"], scales, vectors, facts["error"])
-        return _Data(coded, blocks.get("codes"), signs, blocks.get("signs"))
-
-    def _live_scales(self, codes: np.ndarray, state: State, blocks: Blocks | None) -> np.ndarray:
-        """Return the scales, NaN for rows that were removed: a copy of the pages that have such rows."""
-        if not len(codes):
-            return np.zeros(0, np.float32)
-        if blocks is not None:
-            blocks.check()
-        scales = np.memmap(self.folder / "scales.npy", np.float32, "c", HEADER, (len(codes),))
-        if state.sums is None:
-            rows = self._hidden(codes, scales, state.facts["removed"])
-            scales[rows] = _scales_of(codes[rows])
-        scales[state.removed] = np.nan
-        scales.flags.writeable = False
-        return scales
-
-    def _hidden(self, codes: np.ndarray, scales: np.ndarray, removed: int) -> np.ndarray:
+    def _hidden(self, opened: Snapshot) -> np.ndarray:
         """Return the sentences that no search of an index of format 1 finds: a killed removal had only begun there."""
-        rows = np.flatnonzero(np.isnan(scales))
-        rows = rows[codes[rows].any(axis=1)]  # a text without a known word has no scale either
-        there = self._sentences.take(rows.tolist()) if len(rows) != removed else {}
-        return rows[[row in there for row in rows.tolist()]]
+        slots = opened.hidden
+        there = self._sentences.take(slots.tolist()) if len(slots) != opened.facts["removed"] else {}
+        return slots[[slot in there for slot in slots.tolist()]]
+
+    def refresh(self) -> bool:
+        """Find from now on what other processes have changed since; return True if there was something."""
+        state, now = self._sentences.state(), self._now
+        if (state.root, state.facts) == (now.root, now.facts):
+            return False
+        self._now = self._opened(now)
+        return True
+
+    def close(self) -> None:
+        """Close the database's files; the index can still be asked, and opens them again."""
+        self._sentences.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[[str], Index], tuple[str]]:
+        """Be opened anew, from the same folder, where this is unpickled."""
+        if self._temporary is not None:
+            raise TypeError(
+                "an index without a folder is gone with its process; save it, and pickle xswe.load_index of that"
+            )
+        return load_index, (str(self.folder.absolute()),)
 
     def __len__(self) -> int:
-        return len(self._data.coded.codes) - self._removed
+        return self._now.live
 
     def __repr__(self) -> str:
         return f"Index({len(self):,} sentences, {self.dim} dimensions, {self.storage}, {self.method})"
@@ -210,44 +168,80 @@ class Index:
             raise IndexError(f"row {row}: there is no such sentence, or it was removed")
         return Hit(1.0, found[0], row, found[1])
 
+    def __iter__(self) -> Iterator[Hit]:
+        for row, text, metadata in self._sentences:
+            yield Hit(1.0, text, row, metadata)
+
     @property
     def dim(self) -> int:
         """Dimensions of a vector."""
         return self.model.dim
 
+    @property
+    def columns(self) -> dict[str, ColumnType]:
+        """The types of the columns of metadata that ``where=`` knows."""
+        return Columns.of(self._now.facts.get("columns")).types
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The numbers of all sentences, int64, rising: the order in which the index is iterated."""
+        return self._now.rows()
+
+    def vectors(self, rows: Iterable[int] | None = None) -> np.ndarray:
+        """Return the vectors of sentences, float32 (n, d); None for all, in the order of :attr:`rows`.
+
+        Raises:
+            IndexError: there is no such sentence.
+        """
+        now = self._now
+        return now.vectors(now.rows() if rows is None else np.array(list(rows), np.int64))
+
     @overload
-    def search(self, queries: str, k: int = 10, **asked: Unpack[Asking]) -> Hits: ...  # type: ignore[overload-overlap]
+    def search(  # type: ignore[overload-overlap]
+        self,
+        queries: str,
+        k: int = 10,
+        *,
+        where: Where | None = None,
+        rows: Iterable[int] | None = None,
+        **asked: Unpack[Asking],
+    ) -> Hits: ...
     @overload  # one str is also a sequence of them
-    def search(self, queries: Sequence[str] | np.ndarray, k: int = 10, **asked: Unpack[Asking]) -> list[Hits]: ...
+    def search(
+        self,
+        queries: Sequence[str] | np.ndarray,
+        k: int = 10,
+        *,
+        where: Where | None = None,
+        rows: Iterable[int] | None = None,
+        **asked: Unpack[Asking],
+    ) -> list[Hits]: ...
     def search(
         self,
         queries: str | Sequence[str] | np.ndarray,
         k: int = 10,
         *,
-        rescored: int | None = None,
-        threads: int | None = None,
-        rerank: Encoder | None = None,
-        candidates: int = 50,
+        where: Where | None = None,
+        rows: Iterable[int] | None = None,
+        **asked: Unpack[Asking],
     ) -> Hits | list[Hits]:
         """Find the sentences nearest to each query, in any language of the model.
 
         Args:
             queries: one text; several texts; or float32 (n, d) vectors of norm 1.
             k: hits a query.
-            rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``;
-                with more of them more of the nearest are found, and with as many as there are sentences all. None for half
-                the root of their number.
-            threads: how many share the sentences; None for all processors.
-            rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that judges the nearest
-                sentences: both opinions order the hits.
-            candidates: how many it judges a query, at least ``k``.
+            where: which sentences count, by the columns of their metadata, all conditions together: ``{"lang": "en"}`` a
+                value, ``{"lang": ["en", "de"]}`` one of several, ``{"year": (1990, None)}`` a range with its ends, None for
+                none; a value of None is metadata that is missing.
+            rows: the numbers of the sentences that count; those of sentences that were removed are left out.
+            asked: see :class:`Asking`.
 
         Returns:
             The hits of the text, or a list of those of each; of equal cosines the lower row first. What holds nothing that
             the model knows finds nothing.
 
         Raises:
-            ConfigError: ``k`` or ``rescored`` is below 1, or the vectors are of another width.
+            ConfigError: ``k`` or ``rescored`` is below 1, the vectors are of another width, or a condition is of no column.
             ModelError: what is read is not what was written.
 
         Example:
@@ -256,39 +250,46 @@ class Index:
             >>> xswe.index(xswe.load("mini"), texts).search("猫が屋根で寝ている。", k=1)[0].text
             'Eine Katze schläft auf dem Dach.'
         """
-        if min(k, candidates) < 1 or (rescored is not None and rescored < 1):
-            raise ConfigError(f"k={k}, rescored={rescored}, candidates={candidates}: give at least 1")
+        rescored, rerank, few = asked.get("rescored"), asked.get("rerank"), asked.get("candidates", 50)
+        if min(k, few) < 1 or (rescored is not None and rescored < 1):
+            raise ConfigError(f"k={k}, rescored={rescored}, candidates={few}: give at least 1")
         if isinstance(queries, str):
-            return self.search([queries], k, rescored=rescored, threads=threads, rerank=rerank, candidates=candidates)[0]
+            return self.search([queries], k, where=where, rows=rows, **asked)[0]
         if rerank is not None:
             if isinstance(queries, np.ndarray):
                 raise ConfigError("rerank= needs the texts of the queries, not their vectors")
-            return rerank_hits(self.search(queries, max(k, candidates), rescored=rescored, threads=threads), rerank, k)
+            first = asked.copy()
+            first["rerank"] = None
+            return rerank_hits(self.search(queries, max(k, few), where=where, rows=rows, **first), rerank, k)
         names: Sequence[str | None] = [None] * len(queries) if isinstance(queries, np.ndarray) else list(queries)
         vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise ConfigError(f"queries are {vectors.shape}: the index holds vectors of {self.dim} dimensions")
-        found = self._nearest(np.ascontiguousarray(vectors, np.float32), k, rescored, threads or available_threads())
-        texts = self._sentences.take(
-            np.unique(np.concatenate([rows for _, rows in found] or [np.zeros(0, np.int64)])).tolist()
-        )
-        lists = [zip(scores.tolist(), rows.tolist(), strict=True) for scores, rows in found]
+        rows = rows if rows is None or isinstance(rows, np.ndarray) else np.array(list(rows), np.int64)
+        threads = asked.get("threads") or available_threads()
+        while True:
+            now = self._now
+            try:
+                slots = now.selected(where, rows)
+                own = now.rescored(rescored, k, slots)
+                pairs = self._passes(Question(np.ascontiguousarray(vectors, np.float32), k, own, slots, threads, now))
+                break
+            except ModelError:
+                if not self.refresh():  # else the arrays were written anew, and the old ones are gone
+                    raise
+        return self._hits(names, pairs)
+
+    def _hits(self, names: Sequence[str | None], pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Hits]:
+        """Return the hits of each query, given their scores and rows; what another process has removed is none."""
+        texts = self._sentences.take(list({row: None for _, rows in pairs for row in rows.tolist()}))
+        lists = [zip(scores.tolist(), rows.tolist(), strict=True) for scores, rows in pairs]
         return [
             Hits(name, tuple(Hit(score, texts[row][0], row, texts[row][1]) for score, row in hits if row in texts))
             for name, hits in zip(names, lists, strict=True)
         ]
 
-    def _nearest(
-        self, queries: np.ndarray, k: int, rescored: int | None, threads: int
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        data, few = self._data, len(self)
-        if rescored is None:
-            rescored = max(_LEAST_RESCORED, round(few**0.5 / 2))
-        rescored = 0 if data.signs is None or max(rescored, k) >= few else max(rescored, k)
-        return self._passes(_Question(queries, k, rescored, threads, data))
-
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
-        """Add sentences.
+        """Add sentences; whoever searches meanwhile, here or in other processes, waits for nothing.
 
         Args:
             texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
@@ -299,101 +300,212 @@ class Index:
             Their numbers, which stay theirs for good.
 
         Raises:
-            ConfigError: there is not one value of metadata a text.
+            ConfigError: there is not one value of metadata a text, or one does not fit a column.
             InputError: the file is missing or damaged.
             TypeError: one of the texts is no text; the message says which.
         """
+        return self._add(self._encoded(texts, threads), metadata)
+
+    def _fill(self, texts: Given, metadata: Iterable[Any] | None, threads: int | None) -> None:
+        """Add the first sentences, when nobody else knows of the index."""
+        self._add(self._encoded(texts, threads), metadata, log=False)
+
+    def _encoded(self, texts: Given, threads: int | None) -> Iterator[tuple[Texts, Numbers]]:
+        """Encode texts block by block."""
 
         def encoded(block: Texts) -> tuple[Texts, Numbers]:
             return block, numbers_of(self.model, block, self.storage)
 
         blocks = read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts)
-        return self._add(in_order(encoded, blocks, threads or available_threads()), metadata)
+        return in_order(encoded, blocks, threads or available_threads())
 
-    def _add(self, blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None) -> range:
+    def _add(self, blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, log: bool = True) -> range:
         """Add blocks of texts and their numbers, and a value of metadata for each text."""
-        with self._writing() as writing, ExitStack() as stack:
-            facts, sums = dict(writing.state.facts), writing.state.sums or {}
-            first, columns = facts["rows"], {}
-            for name, (kind, row) in columns_of(self.storage, self.dim).items():
-                path = self.folder / f"{name}.npy"
-                columns[path.name] = SummedArray(path, kind, first, row, sums.get(path.name), advice=REBUILD)
-                # After an error: what waits to be written belongs to no later addition.
-                stack.callback(columns[path.name].abandon)
-            with bar("index", unit="sentence") as progress:
+        with self._writing(log) as writing:
+            facts = dict(writing.state.facts)
+            first = facts["rows"]
+
+            def added() -> Iterator[tuple[dict[str, np.ndarray], float]]:
+                columns = Columns.of(facts["columns"])
                 for block, kept, numbers in _with_metadata(blocks, metadata):
-                    for name, array in numbers.arrays.items():
-                        columns[f"{name}.npy"].append(array)
+                    arrays = columns.arrays(kept, len(block), facts["rows"] - first)
+                    if facts["numbered"]:
+                        arrays["rows"] = np.arange(facts["rows"], facts["rows"] + len(block))
                     writing.add(facts["rows"], block, kept)
-                    facts |= {"rows": facts["rows"] + len(block), "error": max(facts["error"], numbers.error)}
-                    progress.update(len(block))
-            for name, column in columns.items():
-                column.close()
-                writing.note_sums(name, column.known, since=column.kept)
-            if _SIGNED[self.method] and facts["rows"] >= _FEWEST:
-                self._sign(writing, facts, {name: column.known for name, column in columns.items()})
-            writing.note(facts)
-        self._open()
+                    facts["rows"] += len(block)
+                    yield numbers.arrays | arrays, numbers.error
+
+            self._append(writing, facts, added())
+        self._now = self._opened(self._now)
         return range(first, facts["rows"])
 
+    def _append(
+        self, writing: Writing, facts: dict[str, Any], blocks: Iterable[tuple[dict[str, np.ndarray], float]]
+    ) -> None:
+        """Append blocks of numbers to the arrays, and note what there is then."""
+        sums = writing.state.sums or {}
+        with ExitStack() as stack:
+            columns: dict[str, SummedArray] = {}
+            for name, shape in shapes_of(facts, self.dim).items():
+                if name != "signs":
+                    path = self.folder / file_of(facts, name)
+                    known = sums.get(file_of(facts, name))
+                    columns[name] = SummedArray(path, shape.kind, shape.rows, shape.row, known, advice=REBUILD)
+                    # After an error: what waits to be written belongs to no later addition.
+                    stack.callback(columns[name].abandon)
+            with bar("index", unit="sentence") as progress:
+                for arrays, error in blocks:
+                    for name, column in columns.items():
+                        column.append(arrays[name])
+                    facts["error"] = max(facts["error"], error)
+                    progress.update(len(arrays["codes"]))
+            for name, column in columns.items():
+                column.close()
+                writing.note_sums(file_of(facts, name), column.known, since=column.kept)
+            facts["slots"] = columns["codes"].size
+            if _SIGNED[self.method] and facts["slots"] >= _FEWEST:
+                self._sign(writing, facts, {name: column.known for name, column in columns.items()})
+        writing.note(facts)
+
     @contextmanager
-    def _writing(self) -> Iterator[Writing]:
+    def _writing(self, log: bool = True) -> Iterator[Writing]:
         """Open a change of the database, and remove what a killed process left beside it."""
-        with self._sentences.writing() as writing:
+        with self._sentences.writing(log) as writing:
             facts = writing.state.facts
             if "documents" in facts:
                 (self.folder / _DOCUMENTS).unlink(missing_ok=True)
             if facts["format_version"] < FORMAT_VERSION:
                 self._upgrade(writing)
+                facts = writing.state.facts
             remove_leftovers(self.folder)
+            _remove(self._old(writing.state))
             for name, (rows, kind, row) in shapes_of(facts, self.dim).items():
-                path, size = self.folder / f"{name}.npy", rows * math.prod(row) * np.dtype(kind).itemsize
+                path, size = self.folder / file_of(facts, name), rows * math.prod(row) * np.dtype(kind).itemsize
                 if size and path.stat().st_size > HEADER + size:
                     GrowingArray(path, kind, rows, row).close()
             yield writing
-        for place in self.folder.glob("clusters-*"):  # of an index until v0.2
-            shutil.rmtree(place, ignore_errors=True)
+        if self._old(self._sentences.state()):
+            with self._sentences.writing(log) as writing:
+                _remove(self._old(writing.state))
+
+    def _old(self, state: State) -> list[Path]:
+        """Return arrays of which the database knows nothing: of before a compaction, or of one that was killed.
+
+        Others may still have them mapped into memory, which keeps them there; where the system removes no file that is open
+        a later change does it.
+        """
+        facts, found = state.facts, list[Path]()
+        if "clustered" not in facts:  # as in format 2
+            found += self.folder.glob("clusters-*")
+        for place in self.folder.glob("arrays-*"):
+            if place.name != f"arrays-{facts.get('generation', 0)}" and not Compaction.waits_in(place, state.root):
+                found.append(place)
+        if facts.get("generation", 0):
+            found += [*self.folder.glob("*.npy"), *(self.folder / file_of(facts, "")).parent.glob(PROGRESS)]
+        return found
 
     def _upgrade(self, writing: Writing) -> None:
         """Bring an index to this version: find what no search of format 1 found, and note all checksums."""
         logger.info("%s: made by an earlier version, and brought to this one", self.folder)
         facts, sums = writing.state.facts, {}
-        noted: dict[str, Any] = {"signed": 0, "centre": b"", "method": self.method}
+        noted: dict[str, Any] = {**_NEW, "method": self.method, "slots": facts["rows"]}
         if writing.state.sums is not None:
-            writing.forget_sums(f"clusters-{facts['clustered']}")
+            writing.forget_sums(name for name in writing.state.sums if name.startswith("clusters-"))
             writing.upgrade(noted)
             return
         if rows := facts["rows"]:
-            codes = _mapped(self.folder / "codes.npy", np.int8, (rows, self.dim))
             scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", HEADER, (rows,))
-            hidden = self._hidden(codes, scales, facts["removed"])
-            scales[hidden] = _scales_of(codes[hidden])
+            opened = Snapshot(self.folder, self.dim, writing.state)
+            hidden = self._hidden(opened)
+            scales[hidden] = opened.scales_of(hidden)
             scales.flush()
-            for name, (kind, row) in columns_of(self.storage, self.dim).items():
+            for name, (_, kind, row) in shapes_of(facts, self.dim).items():
                 size = math.prod(row) * np.dtype(kind).itemsize
                 sums[f"{name}.npy"] = file_sums(self.folder / f"{name}.npy", size, HEADER, rows * size)
         sums |= sums_of_files(self.folder, self.folder / "model")
         writing.upgrade({**noted, "documents": json.dumps(self._documents())}, sums)
 
     def _sign(self, writing: Writing, facts: dict[str, Any], sums: Mapping[str, FileSums]) -> None:
-        """Write the sign bits of the rows that have none yet, and take their centre from the first of all rows."""
-        first, rows = facts["signed"], facts["rows"]
+        """Write the sign bits of the slots that have none yet, and take their centre from the first of all slots."""
+        first, slots = facts["signed"], facts["slots"]
+        shapes, arrays = shapes_of(facts, self.dim), {}
         for name in ("codes", "scales"):
+            path = self.folder / file_of(facts, name)
+            arrays[name] = map_array(path, shapes[name])
             row = self.dim if name == "codes" else 4
-            blocks = Blocks(self.folder / f"{name}.npy", sums[f"{name}.npy"], HEADER, advice=REBUILD)
-            blocks.check_rows(np.arange(first, rows), row)
-        codes = _mapped(self.folder / "codes.npy", np.int8, (rows, self.dim))
-        scales = _mapped(self.folder / "scales.npy", np.float32, (rows,))
+            Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(first, slots), row)
+        codes, scales = arrays["codes"], arrays["scales"]
         if not first:
             facts["centre"] = centre_of(codes[:_FEWEST], scales[:_FEWEST]).tobytes()
-        centre, known = np.frombuffer(facts["centre"], np.float32), (writing.state.sums or {}).get("signs.npy")
-        column = SummedArray(self.folder / "signs.npy", np.uint64, first, (words_of(self.dim),), known, advice=REBUILD)
+        centre, name = np.frombuffer(facts["centre"], np.float32), file_of(facts, "signs")
+        known = (writing.state.sums or {}).get(name) if first else None
+        column = SummedArray(self.folder / name, np.uint64, first, (words_of(self.dim),), known, advice=REBUILD)
         with closing(column):
-            for start in range(first, rows, BLOCK):
+            for start in range(first, slots, BLOCK):
                 column.append(make_signs(codes[start : start + BLOCK], scales[start : start + BLOCK], centre))
                 release(codes)
-        writing.note_sums("signs.npy", column.known, since=column.kept)
-        facts["signed"] = rows
+        writing.note_sums(name, column.known, since=column.kept)
+        facts["signed"] = slots
+
+    def update(
+        self, rows: Iterable[int], texts: Iterable[str] | None = None, metadata: Iterable[Any] | None = None
+    ) -> None:
+        """Give sentences another text, other metadata, or both; their numbers stay theirs.
+
+        Args:
+            rows: their numbers, each once.
+            texts: for each its new text; None to keep those that are there.
+            metadata: for each what to keep with it; None to keep what is there.
+
+        Raises:
+            ConfigError: there is no such sentence, a number is given twice, or there is not one text or value each; nothing
+                is changed then.
+            TypeError: one of the texts is no text; the message says which.
+        """
+        rows = [int(row) for row in rows]
+        given = {"texts": None if texts is None else list(texts), "metadata": None if metadata is None else list(metadata)}
+        for name, values in given.items():
+            if values is not None and len(values) != len(rows):
+                raise ConfigError(f"{name}: {len(values)} for {len(rows)} sentences; give one each")
+        if len(set(rows)) < len(rows):
+            raise ConfigError("rows: a number is given twice")
+        if given["texts"] is not None and (problem := no_text(given["texts"], 0)):
+            raise problem
+        with self._writing() as writing:
+            before = _there(writing, rows)
+            own = given["texts"] if given["texts"] is not None else [before[row][0] for row in rows]
+            kept = given["metadata"] if given["metadata"] is not None else [before[row][1] for row in rows]
+            facts = dict(writing.state.facts)
+            slots = Snapshot(self.folder, self.dim, writing.state).slots_of(np.array(rows, np.int64))
+            if rows:
+                self._number(writing, facts)
+                writing.update(rows, own, kept, slots)
+                self._append(writing, facts, self._updated(rows, own, kept, facts))
+        self._now = self._opened(self._now)
+
+    def _updated(
+        self, rows: list[int], texts: list[str], metadata: list[Any], facts: dict[str, Any]
+    ) -> Iterator[tuple[dict[str, np.ndarray], float]]:
+        """Yield the numbers of sentences that were updated."""
+        columns, first = Columns.of(facts["columns"]), 0
+        for block, numbers in self._encoded(texts, None):
+            last = first + len(block)
+            arrays = columns.arrays(metadata[first:last], len(block), first)
+            yield numbers.arrays | arrays | {"rows": np.array(rows[first:last], np.int64)}, numbers.error
+            first = last
+
+    def _number(self, writing: Writing, facts: dict[str, Any]) -> None:
+        """Note which row each slot is of, from when on that is not the one of its number."""
+        if facts["numbered"]:
+            return
+        column = SummedArray(self.folder / file_of(facts, "rows"), np.int64, advice=REBUILD)
+        with closing(column):
+            for start in range(0, facts["slots"], BLOCK):
+                column.append(np.arange(start, min(start + BLOCK, facts["slots"])))
+        writing.note_sums(file_of(facts, "rows"), column.known)
+        facts["numbered"] = 1
+        writing.note(facts)
+        writing.state = writing.state._replace(sums={**(writing.state.sums or {}), file_of(facts, "rows"): column.known})
 
     def remove(self, rows: Iterable[int]) -> None:
         """Remove sentences by their numbers; those of others stay as they are.
@@ -403,17 +515,46 @@ class Index:
         """
         rows = sorted({int(row) for row in rows})
         with self._writing() as writing:
-            if missing := sorted(set(rows) - set(writing.take(rows))):
-                raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
+            _there(writing, rows)
             writing.remove(rows)
             writing.note({"removed": writing.state.facts["removed"] + len(rows)})
-        self._open()
+        self._now = self._opened(self._now)
+
+    def compact(self) -> int:
+        """Give the place of what was removed or replaced back; numbers stay, and searches go on meanwhile.
+
+        The arrays are written anew, below ``arrays-N``. Where that is killed, the next call goes on from there, unless the
+        index was changed in between. Other processes go on with what they have opened until they :meth:`refresh`.
+
+        Returns:
+            How many slots of the arrays were given back.
+        """
+        with self._writing() as writing:
+            facts = dict(writing.state.facts)
+            now = Snapshot(self.folder, self.dim, writing.state)
+            if not len(now.dead):
+                return 0
+            with bar("compact", now.live, "sentence") as progress:
+                compaction = Compaction(self.folder, now, self.dim)
+                columns = compaction.run(progress.update)
+            old = [file_of(facts, name) for name in shapes_of(facts, self.dim)]
+            writing.forget_sums(old)
+            writing.forget_replaced()
+            facts |= compaction.facts
+            for name, column in columns.items():
+                writing.note_sums(file_of(facts, name), column)
+            if _SIGNED[self.method] and facts["slots"] >= _FEWEST:
+                self._sign(writing, facts, columns)
+            writing.note(facts)
+        self._sentences.shrink()
+        self._now = self._opened(self._now)
+        return len(now.dead)
 
     def verify(self) -> None:
         """Read the whole index, and compare it with its checksums.
 
         A search compares what it reads, each block of a file when it is first read; this compares what no search has read
-        yet as well. An index of v0.2 or before has checksums from the first :meth:`add` or :meth:`remove` on.
+        yet as well. An index of v0.2 or before has checksums from the first change on.
 
         Raises:
             ModelError: something is not what was written; a line for each file says where, and what can be done.
@@ -443,6 +584,7 @@ class Index:
             while True:
                 self._sentences.copy(copy.path)  # first: of what is added meanwhile it knows nothing
                 facts = copy.state().facts
+                copy.close()
                 try:
                     self._copy_files(temporary, facts)
                     return
@@ -455,8 +597,10 @@ class Index:
         for part in ("model", *([f"clusters-{facts['clustered']}"] if facts.get("clustered") else ())):
             shutil.copytree(self.folder / part, folder / part, dirs_exist_ok=True)
         for name, (rows, kind, row) in shapes_of(facts, self.dim).items():
-            shutil.copy2(self.folder / f"{name}.npy", folder / f"{name}.npy")
-            GrowingArray(folder / f"{name}.npy", kind, rows, row).close()
+            path = folder / file_of(facts, name)
+            path.parent.mkdir(exist_ok=True)
+            shutil.copy2(self.folder / file_of(facts, name), path)
+            GrowingArray(path, kind, rows, row).close()
         if "documents" not in facts and (self.folder / _DOCUMENTS).is_file():
             shutil.copy2(self.folder / _DOCUMENTS, folder / _DOCUMENTS)
 
@@ -466,6 +610,7 @@ def index(
     texts: Given,
     *,
     metadata: Iterable[Any] | None = None,
+    columns: Mapping[str, ColumnType] | None = None,
     folder: str | Path | None = None,
     method: IndexMethod = "exact",
     storage: Storage = "float32",
@@ -478,6 +623,8 @@ def index(
         model: what encodes.
         texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
         metadata: for each text what to keep with it, as JSON values.
+        columns: the keys of metadata by which a search can choose (``where=``), and their types: ``int``, ``float``,
+            ``str`` or ``bool``.
         folder: where it is kept; None for a folder that is removed with the index, unless it is saved.
         method: ``exact``; or ``binary``, which scores only the sentences that are nearest by their sign bits.
         storage: of the vectors: ``float32``, ``float16``, or ``int8``, a quarter of the place.
@@ -501,68 +648,78 @@ def index(
     """
     check_choice("method", method, IndexMethod)
     check_storage(storage)
+    given = isinstance(texts, (str, Path)) and (execution.kind != "local" or Path(texts).is_file())
+    stamp = file_stamp(str(texts)) if folder is not None and given else None
+    plan = _Plan(model, method, storage, Columns(columns), stamp)
     if folder is None:
         temporary = scratch("xswe-index-")
-        made = _build(Path(temporary.name), model, method, storage, None)
+        made = plan.build(Path(temporary.name))
         made._temporary = temporary
-        made.add(texts, metadata, threads=threads)
+        made._fill(texts, metadata, threads)
         return made
     place = Path(folder)
     if execution.kind == "local":
-        stamp = file_stamp(texts) if isinstance(texts, (str, Path)) and Path(texts).is_file() else None
-        return _index_here(model, texts, metadata, place, Building(method=method, storage=storage, threads=threads), stamp)
+        return _index_here(plan, texts, metadata, place, threads)
     check_here(place)
     if not isinstance(texts, (str, Path)) or str(texts) == "-":
         raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file")
-    building = Building(method=method, storage=storage, threads=threads, execution=execution)
-    return _index_by_shards(model, texts, metadata, place, building)
+    return _index_by_shards(plan, texts, metadata, place, Building(threads=threads, execution=execution))
 
 
-def _index_here(
-    model: AnyModel, texts: Given, metadata: Iterable[Any] | None, place: Path, building: Building, stamp: Any
-) -> Index:
-    """Build the index of texts, or of a file of this stamp, in this process."""
-    method, storage = building.get("method", "exact"), building.get("storage", "float32")
+# What the database of a new index says beside what it is built from.
+_NEW: dict[str, Any] = {"slots": 0, "generation": 0, "numbered": 0, "signed": 0, "centre": b"", "columns": "[]"}
+
+
+class _Plan(NamedTuple):
+    """What an index is built of, beside its sentences."""
+
+    model: AnyModel
+    method: IndexMethod
+    storage: Storage
+    columns: Columns
+    stamp: Any  # of the file that it is of
+
+    @property
+    def identity(self) -> str:
+        return fingerprint(self.model.identity, self.method, self.storage, self.stamp, self.columns.noted())
+
+    def build(self, folder: Path) -> Index:
+        """Build an index of nothing."""
+        self.model.save(folder / "model")
+        facts: dict[str, Any] = {"format_version": FORMAT_VERSION, "method": self.method, "storage": self.storage}
+        facts |= {"identity": self.model.identity, "rows": 0, "removed": 0, "error": 0.0, **_NEW}
+        facts |= {"columns": self.columns.noted(), "documents": json.dumps(self.stamp)}
+        Sentences(folder / "sentences.sqlite").create(facts, sums_of_files(folder, folder / "model"))
+        return Index(folder, self.model)
+
+
+def _index_here(plan: _Plan, texts: Given, metadata: Iterable[Any] | None, place: Path, threads: int | None) -> Index:
+    """Build the index of texts in this process."""
     _check_free(place)
     with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
-        _build(unfinished, model, method, storage, stamp).add(texts, metadata, threads=building.get("threads"))
-    return Index(place, model)
+        plan.build(unfinished)._fill(texts, metadata, threads)
+    return Index(place, plan.model)
 
 
 def _index_by_shards(
-    model: AnyModel, texts: str | Path, metadata: Iterable[Any] | None, place: Path, building: Building
+    plan: _Plan, texts: str | Path, metadata: Iterable[Any] | None, place: Path, building: Building
 ) -> Index:
     """Build the index of a file with whoever takes part: its vectors by shards, and once the index of them."""
-    method, storage, execution = building["method"], building["storage"], building["execution"]
-    stamp = file_stamp(texts)
-    identity = fingerprint(model.identity, method, storage, stamp)
+    execution, threads = building["execution"], building["threads"]
     with work_folder(str(place), execution) as work:
-        done, vectors = work / "done", work / f"vectors-{identity}"
+        done, vectors = work / "done", work / f"vectors-{plan.identity}"
 
         def build(encoded: Callable[[], Iterator[tuple[Texts, Numbers]]], _: Path) -> None:
             """Put the numbers of all shards and their texts together."""
             with whole_folder(place) as unfinished:
-                _build(unfinished, model, method, storage, stamp)._add(encoded(), metadata)
+                plan.build(unfinished)._add(encoded(), metadata, log=False)
 
-        if not is_made(done, identity, [place]):
+        if not is_made(done, plan.identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
                 _check_free(place)
-            with numbers_ahead(model, str(texts), vectors, storage, execution, building["threads"]) as encoded:
-                once(done, identity, partial(build, encoded), [place])
-    return Index(place, model)
-
-
-def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage, stamp: Any) -> Index:
-    model.save(folder / "model")
-    facts: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "method": method,
-        "storage": storage,
-        "identity": model.identity,
-    }
-    facts |= {"rows": 0, "removed": 0, "error": 0.0, "signed": 0, "centre": b"", "documents": json.dumps(stamp)}
-    Sentences(folder / "sentences.sqlite").create(facts, sums_of_files(folder, folder / "model"))
-    return Index(folder, model)
+            with numbers_ahead(plan.model, str(texts), vectors, plan.storage, execution, threads) as encoded:
+                once(done, plan.identity, partial(build, encoded), [place])
+    return Index(place, plan.model)
 
 
 def load_index(folder: str | Path) -> Index:
@@ -629,7 +786,9 @@ def open_index(
     with as_lines(str(documents), split, language, folder or "-") as lines:
         texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
         if folder and not shared:
-            return _index_here(model, texts, None, Path(folder), building, stamp)
+            method, storage = building.get("method", "exact"), building.get("storage", "float32")
+            plan = _Plan(model, method, storage, Columns(), stamp)
+            return _index_here(plan, texts, None, Path(folder), building.get("threads"))
         return index(model, texts, folder=folder, **building)
 
 
@@ -638,14 +797,22 @@ def _check_free(folder: Path) -> None:
         raise ConfigError(f"folder={folder}: exists; give another name, or load_index and add to it")
 
 
-def _scales_of(codes: np.ndarray) -> np.ndarray:
-    """Return the scales of some codes, none of them zero, as :func:`xswe.search.kernels.make_codes` does."""
-    squares = np.square(codes.astype(np.int32)).sum(axis=1).astype(np.float32)
-    return np.float32(1.0) / np.sqrt(squares)
+def _remove(paths: Iterable[Path]) -> None:
+    """Remove files and folders, as far as the system does."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
 
 
-def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:
-    return np.memmap(path, kind, "r", HEADER, shape) if shape[0] else np.zeros(shape, kind)
+def _there(writing: Writing, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
+    """Return the text and metadata of some sentences, or raise a ConfigError where one is not there."""
+    found = writing.take(rows)
+    if missing := sorted(set(rows) - set(found)):
+        raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
+    return found
 
 
 def _with_metadata(

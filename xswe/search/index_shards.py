@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,7 +16,6 @@ from xswe.io.lines import read_blocks
 from xswe.io.ragged import GrowingArray, Texts, forget, release
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.search.kernels import make_codes
-from xswe.search.signs import words_of
 from xswe.search.types import STORAGES, Storage
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
@@ -40,14 +39,6 @@ def columns_of(storage: Storage, dim: int) -> dict[str, tuple[type, tuple[int, .
     """Return the type, and the shape of a row, of each array of an index."""
     columns: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (dim,)), "scales": (np.float32, ())}
     return columns if storage == "int8" else columns | {"vectors": (STORAGES[storage], (dim,))}
-
-
-def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, tuple[int, type, tuple[int, ...]]]:
-    """Return the rows of each array of an index of these facts, its type, and the shape of a row."""
-    shapes = {name: (facts["rows"], *column) for name, column in columns_of(facts["storage"], dim).items()}
-    if signed := facts.get("signed", 0):
-        shapes["signs"] = (signed, np.uint64, (words_of(dim),))
-    return shapes
 
 
 def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:

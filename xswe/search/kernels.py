@@ -191,6 +191,7 @@ class Coded(NamedTuple):
     scales: np.ndarray  # float32 (n,); rows where it is NaN are left out
     vectors: Vectors  # the n vectors
     error: float  # the largest distance of a row of the codes from its vector
+    names: np.ndarray | None = None  # int64 (n,), what the rows are called; None for their places
 
 
 def make_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -272,8 +273,8 @@ def nearest(
         threads: how many share the rows.
 
     Returns:
-        Of each query their scores, float32 (k,), best first, and their rows, int64 (k,), of equal scores the lower first;
-        fewer than k where there are no more.
+        Of each query their scores, float32 (k,), best first, and the names of their rows, int64 (k,), of equal scores the
+        lower first; fewer than k where there are no more.
     """
     codes = coded.codes
     levels = min(32_767, (2**31 - 1) // (127 * codes.shape[1]))  # the sum of a row fits 32 bits
@@ -291,8 +292,9 @@ def nearest(
         estimated = _estimated(rounded, min(k, count), slack, coded, rows, repeats, threads)
         for place, wanted in zip(some.tolist(), estimated, strict=True):
             scores = row_products(coded.vectors.take(wanted), queries[place])
-            order = np.lexsort((wanted, -scores))[:k]
-            found[place] = scores[order], wanted[order].astype(np.int64)
+            names = wanted if coded.names is None else coded.names[wanted]
+            order = np.lexsort((names, -scores))[:k]
+            found[place] = scores[order], names[order].astype(np.int64)
     return found
 
 

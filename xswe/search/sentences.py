@@ -3,6 +3,8 @@
 The database decides what belongs to an index: how many rows its arrays have, which of them were removed, and the checksums
 of all its files. Of its own content each sentence has a checksum, compared whenever it is read, and all else one together,
 which is made at the end of each change and compared whenever an index is opened.
+
+A change of an index that is in use goes to a write-ahead log, so that nobody who reads waits for it.
 """
 
 from __future__ import annotations
@@ -13,18 +15,20 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from xswe.errors import ModelError, XsweError, brief
 from xswe.io.checksums import FileSums, text_sums
 from xswe.io.ragged import Texts
+from xswe.search.connections import WAIT, Connections
 
-# 1, of v0.2 and before, has no checksums, and no table of what was removed; 2 may have clusters, and has no sign bits.
+# 1, of v0.2 and before, has no checksums, and no table of what was removed; 2 may have clusters, and has neither sign bits
+# nor a table of what was replaced.
 FORMAT_VERSION = 3
 _CHECKS = (
     "CREATE TABLE text_checksums (part INTEGER PRIMARY KEY, sums BLOB NOT NULL)",
@@ -32,15 +36,18 @@ _CHECKS = (
     "CREATE TABLE checksums (file TEXT, part INTEGER, size INTEGER, block INTEGER, sums BLOB, PRIMARY KEY (file, part)) "
     "WITHOUT ROWID",
 )
+_REPLACED = "CREATE TABLE replaced (part INTEGER PRIMARY KEY, bits BLOB NOT NULL)"
 _SCHEMA = (
     "CREATE TABLE sentences (row INTEGER PRIMARY KEY, text TEXT NOT NULL, metadata TEXT)",
     "CREATE TABLE info (key TEXT PRIMARY KEY, value)",
     *_CHECKS,
+    _REPLACED,
 )
 _FACTS = {"method", "storage", "rows", "removed", "error"}
 _ROOT = "checksum"  # of all but the sentences, among the facts
 _MEMORY = 65_536  # KiB of changed pages, beyond which a change is written before it is whole
-_WAIT = 60.0  # seconds for another process that writes
+_KEPT = 2000  # KiB of pages that a connection keeps
+_READ = 1000  # sentences that are read at a time
 _AT_ONCE, _ADDED = 500, 100  # rows that a statement asks for, and that one adds, in six tenths of the time of one a row
 _PART = 1 << 16  # rows whose removal is noted together, a bit each
 _SUMS, _TEXT_SUMS = 1024, 256  # checksums of blocks, and of sentences, that are noted together
@@ -57,6 +64,8 @@ class State(NamedTuple):
     facts: dict[str, Any]
     removed: np.ndarray  # int64, rows, rising
     sums: dict[str, FileSums] | None  # by file; None for an index of format 1
+    replaced: np.ndarray  # int64, slots of sentences that were updated since, rising
+    root: int | None  # the checksum of all of this; None for an index of format 1
 
 
 class Sentences:
@@ -68,6 +77,7 @@ class Sentences:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._connections = Connections(path)
         self._has_sums: bool | None = None  # None: not known yet
 
     def create(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
@@ -106,21 +116,52 @@ class Sentences:
         with self._open() as database:
             return _take(database, rows, bool(self._has_sums))
 
+    def __iter__(self) -> Iterator[tuple[int, str, Any]]:
+        """Iterate over the row, text and metadata of all sentences, by rising row, as they are when their turn comes."""
+        last, some = -1, [0]
+        while some:
+            with self._open() as database:
+                query = "SELECT row FROM sentences WHERE row > ? ORDER BY row LIMIT ?"
+                some = [row for (row,) in database.execute(query, (last, _READ)).fetchall()]
+            for row, sentence in sorted(self.take(some).items()):
+                yield row, *sentence
+            last = some[-1] if some else last
+
     @contextmanager
-    def writing(self) -> Iterator[Writing]:
-        """Open a change: no other process changes anything until it is left, and an error undoes it."""
+    def writing(self, log: bool = True) -> Iterator[Writing]:
+        """Open a change: no other process changes anything until it is left, and an error undoes it.
+
+        Args:
+            log: whether others may read meanwhile; an index that is being built does without.
+        """
         with self._open() as database:
             database.execute(f"PRAGMA cache_size=-{_MEMORY}")
+            database.execute("PRAGMA synchronous=FULL")
+            if log:
+                _log_changes(database)
             database.execute("BEGIN IMMEDIATE")
             database.execute("DELETE FROM info WHERE 0")  # what cannot be written is refused here, before anything is done
             with database:
                 yield Writing(database)
                 _seal(database)
+            database.execute(f"PRAGMA cache_size=-{_KEPT}")
+            _empty_log(database)
 
     def copy(self, path: Path) -> None:
-        """Copy the database as it stands between two changes."""
-        with self._open() as database, closing(sqlite3.connect(path)) as other:
+        """Copy the database as it stands between two changes, as one file."""
+        with self._open() as database, closing(sqlite3.connect(path, isolation_level=None)) as other:
             database.backup(other)
+            other.execute("PRAGMA journal_mode=DELETE")
+
+    def shrink(self) -> None:
+        """Give the place of what was removed back."""
+        with self._open() as database:
+            database.execute("VACUUM")
+            _empty_log(database)
+
+    def close(self) -> None:
+        """Close the connections that stay open between two questions."""
+        self._connections.close()
 
     def damage(self) -> list[str]:
         """Read everything, and return a line for each thing that is not what was written."""
@@ -144,9 +185,8 @@ class Sentences:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Connect, so that a change which a killed process left unfinished is undone, where the folder can be written."""
-        address = f"{self.path.absolute().as_uri()}?mode=rw"
         try:
-            with closing(sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)) as database:
+            with self._connections.one() as database:
                 yield database
         except _Refused as error:
             raise ModelError(f"{self.path}: {error}") from None
@@ -228,17 +268,40 @@ class Writing:
     def remove(self, rows: Sequence[int]) -> None:
         """Remove sentences."""
         self._database.executemany("DELETE FROM sentences WHERE row = ?", ((row,) for row in rows))
-        self._mark(np.array(rows, np.int64))
+        self._mark("removed", np.array(rows, np.int64))
 
-    def _mark(self, rows: np.ndarray) -> None:
-        """Note which rows were removed."""
-        for part in np.unique(rows // _PART).tolist():
+    def update(self, rows: Sequence[int], texts: Sequence[str], metadata: Sequence[Any], slots: np.ndarray) -> None:
+        """Give sentences other texts and metadata.
+
+        Args:
+            rows: their numbers.
+            texts: of each.
+            metadata: of each.
+            slots: where they were, int64 (n,).
+        """
+        for row, text, one in zip(rows, Texts.of(texts), metadata, strict=True):
+            kept = None if one is None else _json(one)
+            self._database.execute("UPDATE sentences SET text = ?, metadata = ? WHERE row = ?", (text, kept, row))
+            part, place = divmod(row, _TEXT_SUMS)
+            ((known,),) = self._database.execute("SELECT sums FROM text_checksums WHERE part = ?", (part,)).fetchall()
+            own = _sentence_sum(text, kept).to_bytes(4, "little")
+            sums = known[: 4 * place] + own + known[4 * place + 4 :]
+            self._database.execute("UPDATE text_checksums SET sums = ? WHERE part = ?", (sums, part))
+        self._mark("replaced", slots)
+
+    def forget_replaced(self) -> None:
+        """Forget which slots were replaced: there are others now."""
+        self._database.execute("DELETE FROM replaced")
+
+    def _mark(self, table: Literal["removed", "replaced"], numbers: np.ndarray) -> None:
+        """Note which rows were removed, or which slots replaced."""
+        for part in np.unique(numbers // _PART).tolist():
             bits = np.zeros(_PART // 8, np.uint8)
-            for (known,) in self._database.execute("SELECT bits FROM removed WHERE part = ?", (part,)):
+            for (known,) in self._database.execute(f"SELECT bits FROM {table} WHERE part = ?", (part,)):
                 bits[:] = np.frombuffer(known, np.uint8)
-            own = rows[rows // _PART == part] % _PART
+            own = numbers[numbers // _PART == part] % _PART
             np.bitwise_or.at(bits, own // 8, (128 >> own % 8).astype(np.uint8))
-            self._database.execute("INSERT OR REPLACE INTO removed VALUES (?, ?)", (part, bits.tobytes()))
+            self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (part, bits.tobytes()))
 
     def note_sums(self, file: str, known: FileSums, since: int = 0) -> None:
         """Note the checksums of a file, of which those of the blocks before ``since`` are noted already."""
@@ -250,9 +313,9 @@ class Writing:
             values = (file, part, size, known.block, sums.astype("<u8").tobytes())
             self._database.execute("INSERT INTO checksums VALUES (?, ?, ?, ?, ?)", values)
 
-    def forget_sums(self, folder: str) -> None:
-        """Forget the checksums of the files of a folder."""
-        self._database.execute("DELETE FROM checksums WHERE file LIKE ?", (f"{folder}/%",))
+    def forget_sums(self, files: Iterable[str]) -> None:
+        """Forget the checksums of files."""
+        self._database.executemany("DELETE FROM checksums WHERE file = ?", ((file,) for file in files))
 
     def upgrade(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
         """Bring a database to this version.
@@ -262,6 +325,7 @@ class Writing:
             sums: of the files of an index of format 1, which has none, neither of files nor of its sentences.
         """
         self._database.execute("DELETE FROM info WHERE key = 'clustered'")
+        self._database.execute(_REPLACED)
         self.note({**facts, "format_version": FORMAT_VERSION})
         if sums is not None:
             self._add_sums(sums)
@@ -280,10 +344,24 @@ class Writing:
                 there[row], known[row - start] = True, _sentence_sum(*sentence)
             self._note_text_sums(start, known)
         removed = np.flatnonzero(~there)
-        self._mark(removed)
+        self._mark("removed", removed)
         for file in sums:
             self.note_sums(file, sums[file])
         self.note({"removed": len(removed)})
+
+
+def _log_changes(database: sqlite3.Connection) -> None:
+    """Have changes go to a write-ahead log from now on; where another process reads all the time, the next change will."""
+    with suppress(sqlite3.OperationalError):
+        database.execute("PRAGMA journal_mode=WAL").fetchall()
+
+
+def _empty_log(database: sqlite3.Connection) -> None:
+    """Bring what is in the write-ahead log into the database, and empty the log unless somebody reads it."""
+    database.execute("PRAGMA busy_timeout=0")
+    with suppress(sqlite3.OperationalError):
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    database.execute(f"PRAGMA busy_timeout={int(1000 * WAIT)}")
 
 
 def _facts(database: sqlite3.Connection) -> dict[str, Any]:
@@ -304,22 +382,30 @@ def _read_state(database: sqlite3.Connection) -> State:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise _Refused(f"format version {version} is newer than {FORMAT_VERSION}", "upgrade xswe")
     if root is None and version == 1 and facts.keys() >= _FACTS:
-        return State(facts, np.zeros(0, np.int64), None)
-    files, removed = _noted(database)
-    if root != _root(facts, files, removed):
+        return State(facts, np.zeros(0, np.int64), None, np.zeros(0, np.int64), None)
+    files, removed, replaced = _noted(database)
+    if root != _root(facts, files, removed, replaced):
         raise _Refused(_CHANGED)
     parts: dict[str, list[Any]] = {}
     for file, *part in files:
         parts.setdefault(file, []).append(part)
-    rows = [_PART * part + np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))) for part, bits in removed]
     sums = {file: _joined(noted) for file, noted in parts.items()}
-    return State(facts, np.concatenate([np.zeros(0, np.int64), *rows]), sums)
+    return State(facts, _numbers(removed), sums, _numbers(replaced), root)
 
 
-def _noted(database: sqlite3.Connection) -> tuple[list[Any], list[Any]]:
-    """Return the checksums of files, and the rows that were removed, as they are noted."""
+def _numbers(parts: list[Any]) -> np.ndarray:
+    """Return the numbers whose bits are set, int64, rising."""
+    found = [_PART * part + np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))) for part, bits in parts]
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def _noted(database: sqlite3.Connection) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the checksums of files, which rows were removed, and which slots replaced, as they are noted."""
     files = database.execute("SELECT file, part, size, block, sums FROM checksums").fetchall()
-    return sorted(files), sorted(database.execute("SELECT part, bits FROM removed").fetchall())
+    removed = database.execute("SELECT part, bits FROM removed").fetchall()
+    has_replaced = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'replaced'").fetchone()  # none in format 2
+    replaced = database.execute("SELECT part, bits FROM replaced").fetchall() if has_replaced else []
+    return sorted(files), sorted(removed), sorted(replaced)
 
 
 def _joined(parts: list[Any]) -> FileSums:
@@ -328,10 +414,10 @@ def _joined(parts: list[Any]) -> FileSums:
     return FileSums(sum(size for _, size, *_ in parts), parts[0][2], sums)
 
 
-def _root(facts: dict[str, Any], files: list[Any], removed: list[Any]) -> int:
-    """Return one checksum of facts, of the checksums of files, and of which rows were removed."""
+def _root(facts: dict[str, Any], files: list[Any], removed: list[Any], replaced: list[Any]) -> int:
+    """Return one checksum of facts, of the checksums of files, and of what was removed and replaced."""
     value = zlib.crc32(repr(sorted(facts.items())).encode("utf-8", "backslashreplace"))
-    for *about, noted in (*files, *removed):
+    for *about, noted in (*files, *removed, *(("replaced", *part) for part in replaced)):
         value = zlib.crc32(noted, zlib.crc32(repr(about).encode("utf-8", "backslashreplace"), value))
     return value
 

@@ -12,7 +12,7 @@ from xswe.errors import ModelError, brief
 from xswe.io.checksums import Blocks, FileSums, file_sums
 from xswe.io.ragged import HEADER, rows_in_header
 from xswe.progress import bar
-from xswe.search.index_shards import shapes_of
+from xswe.search.layout import file_of, shapes_of
 from xswe.search.sentences import Sentences, State
 
 REBUILD = "restore it from a copy, or build the index again of its sentences, which are in sentences.sqlite"
@@ -50,7 +50,7 @@ def damage(folder: Path) -> list[str]:
         return found
     with bar("verify", len(state.sums or ()), unit="file") as progress:
         for name, known in (state.sums or {}).items():
-            found += _damaged_blocks(folder / name, known, HEADER if "/" not in name else 0, advice_for(name))
+            found += _damaged_blocks(folder / name, known, HEADER if _is_array(name) else 0, advice_for(name))
             progress.update(1)
     return found + _damaged_headers(folder, state)
 
@@ -68,7 +68,7 @@ def verify_index(folder: str | Path) -> str:
     check_there(Path(folder))
     if found := damage(Path(folder)):
         raise ModelError("\n".join(found))
-    facts, _, sums = Sentences(Path(folder) / "sentences.sqlite").state()
+    facts, _, sums, *_ = Sentences(Path(folder) / "sentences.sqlite").state()
     count = f"{facts['rows'] - facts['removed']:,} sentences"
     if sums is None:
         return f"{folder}: {count}; it has no checksums yet, which the next sentence that is added or removed notes"
@@ -79,6 +79,11 @@ def check_there(folder: Path) -> None:
     """Raise a ModelError unless a folder has the database of an index."""
     if not (folder / "sentences.sqlite").is_file():
         raise ModelError(f"{folder}: no index; build one with search model= documents= index=, or xswe.index")
+
+
+def _is_array(name: str) -> bool:
+    """Return True for a file whose checksums are of what stands behind its header."""
+    return "/" not in name or name.startswith("arrays-")
 
 
 def _damaged_blocks(path: Path, known: FileSums, first: int, advice: str) -> list[str]:
@@ -117,11 +122,12 @@ def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = T
 
 def _damaged_headers(folder: Path, state: State) -> list[str]:
     """Return a line for each array whose header does not fit what is there."""
-    found, rows = [], state.facts["rows"]
-    if state.sums is None or not rows:
+    found, slots = [], state.facts.get("slots", state.facts["rows"])
+    if state.sums is None or not slots:
         return []
-    for name, (count, kind, row) in shapes_of(state.facts, state.sums["codes.npy"].size // rows).items():
-        path = folder / f"{name}.npy"
+    dim = state.sums[file_of(state.facts, "codes")].size // slots
+    for name, (count, kind, row) in shapes_of(state.facts, dim).items():
+        path = folder / file_of(state.facts, name)
         try:
             check_array(path, kind, (count, *row))
             check_array(path, kind, (rows_in_header(path, np.dtype(kind), row), *row))
