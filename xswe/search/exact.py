@@ -145,6 +145,42 @@ def read_panel(target: Vectors, first: int, last: int) -> np.ndarray:
     return panel
 
 
+def _merge_and_save(panel: _Panel, saved: Checkpoint, lists: Neighbours, finished: int) -> None:
+    panel.merge()
+    saved.save(finished, lists)
+
+
+class _Panel:
+    """Targets that strips of sources go past, and what was found of both."""
+
+    def __init__(
+        self, sides: tuple[Vectors, Vectors], first: int, last: int, lists: Neighbours, threads: int, within: bool
+    ) -> None:
+        self._source, self._lists, self._within = sides[0], lists, within
+        self._strips = -(-len(sides[0]) // _STRIP)
+        self._targets = read_panel(sides[1], first, last)
+        self._scores, self._ids = lists.backward[first:last], lists.backward_ids[first:last]
+        self._columns = [columns_of(self._scores, first) for _ in range(threads)]  # each thread's own
+
+    def search(self, thread: int, unit: int) -> int:
+        """Search a strip, the unit of that number; returns how many pairs were scored."""
+        row = (unit % self._strips) * _STRIP
+        strip = self._source.read(row, row + _STRIP)
+        here, columns = slice(row, row + len(strip)), self._columns[thread]
+        found, names = self._lists.forward[here], self._lists.forward_ids[here]
+        rows = Lists(found, names, found[:, -1].copy(), row)
+        sweep(pack(strip, ROWS), self._targets, rows, columns, self._within)
+        return len(strip) * len(columns.limits)
+
+    def merge(self) -> None:
+        """Take what each thread has found of the targets together."""
+        for own in self._columns:
+            merge(self._scores, self._ids, _NOTHING, own.scores, own.ids, _NOTHING)
+            own.scores[:], own.ids[:] = -np.inf, -1
+        for own in self._columns:
+            own.limits[:] = self._scores[:, -1]
+
+
 def search_exact(
     source: Vectors,
     target: Vectors,
@@ -165,34 +201,12 @@ def search_exact(
     done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
     for number in range(done // strips, panels):
         first, last = number * width, min((number + 1) * width, len(target))
-        panel = read_panel(target, first, last)
-        scores, ids = lists.backward[first:last], lists.backward_ids[first:last]
-        columns = [columns_of(scores, first) for _ in range(threads)]
-
-        def work(thread: int, unit: int, panel: np.ndarray = panel, columns: list[Lists] = columns) -> int:
-            row = (unit % strips) * _STRIP
-            strip = source.read(row, row + _STRIP)
-            here = slice(row, row + len(strip))
-            found, names = lists.forward[here], lists.forward_ids[here]
-            rows = Lists(found, names, found[:, -1].copy(), row)
-            sweep(pack(strip, ROWS), panel, rows, columns[thread], within)
-            return len(strip) * len(columns[thread].limits)
-
-        def pause(
-            finished: int, columns: list[Lists] = columns, scores: np.ndarray = scores, ids: np.ndarray = ids
-        ) -> None:
-            for own in columns:
-                merge(scores, ids, _NOTHING, own.scores, own.ids, _NOTHING)
-                own.scores[:], own.ids[:] = -np.inf, -1
-            for own in columns:
-                own.limits[:] = scores[:, -1]
-            saved.save(finished, lists)
-
+        panel = _Panel((source, target), first, last, lists, threads, within)
         begun = max(done, number * strips)
         work_off(
             range(begun, (number + 1) * strips),
-            work,
-            pause,
+            panel.search,
+            partial(_merge_and_save, panel, saved, lists),
             threads,
             f"neighbours {number + 1}/{panels}",
             ((begun - number * strips) * _STRIP * (last - first), len(source) * (last - first)),

@@ -33,7 +33,6 @@ from xswe.phrases.find import Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import PLACES, Term, find_terms, in_usual_form
 from xswe.search.index import Index, index
-from xswe.search.types import Vectors
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.passages import Corpus, Passages, read_corpora
 from xswe.serving.refusals import TOO_LARGE, Refused
@@ -44,7 +43,6 @@ NEAR = 64  # units of the model that count as near to a phrase
 LOOKED_AT = 1000  # passages of a language that are searched span by span
 _NEAREST = 0.3  # least cosine of a near unit
 _LONGEST = 8  # words of a span that is marked
-_ROWS = 16_384  # passages that are compared at a time
 
 
 class Words:
@@ -142,19 +140,10 @@ class Concordance:
 
     def _nearest(self, code: str, vector: np.ndarray, request: SearchRequest) -> list[tuple[float, int]]:
         """Return the passages of a language nearest to a vector, float32 (1, d), with their cosines."""
-        own, wanted, held = self.passages[code], self._numbers(request.corpora), self._indexes[code]
-        found = held.search(vector, request.k if wanted is None else 20 * request.k, threads=self._threads)[0]
-        kept = [(hit.score, hit.row) for hit in found if wanted is None or own.corpora[hit.row] in wanted][: request.k]
-        if wanted is None or not found or len(kept) == request.k:
-            return kept
-        rows = np.flatnonzero(np.isin(own.corpora, list(wanted)))  # of a small corpus few are among the nearest of all
-        if len(kept) == len(rows):
-            return kept
-        vectors = Vectors.open(held.folder / "codes.npy")
-        parts = (rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS))
-        scores = np.concatenate([row_products(vectors.take(part), vector[0]) for part in parts])
-        best = np.argsort(-scores, kind="stable")[: request.k]
-        return list(zip(scores[best].tolist(), rows[best].tolist(), strict=True))
+        wanted = self._numbers(request.corpora)
+        rows = None if wanted is None else np.flatnonzero(np.isin(self.passages[code].corpora, list(wanted)))
+        found = self._indexes[code].search(vector, request.k, rows=rows, threads=self._threads)[0]
+        return [(hit.score, hit.row) for hit in found]
 
     def phrases(self, request: PhrasesRequest) -> Phrases:
         """Return what says a phrase, in each language, with passages and their translations."""
