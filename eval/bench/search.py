@@ -30,7 +30,7 @@ from xswe.io.results import table
 
 SETTINGS = {"data": REQUIRED, "model": "mini", "sentences": 1_000_000, "questions": 100, "output": ""}
 _SIDE_BY_SIDE = 8  # threads that ask at the same time
-KINDS = [("exact", "float32"), ("exact", "float16"), ("exact", "int8"), ("clusters", "float32"), ("clusters", "int8")]
+KINDS = [("exact", "float32"), ("exact", "float16"), ("exact", "int8"), ("binary", "float32"), ("binary", "int8")]
 
 
 def sentences(folder: Path, most: int) -> list[str]:

@@ -90,15 +90,6 @@ def _split(measured: Measured) -> list[float]:
     return [*ours, *(one(rows, set=name, splitter="sentencex")["f1"] for name in sets)]
 
 
-def _searched(measured: Measured) -> list[float]:
-    rows = measured("search")["rows"]
-    exact, clusters = ([row for row in rows if row["method"] == method] for method in ("exact", "clusters"))
-    recall = [100 * row["recall_at_10"] for row in clusters]
-    built = [row["build_s"] for row in rows]
-    quick = one(clusters, storage="int8")["median_ms"]
-    return [one(exact, storage="float32")["median_ms"], quick, min(recall), max(recall), min(built), max(built)]
-
-
 def _judged(measured: Measured) -> list[float]:
     """Return F1 of the cascade and of its judge alone where 1 % and 10 % have a translation, and of the best cut."""
     (first, *_, own), (second, *_, other) = (_cascade(measured, "en-de", how) for how in ("cascade", "judge"))
@@ -322,11 +313,6 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     ],
     "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
-        (
-            "takes # ms on two cores, and # ms by clusters, which find # to # % of the exact ten; to build it takes # "
-            "to # s",
-            _searched,
-        ),
         (
             "Tried with # processes that were killed while they changed an index, and with # files that were damaged; # of "
             "them ended otherwise",

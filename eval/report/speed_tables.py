@@ -109,6 +109,32 @@ def searching(record: Record) -> str:
     return markdown([*titles.values(), "% of the exact ten"], rows)
 
 
+def approximate(record: Record) -> str:
+    """What approximate search finds, and in which time (eval/bench/approximate.py)."""
+    titles = ["sentences", "method", "setting", "s to build", "ms a question", "% from outside", "% from inside"]
+    rows = []
+    for row in record["rows"]:
+        setting = "" if row["method"] == "xswe exact" else f"{row['setting']}={row['value'] or 'null'}"
+        figures = [f"{row['build_cpu_s']:.1f}", f"{row['ms']:.2f}"]
+        shares = [_percent(row[f"recall_{name}"]) for name in ("outside", "inside")]
+        rows.append([f"{row['sentences']:,}", row["method"], setting, *figures, *shares])
+    return markdown(titles, rows)
+
+
+def approximate_in_short(record: Record) -> str:
+    """Of each method the fastest setting that finds 97 % from outside, or what finds most."""
+    groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in record["rows"]:
+        groups.setdefault((row["sentences"], row["method"]), []).append(row)
+    chosen = []
+    for rows in groups.values():
+        enough = [row for row in rows if row["recall_outside"] >= 0.97]
+        best = min(enough, key=lambda row: row["ms"]) if enough else max(rows, key=lambda row: row["recall_outside"])
+        chosen.append(best)
+        chosen += [row for row in rows if row["value"] is None and row is not best]  # the default
+    return approximate({"rows": chosen})
+
+
 def filtering(record: Record) -> str:
     """How fast a bitext is filtered (eval/bench/filter.py)."""
     rows = [
@@ -453,6 +479,8 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.large": ("mine_large.json", large),
     "speed.filter": ("filter_speed.json", filtering),
     "speed.search": ("search.json", searching),
+    "speed.approximate": ("approximate.json", approximate_in_short),
+    "speed.approximate.all": ("approximate.json", approximate),
     "speed.serve": ("serve.json", serving),
     "speed.questions": ("serve.json", asking),
     "speed.restarts": ("restarts.json", restarting),

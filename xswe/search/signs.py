@@ -19,7 +19,7 @@ from xswe.io.compiler import LEAN, address_of, prefetch_row, trailing_zeros
 from xswe.io.parallel import over_blocks
 from xswe.io.products import largest
 
-NEAR = 10  # rows that are near by their bits, for each candidate
+NEAR = 5  # rows that are near by their bits, for each candidate
 _STRIPE = 4  # words of a row that are compared at a time: rows of bits are padded to a multiple of 256 bits
 _ROWS = 8  # rows that are compared at a time
 _LANES = 32  # distances that are compared with a limit at a time

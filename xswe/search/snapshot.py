@@ -198,7 +198,7 @@ class Snapshot:
     def rescored(self, wanted: int | None, k: int, slots: np.ndarray | None) -> int:
         """Return how many candidates of a query are scored in full; 0 for all sentences that are looked at."""
         size = self.live if slots is None else len(slots)
-        chosen = max(k, max(LEAST_RESCORED, round(size**0.5 / 2)) if wanted is None else wanted)
+        chosen = max(k, max(LEAST_RESCORED, round(0.7 * size**0.5)) if wanted is None else wanted)
         few = chosen if wanted is not None or slots is None else _FEW * chosen
         return 0 if self._signs is None or few >= size else chosen
 
