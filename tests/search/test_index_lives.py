@@ -7,17 +7,20 @@ import os
 import pickle
 import signal
 import sqlite3
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xswe
-from tests.search.test_index_faults import assert_holds, in_other_process, killed
+from tests.search.test_index_faults import as_a_reader, assert_holds, end, in_other_process, killed
 from xswe.errors import ConfigError, ModelError
 from xswe.search import compaction as compaction_module
 from xswe.search import index as module
+from xswe.search import sentences as sentences_module
 from xswe.search.sentences import Writing
 
 
@@ -399,6 +402,31 @@ def test_a_killed_change_in_the_log_is_undone(mini, texts, tmp_path, monkeypatch
     assert (tmp_path / "a" / "sentences.sqlite-wal").stat().st_size > 0
     assert_holds(xswe.load_index(tmp_path / "a"), texts[:100], gone=[0])
     assert xswe.load_index(tmp_path / "a").add(texts[100:110]) == range(100, 110)
+
+
+def test_a_folder_that_cannot_be_written_opens_also_after_changes(mini, texts):
+    with tempfile.TemporaryDirectory() as place:  # which other users may enter, as they may not pytest's
+        Path(place).chmod(0o755)
+        folder = Path(place) / "a"
+        with xswe.index(mini, texts[:100], folder=folder, threads=1) as index:
+            index.remove([0])
+
+        def ask():
+            index = xswe.load_index(folder)
+            return [index.search(texts[row], k=1, threads=1)[0].row for row in (9, 10)], len(list(index))
+
+        assert as_a_reader(folder, ask) == "([9, 10], 99)"
+        assert "cannot be opened or written" in as_a_reader(folder, lambda: xswe.load_index(folder).remove([1]))
+
+        def cut():
+            sentences_module._empty_log = end
+            xswe.load_index(folder).remove([1])
+
+        killed(cut)
+        assert (folder / "sentences.sqlite-wal").stat().st_size > 0  # which alone holds what was changed
+        answer = as_a_reader(folder, ask)
+        assert answer == "([9, 10], 98)"
+        assert_holds(xswe.load_index(folder), texts[:100], gone=[0, 1])
 
 
 def test_an_index_is_closed_and_opened_again(mini, texts, tmp_path):
