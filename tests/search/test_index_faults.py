@@ -87,7 +87,7 @@ def spoil(path, place, change=1):
 
 def test_whatever_moment_a_process_is_killed_at_an_index_is_as_before_or_after(faults, bench):
     with faults.small_steps():
-        rows = faults.kills(bench, 12)
+        rows = faults.kills(bench, 8)
     assert not [row for row in rows if row["found"].startswith("wrong")]
 
 
