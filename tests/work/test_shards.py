@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,8 +36,8 @@ from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan
 from xswe.work.ray import cluster, one_cluster
 from xswe.work.records import file_checksum
-from xswe.work.run import map_shards, run_shards, shards_ahead
-from xswe.work.stage import Job, Stage, attempt
+from xswe.work.run import arrays_once, map_shards, read_arrays, run_shards, shards_ahead
+from xswe.work.stage import NOWHERE, Advancing, Job, Stage, attempt
 from xswe.work.status import work_status
 
 
@@ -611,9 +611,11 @@ class Rows(Job):
     def open(self) -> None:
         """Open nothing."""
 
-    def compute(self, opened: None, shard: int) -> tuple[dict[str, np.ndarray], dict]:
+    def compute(self, opened: Advancing | None, shard: int) -> tuple[dict[str, np.ndarray], dict]:
         if shard == self.fails:
             raise InputError("in.txt", "damaged", "mend it")
+        if opened is not None:
+            opened.advance(6)
         with self.log.open("a") as stream:
             stream.write(f"{shard}\n")
         return {"row": np.full(3, shard)}, {"lines": 3}
@@ -684,3 +686,50 @@ def test_the_shards_of_other_work_are_refused_before_any_is_made(tmp_path, monke
     with pytest.raises(ConfigError, match="holds the shards of other settings"):
         list(map_shards(other))
     assert computed(tmp_path) == []
+
+
+def test_of_a_stage_that_is_nowhere_nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
+    stage = Stage(NOWHERE / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log"), "one")
+    assert len(list(map_shards(stage))) == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+@pytest.mark.parametrize("opened", [None, Advancing()])
+def test_a_bar_is_moved_by_the_job_or_by_the_counts_and_for_what_was_kept(tmp_path, monkeypatch, opened):
+    """Three of seven shards are kept; a job that moves the bar itself says twice as much as its counts do."""
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
+    with pytest.raises(InputError):
+        mapped(tmp_path, fails=3)
+    for shard in range(4, 7):  # begun by another thread
+        (tmp_path / "rows" / f"{shard:06d}.json").unlink(missing_ok=True)
+    shown = []
+
+    @contextmanager
+    def bar(*told):
+        yield SimpleNamespace(update=shown.append)
+        assert told == ("rows", 21, "line")
+
+    monkeypatch.setattr(run_module, "bar", bar)
+    stage = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log"), "one")
+    assert len(list(map_shards(stage, threads=2, opened=opened, progress=("line", 21)))) == 7
+    assert sorted(filter(None, shown)) == [3] * 3 + [6 if opened else 3] * 4
+
+
+@pytest.mark.parametrize("brief", [0.0, 5.0])
+@pytest.mark.parametrize("kind", ["local", "array"])
+def test_arrays_are_made_once_and_kept_if_others_or_a_later_run_need_them(tmp_path, monkeypatch, kind, brief):
+    monkeypatch.setattr(kept, "BRIEF", brief)
+    made = []
+
+    def make():
+        made.append(1)
+        return {"a": np.arange(3), "b": np.zeros((0, 2), np.float32)}
+
+    for folder, keeps in ((tmp_path / "x", kind == "array" or not brief), *[(NOWHERE / "x", False)] * (kind == "local")):
+        made.clear()
+        for _ in range(2):
+            found = arrays_once(folder, "this", make, ExecutionConfig(kind, 0, 1))
+            assert {name: each.tolist() for name, each in found.items()} == {"a": [0, 1, 2], "b": []}
+        assert len(made) == (1 if keeps else 2)
+        assert set(read_arrays(folder)) == ({"a", "b"} if keeps else set())

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ from xswe.io.parallel import available_threads, in_order
 from xswe.progress import bar
 from xswe.work import kept
 from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
+from xswe.work.once import is_made, once
 from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
 from xswe.work.records import read_if_there
-from xswe.work.stage import RETRIES, Advancing, Stage, attempt, patiently
+from xswe.work.stage import NOWHERE, RETRIES, Advancing, Stage, attempt, patiently
 
 logger = logging.getLogger(__name__)
 OPENED = "inputs"  # the folder, beside the shards, of what workers elsewhere open
@@ -104,7 +106,7 @@ def _map_here(
                 noted()
                 return arrays, steps(counts)
         found = patiently(f"{stage.name}, shard {shard}", lambda: stage.job.compute(opened, shard))
-        if time.monotonic() - begun >= kept.BRIEF:
+        if time.monotonic() - begun >= kept.BRIEF and not stage.folder.is_relative_to(NOWHERE):
             with one_at_a_time:
                 stage.begin(**plan)
             stage.keep(shard, found)
@@ -118,6 +120,32 @@ def _map_here(
             shown.update(size)
             yield arrays
     stage.inputs.check_unchanged()
+
+
+def arrays_once(
+    folder: Path, identity: str, make: Callable[[], Mapping[str, np.ndarray]], execution: ExecutionConfig
+) -> Mapping[str, np.ndarray]:
+    """Return arrays that are made once, by whichever of several processes comes first, and then are in a folder.
+
+    This process alone leaves them there only if they took it a few seconds, for a later run.
+    """
+    begun, found = time.monotonic(), dict[str, np.ndarray]()
+
+    def write(place: Path) -> None:
+        for name, array in (found or make()).items():
+            np.save(place / f"{name}.npy", array)
+
+    if execution.kind == "local" and not is_made(folder, identity):
+        found.update(make())
+        if time.monotonic() - begun < kept.BRIEF or folder.is_relative_to(NOWHERE):
+            return found
+    once(folder, identity, write)
+    return found or read_arrays(folder)
+
+
+def read_arrays(folder: Path) -> dict[str, np.ndarray]:
+    """Map the arrays that :func:`arrays_once` left in a folder."""
+    return {path.stem: np.load(path, mmap_mode="r") for path in sorted(folder.glob("*.npy"))}
 
 
 def run_shards(

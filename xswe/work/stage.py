@@ -39,6 +39,9 @@ _HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETO
 Made = tuple[Mapping[str, np.ndarray], dict[str, Any]]  # the arrays of a shard, and its counts
 
 
+NOWHERE = Path(os.devnull)  # the folder of a stage of which nothing is kept
+
+
 @dataclass
 class Advancing:
     """What a job opens whose shards are long: it moves the bar within a shard.
