@@ -133,13 +133,10 @@ def _(choice, folder):
 
 @probe("xswe.search.types:Method")
 def _(choice, folder):
-    from xswe.search.neighbours import SearchConfig, _search
-    from xswe.search.shards import _SEARCHES
-    from xswe.search.types import Vectors
+    from xswe.search.neighbours import SearchConfig, find_neighbours
 
     config = holding(SearchConfig(clusters=4, probes=1, threads=1), method=choice)
-    found = _search(Vectors(unit(60)), Vectors(unit(50)), 5, config, None, False)
-    return found.forward_ids.tobytes(), _SEARCHES[choice].__name__
+    return find_neighbours(unit(60), unit(50), 5, config).forward_ids.tobytes()
 
 
 @probe("xswe.search.index:IndexMethod")

@@ -47,7 +47,6 @@ from xswe.io.files import read_json, whole_file, write_json
 from xswe.io.ragged import Texts
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.model import encode_file
-from xswe.search import shards as search_shards
 from xswe.search.types import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
@@ -203,7 +202,7 @@ def watched(*modules: Any) -> Iterator[list[dict[str, float]]]:
 
 def a_run(work: Callable[[ExecutionConfig], Any], execution: ExecutionConfig) -> dict[str, float]:
     """Time a run, and what is by shards in it."""
-    with watched(encode_file, work_run, search_shards) as stages:
+    with watched(encode_file, work_run) as stages:
         row = timed(lambda: work(execution))
     found = {f"{name}_seconds": sum(stage[name] for stage in stages) for name in ("start", "work")}
     processor = row["processor_seconds"] + (sum(stage["processor"] for stage in stages) if execution.kind == "ray" else 0)

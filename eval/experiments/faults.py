@@ -51,8 +51,8 @@ TASKS, PATIENCE = 3, 120  # of an array, and seconds for which they wait for eac
 AMPLE = 1 << 30  # bytes of a disk that is not full
 # The command, with a search, words and vectors to imitate cut into shards of a size that a job of seconds has many of.
 MAIN = """import sys
-from xswe.search.shards import Sizes
-Sizes.__init__.__defaults__ = 16384, 1 << 22, 4096, 8192
+from xswe.search import clusters, exact
+exact._EDGE, clusters._ROWS, clusters._MOST_PAIRS = 4096, 16384, 1 << 22
 if "units=words" in sys.argv:
     from xswe.training import inputs, teacher_vectors
     inputs._TEXTS = teacher_vectors._SHARD = 1024

@@ -41,7 +41,6 @@ from tqdm import tqdm
 
 import xswe.__main__
 import xswe.progress
-import xswe.search.exact
 import xswe.work.kept
 from eval.experiments.faults import AMPLE, disk, used
 from eval.settings import run_script
@@ -225,8 +224,7 @@ def wait_for(process: int, said: Path) -> tuple[int, str]:
 
 def often() -> None:
     """Let checkpoints be written as often as they can be, and all shards be kept."""
-    xswe.progress._CHECKPOINT_SECONDS, xswe.search.exact._SECONDS_BETWEEN_SAVES = 0.0, 0.01
-    xswe.work.kept.BRIEF = 0.0
+    xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
 
 
 def behind() -> None:

@@ -16,15 +16,16 @@ import pytest
 
 from xswe.work import kept
 
-# Checkpoints are written as often as they can be. Calls are counted of the function that does the work.
+# Checkpoints are written as often as they can be, and a search has several shards. Calls are counted of the function that
+# does the work.
 PROGRAM = """
 import importlib, json, signal, sys, threading
 import xswe.progress, xswe.search.exact, xswe.work.kept
 from xswe.__main__ import main
 
 stop, times, work, *arguments = json.loads(sys.argv[1])
-xswe.progress._CHECKPOINT_SECONDS, xswe.search.exact._SECONDS_BETWEEN_SAVES = 0.0, 0.01
-xswe.work.kept.BRIEF = 0.0
+xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
+xswe.search.exact._EDGE = 1024
 counts, signalled = dict.fromkeys(filter(None, (stop, work)), 0), threading.Event()
 
 def interrupt(*given):
@@ -93,6 +94,7 @@ CASES = {
     "encode by shards": Case(ENCODE + ARRAY, WRITE, 9, "goes on after 2 of 6 shards of encode", WRITE, 12),
     "mine, one side read": Case(MINE, READ, 2, "goes on after the step source", READ, 1),
     "mine, in the search": Case(MINE, STRIP, 1, "goes on after the step target", READ, 0),
+    "mine, a shard sought": Case(MINE, STRIP, 6, "goes on after 1 of 4 shards of neighbours", STRIP, 10),
     "mine, nothing read": Case(MINE, READ, 1, NOTHING),
     "dedup, lines read": Case(DEDUP, STRIP, 1, "goes on after the step lines", LETTERS, 0),
     "dedup, nothing read": Case(DEDUP, LETTERS, 1, NOTHING),

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from xswe.io.parallel import Lock, Together, alongside, available_threads, in_order, run, share
-from xswe.search.exact import work_off
 from xswe.training.loop import awake
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
@@ -48,10 +47,6 @@ def test_an_error_ends_the_work_of_all_threads(failing):
 
     with pytest.raises(ZeroDivisionError):
         share(block, 1000, 1, 2)
-    assert len(done) < 10
-    done.clear()
-    with pytest.raises(ZeroDivisionError):
-        work_off(range(1000), lambda _, unit: block(unit, unit + 1) or 1, lambda _: None, 2, "work", (0, 1000))
     assert len(done) < 10
 
 

@@ -103,11 +103,12 @@ def test_a_killed_run_goes_on_with_its_search(model, bitext, tmp_path, monkeypat
     settings = {"negatives": 2, "relative_margin": 0.1, "threads": 1}
     whole = mine_negatives(model, bitext, tmp_path / "whole.jsonl", **settings)
     assert not (tmp_path / "whole.jsonl.work").exists()
+    monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr("xswe.mining.score._chosen", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
-    assert (tmp_path / "killed.jsonl.work" / "search").is_dir()
+    assert list(tmp_path.glob("killed.jsonl.work/search-*/neighbours-*/000000.safetensors"))
     with monkeypatch.context() as patch:
         patch.setattr("xswe.search.exact.sweep", lambda *_: 1 / 0)  # what searches is not called again
         again = mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)

@@ -20,9 +20,11 @@ from xswe.mining import score as scoring
 from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
-from xswe.search import shards as search_module
+from xswe.search import clusters
 from xswe.search.types import SearchConfig, encoded_to
+from xswe.work import kept
 from xswe.work.config import ExecutionConfig
+from xswe.work.stage import Stage
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_an_array(model, files, tmp_path, method):
 
 def test_tasks_of_an_array_that_end_together(model, files, tmp_path, monkeypatch):
     """One reads what was found while another, which has the pairs, removes it."""
-    fill, ended = search_module._fill, []
+    load, ended = Stage.load, []
 
     def work(name):
         how = ExecutionConfig("array", 0, 1)
@@ -67,17 +69,18 @@ def test_tasks_of_an_array_that_end_together(model, files, tmp_path, monkeypatch
 
     def late(*arguments):
         if not ended:
-            monkeypatch.setattr(search_module, "_fill", fill)
+            monkeypatch.setattr(Stage, "load", load)
             work("another")
-        fill(*arguments)
+        return load(*arguments)
 
-    monkeypatch.setattr(search_module, "_fill", late)
+    monkeypatch.setattr(Stage, "load", late)
     work("one")
     assert ended == ["another", "one"]
 
 
 @pytest.mark.parametrize("method", ["exact", "clusters"])
-def test_files_of_vectors_in_a_folder_that_is_gone_on_from(vectors, tmp_path, method):
+def test_files_of_vectors_in_a_folder_that_is_gone_on_from(vectors, tmp_path, monkeypatch, method):
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
     config = MineConfig(neighbours=SearchConfig(method=method, threads=1))
     names = [tmp_path / "a.npy", tmp_path / "b.npy"]
     for name, side in zip(names, vectors, strict=True):
@@ -90,8 +93,8 @@ def test_files_of_vectors_in_a_folder_that_is_gone_on_from(vectors, tmp_path, me
             assert [getattr(found, name).tobytes() for name in vars(found)] == [
                 getattr(expected, name).tobytes() for name in vars(expected)
             ]
-            assert (folder / "merge" / "000000.safetensors").is_file()
-            (folder / "merge" / "000000.safetensors").unlink()
+            (left,) = folder.glob("neighbours-*/000000.safetensors")
+            left.unlink()
     with pytest.raises(ConfigError, match="save the arrays"):
         mine_vectors(*vectors, folder=tmp_path)
 
@@ -121,8 +124,8 @@ ARRAY, CLUSTERS = {"execution": ExecutionConfig("array", 0, 1)}, {"method": "clu
     [
         (mined, {}, (pipeline, "find_neighbours"), "source/vectors.npy"),
         (mined, {}, (pipeline, "choose_pairs"), "neighbours/forward.npy"),
-        (mined, ARRAY | CLUSTERS, (search_module.AssignJob, "run"), "search-*/centroids/centroids.npy"),
-        (mined, ARRAY | CLUSTERS, (search_module.ClustersJob, "run"), "search-*/members/lines0.npy"),
+        (mined, ARRAY | CLUSTERS, (clusters.AssignJob, "compute"), "search-*/centroids-*/centroids.npy"),
+        (mined, ARRAY | CLUSTERS, (clusters.ClustersJob, "compute"), "search-*/members-*/lines0.npy"),
         (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/vectors.npy"),
         (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/kinds.npy"),
         (filtered, ARRAY, (verdicts.FilterSteps, "second"), "told-*/told.npy"),
@@ -174,15 +177,14 @@ def test_duplicates_by_an_array(model, twice, method, monkeypatch):
     """In any order; a task that was killed, and those that come late, do nothing again that is done."""
     first, second, third = slices(3)
     how: dict = {"method": method, "near": None}
-    monkeypatch.setattr(search_module.Sizes.__init__, "__defaults__", (16_384, 1 << 32, 1024, 64))
     here = deduplicated(model, twice, "here", **how)
 
     with monkeypatch.context() as killed:
-        killed.setattr(deduplicating, "search_shards", Mock(side_effect=KeyboardInterrupt))
+        killed.setattr(deduplicating, "neighbours_within", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             deduplicated(model, twice, "o", execution=first, **how)
     monkeypatch.setattr(deduplicating, "encoded_to", None)  # all is read and encoded
-    steps = 2 if method == "exact" else 3
+    steps = 1 if method == "exact" else 2
     for execution in (second, first, third) * steps:
         with suppress(Unfinished):
             found = deduplicated(model, twice, "o", execution=execution, **how)

@@ -9,9 +9,9 @@ from xswe.errors import ConfigError
 from xswe.mining.margin import SELECTIONS
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import both_ways
-from xswe.search import exact, neighbours
+from xswe.search import clusters
 from xswe.search.neighbours import neighbours_within
-from xswe.search.types import SearchConfig, Vectors
+from xswe.search.types import SearchConfig
 
 ONE = SearchConfig(threads=1)
 
@@ -39,12 +39,12 @@ def test_neighbours_within_are_those_before_and_after(vectors, n, memory):
 
 
 def test_clusters_and_a_device_leave_a_line_itself_out(vectors, monkeypatch):
-    monkeypatch.setattr(neighbours, "_SAMPLE", 2)
+    monkeypatch.setattr(clusters, "_SAMPLE", 2)
     pytest.importorskip("torch")
     a, _ = vectors(1500, 1)
     whole = neighbours_within(a, 2, ONE)
     in_one = neighbours_within(a, 2, SearchConfig(method="clusters", clusters=1, probes=1, threads=1))
-    on_device = exact.search_on_device(Vectors(a), Vectors(a), 2, ONE, within=True)
+    on_device = neighbours_within(a, 2, SearchConfig(device="cpu:0"))
     for found in (in_one, on_device):
         np.testing.assert_array_equal(found.forward_ids, whole.forward_ids)
         np.testing.assert_array_equal(found.backward_ids, whole.backward_ids)

@@ -1,4 +1,4 @@
-"""The blocked, threaded, resumable searches against the obvious one."""
+"""The blocked, threaded searches against the obvious one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.clusters import damage
 from xswe.errors import ConfigError, InputError
 from xswe.io.products import COLUMNS, ROWS, pack, products
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
-from xswe.search import exact, neighbours
-from xswe.search import exact as work
+from xswe.search import clusters, exact
 from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import NONE, SearchConfig, Vectors, VectorWriter, empty_lists, quantise
@@ -92,7 +90,7 @@ def test_neither_threads_nor_memory_change_the_result(vectors):
     first = find_neighbours(a, b, 3, ONE)
     same(first, find_neighbours(a, b, 3, replace(ONE, threads=3)))
     small = replace(ONE, memory=1e-6)
-    assert exact.panel_rows(1700, 24, 3, small) == 512
+    assert exact.panel_rows(1700, 24, 3, small, 1) == 512
     same(first, find_neighbours(a, b, 3, small))
     assert first.forward_ids[7].tolist() == first.forward_ids[2400].tolist()
     rows = np.flatnonzero((first.forward_ids == 1600).any(1))
@@ -101,48 +99,9 @@ def test_neither_threads_nor_memory_change_the_result(vectors):
 
 def test_the_panel_and_the_lists_fit_in_the_memory():
     config = SearchConfig(memory=0.5, threads=4)
-    rows = exact.panel_rows(50_000_000, 256, 4, config)
+    rows = exact.panel_rows(50_000_000, 256, 4, config, 4)
     needed = rows * (256 * 4 + 4 * (4 * 8 + 4)) + (8 * 1024 + 64 * COLUMNS) * 256 * 4
     assert 0.9 * 2**29 < needed <= 2**29
-
-
-@pytest.mark.parametrize("method", ["exact", "clusters"])
-def test_an_interrupted_search_goes_on_to_the_same_result(vectors, method, tmp_path, monkeypatch):
-    a, b = vectors(4500, 1500)
-    config = SearchConfig(method=method, threads=2, memory=1e-6, clusters=24, probes=3)
-    whole = find_neighbours(a, b, 3, config)
-    monkeypatch.setattr(work, "_SECONDS_BETWEEN_SAVES", 0.001)
-    original, saves = work.Checkpoint.save, []
-
-    def failing(self, done, lists):
-        self.seconds = 0.0
-        original(self, done, lists)
-        saves.append(done)
-        if len(saves) % 3 == 0:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(work.Checkpoint, "save", failing)
-    for _ in range(30):
-        try:
-            found = find_neighbours(a, b, 3, config, tmp_path / "state")
-            break
-        except KeyboardInterrupt:
-            continue
-    assert len(saves) >= 4
-    same(whole, found)
-
-
-def test_a_state_that_is_damaged_or_of_another_search_is_not_used(vectors, tmp_path):
-    a, b = vectors(900, 800)
-    first = find_neighbours(a, b, 3, ONE, tmp_path / "state")
-    assert (tmp_path / "state" / "state.json").is_file()
-    damage(tmp_path / "state" / "forward.npy")
-    same(find_neighbours(a, b, 3, ONE, tmp_path / "state"), first)
-    again = find_neighbours(a, b[:700], 3, ONE, tmp_path / "state")
-    same(again, find_neighbours(a, b[:700], 3, ONE))
-    other = -a  # of the same shape
-    same(find_neighbours(other, b[:700], 3, ONE, tmp_path / "state"), find_neighbours(other, b[:700], 3, ONE))
-    assert len(again.backward) == 700 != len(first.backward)
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
@@ -202,9 +161,9 @@ def test_of_equal_scores_clusters_keep_the_lower_ids_whichever_cluster_comes_fir
     rng = np.random.default_rng(3)
     a, b = ((rng.integers(-1, 2, (90, 16)) / 4).astype(np.float32) for _ in range(2))
     both, last_first = np.tile([0, 1], (90, 1)), np.stack([np.arange(90) < 45, np.full(90, -1)], 1)
-    given = iter([both.astype(np.int32), last_first.astype(np.int32)])
-    monkeypatch.setattr(neighbours, "assign", lambda *_: next(given))
-    found = neighbours.search_clusters(Vectors(a), Vectors(b), 3, SearchConfig("clusters", clusters=2, probes=2, threads=1))
+    given = [({"clusters": each.astype(np.int32)}, {"lines": 90}) for each in (both, last_first)]
+    monkeypatch.setattr(clusters.AssignJob, "compute", lambda _, opened, shard: given[shard])
+    found = find_neighbours(a, b, 3, SearchConfig("clusters", clusters=2, probes=2, threads=1))
     for values, ids, table in ((found.forward, found.forward_ids, a @ b.T), (found.backward, found.backward_ids, b @ a.T)):
         wanted, order = naive(table, 3)
         np.testing.assert_array_equal(values, wanted)
@@ -214,25 +173,23 @@ def test_of_equal_scores_clusters_keep_the_lower_ids_whichever_cluster_comes_fir
 def test_of_equal_centroids_the_lower_number_is_nearest(vectors):
     points, distinct = vectors(50, 4)
     centroids = np.repeat(distinct, 3, axis=0)
-    found = neighbours.assign(Vectors(points), centroids, np.zeros(points.shape[1], np.float32), 5, 1)
+    found = clusters.assign(Vectors(points), centroids, np.zeros(points.shape[1], np.float32), 5, 1)
     wanted = np.argsort(-np.round((points @ centroids.T).astype(np.float64), 5), axis=1, kind="stable")[:, :5]
     np.testing.assert_array_equal(found, wanted)
 
 
 def test_members_of_clusters_are_all_there_and_rise():
     chosen = np.array([[2, 0], [1, -1], [0, 2], [2, 1]], np.int32)
-    members = neighbours.Members.of(chosen, 4)
+    members = clusters.Members.of(chosen, 4)
     assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
 
 
 def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     pytest.importorskip("torch")
-    from xswe.search import exact as device
-
-    a, b = vectors(900, 1100)
-    monkeypatch.setattr(device, "_SOURCES", 256)
-    monkeypatch.setattr(device, "_TARGETS", 300)
-    assert_neighbours(device.search_on_device(Vectors(a), Vectors(b), 4, ONE), a, b, 4)
+    a, b = vectors(900, 2100)
+    for name, size in (("_SOURCES", 256), ("_TARGETS", 300), ("_EDGE", 1024)):
+        monkeypatch.setattr(exact, name, size)
+    assert_neighbours(find_neighbours(a, b, 4, replace(ONE, device="cpu:0")), a, b, 4)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,49 @@
-"""The search by shards against the search in one process: the same lists, bit by bit, ties among them."""
+"""A search in many shards against one in a single shard: the same lists, bit by bit, ties among them, whoever does it."""
 
 from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.clusters import slices
+from tests.clusters import damage, slices
 from xswe.errors import ConfigError, Unfinished
+from xswe.search import clusters, exact
+from xswe.search.clusters import ClustersJob, group_count
+from xswe.search.exact import TileJob
 from xswe.search.neighbours import find_neighbours, neighbours_within
-from xswe.search.shards import Sizes, search_shards
 from xswe.search.types import SearchConfig
+from xswe.work import kept
 from xswe.work.config import ExecutionConfig
 
-SMALL = Sizes(rows=16_384, pairs=150_000, edge=1024, lines=700)
 NAMES = ("forward", "forward_ids", "backward", "backward_ids")
+JOBS = {"exact": TileJob, "clusters": ClustersJob}
+# Sizes of shards that a search of seconds has many of, kept at once.
+SMALL = {exact: {"_EDGE": 1024}, clusters: {"_ROWS": 4096, "_MOST_PAIRS": 150_000}, kept: {"BRIEF": 0.0}}
+# A process that is killed in the middle of one of the shards, after those before it were kept.
+KILLED = """
+import json, os, pathlib, signal, sys
+from xswe.search import clusters, exact, neighbours
+from xswe.work import kept
+
+method, *paths, folder = json.loads(sys.argv[1])
+exact._EDGE, clusters._ROWS, clusters._MOST_PAIRS, kept.BRIEF = 1024, 4096, 150_000, 0.0
+job = {"exact": exact.TileJob, "clusters": clusters.ClustersJob}[method]
+compute = job.compute
+
+def killed(own, opened, shard):
+    if shard == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return compute(own, opened, shard)
+
+job.compute = killed
+config = neighbours.SearchConfig(method=method, threads=1, clusters=64, probes=4)
+neighbours.find_neighbours(*paths, 3, config, work=pathlib.Path(folder))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +61,31 @@ def paths(tmp_path_factory):
     return out
 
 
+@pytest.fixture
+def small(monkeypatch):
+    for module, sizes in SMALL.items():
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The shards that are computed in this process."""
+    shards = []
+    for job in JOBS.values():
+
+        def compute(own, opened, shard, ask=job.compute):
+            shards.append(shard)
+            return ask(own, opened, shard)
+
+        monkeypatch.setattr(job, "compute", compute)
+    return shards
+
+
+def settings(method):
+    return SearchConfig(method=method, threads=1, clusters=64, probes=4)
+
+
 def same(found, expected):
     return all(getattr(found, name).tobytes() == getattr(expected, name).tobytes() for name in NAMES)
 
@@ -40,42 +95,73 @@ def in_an_array(paths, config, folder):
     for _ in range(6):
         for how in slices(2):
             try:
-                return search_shards(paths, 3, config, folder, how, SMALL)
+                return find_neighbours(*paths, 3, config, how, folder)
             except Unfinished:
                 continue
     raise AssertionError
 
 
-@pytest.mark.parametrize("method", ["exact", "clusters"])
-@pytest.mark.parametrize("within", [False, True])
-def test_as_in_one_process(paths, tmp_path, method, within):
-    config = SearchConfig(method=method, threads=1, clusters=64, probes=4)
-    given = paths[1:] if within else paths
-    expected = neighbours_within(paths[1], 3, config) if within else find_neighbours(*paths, 3, config)
-    assert same(search_shards(given, 3, config, tmp_path / "local", ExecutionConfig(), SMALL), expected)
-    if not within:
-        assert same(in_an_array(given, config, tmp_path / "array"), expected)
-        assert len(list((tmp_path / "array" / "neighbours").glob("*.safetensors"))) > 2
+@pytest.fixture(scope="module", params=["exact", "clusters"])
+def whole(request, paths):
+    """A method, and what it finds in a single shard, between both sides and within one."""
+    config = settings(request.param)
+    return request.param, find_neighbours(*paths, 3, config), neighbours_within(paths[1], 3, config)
 
 
-def test_as_in_one_process_on_ray(ray_cluster, paths, tmp_path):
-    config = SearchConfig(method="clusters", threads=1, clusters=64, probes=4)
-    expected = find_neighbours(*paths, 3, config)
-    assert same(search_shards(paths, 3, config, tmp_path / "ray", ExecutionConfig("ray"), SMALL), expected)
+def test_here_and_by_an_array(paths, tmp_path, whole, small):
+    method, between, within = whole
+    config = settings(method)
+    assert same(find_neighbours(*(np.load(path) for path in paths), 3, replace(config, threads=3)), between)
+    assert same(neighbours_within(paths[1], 3, replace(config, memory=1e-6)), within)
+    assert same(in_an_array(paths, config, tmp_path / "between"), between)
+    assert len(list(tmp_path.glob("between/neighbours-*/*.safetensors"))) > 4
+    assert same(neighbours_within(paths[1], 3, config, *slices(1), tmp_path / "within"), within)
+
+
+def test_on_ray(ray_cluster, paths, tmp_path, whole, small):
+    method, between, _ = whole
+    assert same(find_neighbours(*paths, 3, settings(method), ExecutionConfig("ray"), tmp_path), between)
+
+
+@pytest.mark.parametrize("kind", ["local", "array"])
+def test_what_a_killed_search_kept_is_not_computed_again(paths, tmp_path, whole, small, computed, kind):
+    method, between, _ = whole
+    told = json.dumps([method, *map(str, paths), str(tmp_path / "work")])
+    assert subprocess.run([sys.executable, "-c", KILLED, told], check=False).returncode == -9
+    left = sorted(tmp_path.glob("work/neighbours-*/*.safetensors"))
+    assert [path.stem for path in left] == [f"{shard:06d}" for shard in range(4)]
+    damage(left[2])
+    execution = ExecutionConfig(kind, 0, 1) if kind == "array" else ExecutionConfig()
+    assert same(find_neighbours(*paths, 3, settings(method), execution, tmp_path / "work"), between)
+    assert sorted(computed) == [2, *range(4, max(computed) + 1)]
+
+
+def test_a_search_with_other_settings_goes_on_from_nothing(paths, tmp_path, small, computed):
+    for k, config in ((3, settings("exact")), (2, settings("exact")), (3, settings("clusters"))):
+        computed.clear()
+        assert same(find_neighbours(*paths, k, config, work=tmp_path), find_neighbours(*paths, k, config))
+        assert len(computed) == 2 * (max(computed) + 1)
+
+
+def test_what_is_brief_leaves_nothing(paths, tmp_path):
+    for method in JOBS:
+        find_neighbours(*paths, 3, settings(method), work=tmp_path / "work")
+    assert not (tmp_path / "work").exists()
 
 
 def test_nothing_to_search(tmp_path, paths):
     np.save(tmp_path / "none.npy", np.zeros((0, 16), np.float32))
-    found = search_shards([tmp_path / "none.npy", paths[1]], 3, SearchConfig(), tmp_path / "w", ExecutionConfig(), SMALL)
+    found = find_neighbours(tmp_path / "none.npy", paths[1], 3, execution=ExecutionConfig("ray"), work=tmp_path / "work")
     assert found.forward.shape == (0, 3)
 
 
-def test_blocks_must_not_be_cut(tmp_path, paths):
-    with pytest.raises(ConfigError, match="multiple"):
-        search_shards(paths, 3, SearchConfig(), tmp_path, ExecutionConfig(), Sizes(rows=100))
+def test_others_need_files_and_a_folder(tmp_path, paths):
+    with pytest.raises(ConfigError, match="save the arrays"):
+        find_neighbours(paths[0], np.load(paths[1]), 3, work=tmp_path)
+    with pytest.raises(ConfigError, match="give a folder"):
+        find_neighbours(*paths, 3, execution=ExecutionConfig("ray"))
 
 
-@pytest.mark.parametrize(("pairs", "group"), [(10, 1 << 28), (1 << 33, 1 << 28), (1 << 36, 1 << 30), (1 << 45, 1 << 32)])
-def test_groups_of_clusters_are_enough_to_share_out_and_not_too_small(pairs, group):
-    assert Sizes().group(pairs) == group
-    assert SMALL.group(pairs) == SMALL.pairs
+@pytest.mark.parametrize(("pairs", "groups"), [(0, 1), (10, 1), (1 << 30, 4), (1 << 36, 64), (1 << 40, 256)])
+def test_groups_of_clusters_are_enough_to_share_out_and_not_too_small(pairs, groups):
+    assert group_count(pairs) == groups

@@ -38,7 +38,6 @@ from xswe.mining.side import identity_key, number_key
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
-from xswe.search.shards import search_shards
 from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -345,11 +344,7 @@ class _Dedup:
         nearest, scores, kinds = _opened(prepared)
         if self.model is not None:
             rows, vectors = np.load(prepared / "rows.npy"), prepared / "vectors.npy"
-            if self.config.execution.kind == "local":
-                lists = neighbours_within(vectors, 1, self.config.neighbours, place / "search")
-            else:
-                shards = place / f"search-{fingerprint(self._search)}"
-                lists = search_shards([vectors], 1, self.config.neighbours, shards, self.config.execution)
+            lists = neighbours_within(vectors, 1, self.config.neighbours, self.config.execution, place)
             there = lists.forward_ids[:, 0] >= 0
             nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
             scores[rows[there]], kinds[rows[there]] = lists.forward[there, 0], _SEMANTIC

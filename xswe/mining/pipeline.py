@@ -40,7 +40,6 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
-from xswe.search.shards import search_shards
 from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, Vectors, as_vectors, check_storage
 from xswe.text.sentences import as_lines
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -311,7 +310,7 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
         source: vectors.
         target: vectors of the other side.
         config: how.
-        folder: for a search by shards, of files: a killed call goes on from there, and others may help (``execution``). It
+        folder: for a search in files of vectors: a killed call goes on from there, and others may help (``execution``). It
             must hold nothing of other vectors, and is left to be removed.
 
     Raises:
@@ -332,14 +331,14 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     sides = [source] if within else [source, target]
     for name, side in zip(("source", "target"), sides, strict=False):
         _check_finite(name, as_vectors(side))
-    if folder is not None:
-        if not all(isinstance(side, (str, Path)) for side in sides):
-            raise ConfigError("folder= is for files of vectors, which a later call and others can read: save the arrays")
-        lists = search_shards([Path(side) for side in sides], k, config.neighbours, folder, config.execution)
-        return choose_pairs(both_ways(lists) if within else lists, config, within=within)
-    if within:
-        return choose_pairs(both_ways(neighbours_within(source, k, config.neighbours)), config, within=True)
-    return choose_pairs(find_neighbours(source, target, k, config.neighbours), config)
+    return choose_pairs(_neighbours(sides, k, config, folder), config, within=within)
+
+
+def _neighbours(sides: Sequence[Any], k: int, config: MineConfig, work: Path | None) -> Neighbours:
+    """Search between two sides, or in one."""
+    if len(sides) == 1:
+        return both_ways(neighbours_within(sides[0], k, config.neighbours, config.execution, work))
+    return find_neighbours(sides[0], sides[1], k, config.neighbours, config.execution, work)
 
 
 def _check_finite(name: str, vectors: Vectors) -> None:
@@ -366,24 +365,16 @@ def _check_within(config: MineConfig) -> None:
         raise ConfigError("select=backward is the same as forward without target=: use forward")
 
 
-def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:
+def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, identity: str) -> Neighbours:
     """Search, or read the result of the search that an earlier run, or another task of an array, finished."""
     done = folder / "neighbours"
     if is_made(done, identity):
         return Neighbours.open(done)
-    depth = config.depth + config.struck
-    checkpoint = folder / f"search-{identity}"
-    if config.execution.kind != "local":
-        paths = [folder / name / "vectors.npy" for name in ("source", "target")[: 1 if sides[0] is sides[1] else 2]]
-        lists = search_shards(paths, depth, config.neighbours, checkpoint, config.execution)
-        lists = both_ways(lists) if len(paths) == 1 else lists
-    elif sides[0] is sides[1]:
-        lists = both_ways(neighbours_within(sides[0].vectors, depth, config.neighbours, checkpoint))
-    else:
-        lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, checkpoint)
+    work = folder / f"search-{identity}"
+    lists = _neighbours([folder / name / "vectors.npy" for name in names], config.depth + config.struck, config, work)
     once(done, identity, lists.save)
     if config.execution.kind != "array":  # of whose tasks another may be reading there; the last one removes it
-        shutil.rmtree(checkpoint, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
     return lists
 
 
@@ -433,9 +424,10 @@ def mine_sides(
     seconds["read and encode"] = time.monotonic() - start
     start = time.monotonic()
     limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
-    made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")[: len(sides)]]
+    names = ("source", "target")[: len(sides)]
+    made = [read_json(folder / name / "side.json")["identity"] for name in names]
     identity = fingerprint(made, config.depth + config.struck, vars(limits))
-    lists = _stored_neighbours(folder, both, config, identity)
+    lists = _stored_neighbours(folder, names, config, identity)
     seconds["neighbours"] = time.monotonic() - start
     start = time.monotonic()
     scores = None

@@ -96,21 +96,21 @@ def score_pairs(
             (t, {text: i for i, text in enumerate(s)}) for t, s in zip((source, target), sides, strict=True)
         )
     ]
-    return _score_rows((as_vectors(vectors[0]), as_vectors(vectors[1])), (rows[0], rows[1]), score, k, search, None)
+    return _score_rows(vectors, rows, score, k, search)
 
 
 def _score_rows(
-    sides: tuple[Vectors, Vectors],
-    rows: tuple[np.ndarray, np.ndarray],
+    given: Sequence[np.ndarray | Path],
+    rows: Sequence[np.ndarray],
     score: Score,
     k: int,
     search: SearchConfig,
-    checkpoint: Path | None,
+    work: Path | None = None,
 ) -> np.ndarray:
-    out = np.empty(len(rows[0]), np.float32)
+    out, sides = np.empty(len(rows[0]), np.float32), [as_vectors(side) for side in given]
     here, there = (np.zeros(len(side), np.float32) for side in sides)
     if score != "cosine":
-        lists = find_neighbours(*sides, k, search, checkpoint)
+        lists = find_neighbours(given[0], given[1], k, search, work=work)
         here, there = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
     for start in range(0, len(out), _BLOCK):
         a, b = (each[start : start + _BLOCK] for each in rows)
@@ -184,10 +184,10 @@ def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConf
     hashes = [np.fromfile(spool / f"{name}.hashes", np.uint64) for name in names]
     scored = np.flatnonzero(hashes[0])
     rows = [_rows_of(each[scored]) for each in hashes]
-    sides = [Vectors.open(spool / f"{name}.npy") for name in names]
-    checkpoint = work / f"search-{fingerprint(identity, config.k, config.neighbours.method)}"
+    sides = [spool / f"{name}.npy" for name in names]
     scores = np.full(len(hashes[0]), UNSCORED, np.float32)
-    found = _score_rows((sides[0], sides[1]), (rows[0], rows[1]), config.score, config.k, config.neighbours, checkpoint)
+    search = work / f"search-{identity}"
+    found = _score_rows(sides, rows, config.score, config.k, config.neighbours, search)
     scores[scored] = found
     ends = np.fromfile(spool / "ends", np.int64).reshape(-1, 2)
     before, after = file.frame(scored=True)
@@ -390,12 +390,13 @@ def mine_negatives(
     room: AbstractContextManager[str | Path]
     room = scratch("xswe-negatives-") if output is None else work_folder(str(output))
     with room as folder:
+        paths = [Path(folder) / name for name in ("anchors.npy", "targets.npy")]
         sides = [
-            encoded_to(Path(folder) / name, model, texts, config.storage, config.neighbours.workers)
-            for name, texts in (("anchors.npy", anchors), ("targets.npy", targets))
+            encoded_to(path, model, texts, config.storage, config.neighbours.workers)
+            for path, texts in zip(paths, (anchors, targets), strict=True)
         ]
-        state = None if output is None else Path(folder) / "search"
-        lists = find_neighbours(sides[0], sides[1], config.candidates, config.neighbours, state)
+        search = Path(folder) / f"search-{fingerprint([side.digest() for side in sides])}"
+        lists = find_neighbours(paths[0], paths[1], config.candidates, config.neighbours, work=search)
         chosen = _chosen(lists, *_known(anchors, own, len(targets)), _scores(sides, own), config)
         full = np.flatnonzero((chosen >= 0).all(axis=1))
         found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors))

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.side import Encode, FilterConfig, Group, Reservoir, Shown, Side, allowed, draw_groups, with_texts
-from xswe.search.exact import search_exact
 from xswe.search.kernels import merge
+from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig, Vectors
 
 # How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
@@ -319,12 +319,8 @@ def with_hidden(
     lists: Neighbours, source: Vectors, target: Vectors, more: tuple[Vectors, Vectors], config: SearchConfig
 ) -> Neighbours:
     """Return the neighbours as they would be, had more vectors stood at the end of both sides from the start."""
-    k, (n, m) = lists.k, (len(source), len(target))
-    empty = Neighbours.empty
-
-    def search(left: Vectors, right: Vectors) -> Neighbours:
-        return search_exact(left, right, k, config) if len(left) and len(right) else empty(len(left), len(right), k)
-
+    n, m = len(source), len(target)
+    search = partial(find_neighbours, k=lists.k, config=config)
     down, across, corner = search(more[0], target), search(source, more[1]), search(*more)
     old_sources = _joined((lists.forward, lists.forward_ids), (across.forward, across.forward_ids), m)
     new_sources = _joined((down.forward, down.forward_ids), (corner.forward, corner.forward_ids), m)

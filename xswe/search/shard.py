@@ -1,0 +1,83 @@
+"""A shard of a search for neighbours: what it knows of the whole, what it works with, and the lists that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from xswe.io.files import fingerprint
+from xswe.search.types import Neighbours, SearchConfig, Vectors
+from xswe.version import __version__
+from xswe.work.run import read_arrays
+from xswe.work.stage import Advancing, Job, Made, Stage
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is sought, as whoever does a shard knows it."""
+
+    paths: tuple[Path, ...]  # the ``.npy`` files of both sides' vectors, or of one; none where they are in memory
+    lengths: tuple[int, int]  # of both sides
+    within: bool  # whether both are the same, and only targets before a source count
+    k: int  # length of the lists
+    config: SearchConfig  # method and limits
+    folder: Path  # for what is kept
+
+    def identity(self, *sizes: int) -> str:
+        """Name all that decides what shards of these sizes hold, but for the vectors."""
+        limits = replace(self.config, threads=None, memory=1.0)  # neither changes the result
+        return fingerprint(__version__, self.lengths, self.within, self.k, asdict(limits), sizes)
+
+    def place(self, name: str, identity: str) -> Path:
+        """Return the folder of a step."""
+        return self.folder / f"{name}-{identity}"
+
+    def stage(self, name: str, count: int, job: Job, *sizes: int) -> Stage:
+        """Return a step that is cut into shards."""
+        identity = self.identity(count, *sizes)
+        return Stage(self.place(name, identity), name, count, ".safetensors", job, identity)
+
+
+@dataclass
+class Opened(Advancing):
+    """What a process does shards with."""
+
+    sides: list[Vectors]  # both, or one
+    made: Mapping[str, np.ndarray] = field(default_factory=dict)  # what an earlier step made for all shards
+    threads: int = 1  # that share a shard
+    known: Neighbours | None = None  # the lists of all lines so far, which what is sought has to beat
+
+    def lists(self, lines: tuple[np.ndarray, np.ndarray], k: int) -> Neighbours:
+        """Return the lists of some sources and targets, to be filled."""
+        if self.known is None:
+            return Neighbours.empty(len(lines[0]), len(lines[1]), k)
+        (rows, columns), known = lines, self.known
+        return Neighbours(
+            known.forward[rows], known.forward_ids[rows], known.backward[columns], known.backward_ids[columns]
+        )
+
+
+@dataclass(frozen=True)
+class SearchJob(Job):
+    """Base of what is done to the shards of a search."""
+
+    search: Search
+    made: Path | None = None  # the folder of what an earlier step made
+
+    @property
+    def heavy(self) -> bool:  # type: ignore[override]
+        """Whether a worker needs a graphics card, which stays its own."""
+        return self.search.config.device != "cpu"
+
+    def open(self) -> Opened:
+        """Open the vectors, and what an earlier step made."""
+        return Opened([Vectors.open(path) for path in self.search.paths], read_arrays(self.made) if self.made else {})
+
+
+def lists_of(lines: tuple[np.ndarray, np.ndarray], found: Neighbours, pairs: int) -> Made:
+    """Return what a shard leaves: the lists of the sources and targets that it has seen, and how many pairs it scored."""
+    places = {"forward_lines": lines[0].astype(np.int64), "backward_lines": lines[1].astype(np.int64)}
+    return {**vars(found), **places}, {"pairs": pairs}
