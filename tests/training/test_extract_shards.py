@@ -106,9 +106,10 @@ def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, tmp_path, monkey
             sums = module._Harvest(np.arange(len(units.tokens), dtype=np.int32), units, teacher.dim)
             for states in teacher.states(one.texts, teacher.batches(one.texts)):
                 sums.harvest(states, one.texts, one.contexts)
-            yield number, sums.arrays
+            yield {"language": np.full(1, number), **sums.arrays}
 
-    expected = module.averaged(teacher, units, samples, config, whole())
+    means = module._Means(len(units.tokens), teacher.dim)
+    expected = module.averaged(teacher, units, samples, config, module.Sums(means, whole()))
     equal(extract(*given, tmp_path / "one"), expected)
     monkeypatch.setattr(module, "_LEAST", 16)  # of several shards the sums are rounded otherwise
     assert extract(*given, tmp_path / "several").matrix.tobytes() != expected.matrix.tobytes()

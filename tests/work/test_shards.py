@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import xswe
 from tests.clusters import Squares
+from xswe import progress
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
 from xswe.io.files import read_json, whole_file
@@ -651,6 +652,29 @@ def test_shards_that_were_kept_are_not_computed_again(tmp_path, monkeypatch, dam
         path.write_bytes(path.read_bytes()[:-8] + b"12345678")
     assert mapped(tmp_path) == list(range(7))
     assert set(computed(tmp_path)) == {*range(7)} - {int(name) for name in left} | ({3} if damage else set())
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_a_state_takes_the_place_of_the_shards_that_it_holds(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
+    monkeypatch.setattr(progress, "_CHECKPOINT_SECONDS", 0.0)
+
+    def total(fails: int = -1) -> int:
+        stage = Stage(tmp_path / "rows", "rows", 7, ".safetensors", Rows(tmp_path / "log", fails), "one")
+        state = {"sum": np.zeros((), np.int64)}
+        for each in map_shards(stage, threads=1, state=state):
+            state["sum"] += each["row"].sum()
+        return int(state["sum"])
+
+    with pytest.raises(InputError):
+        total(fails=5)
+    assert not list((tmp_path / "rows").glob("00000[0-4].*"))
+    assert computed(tmp_path) == [0, 1, 2, 3, 4]
+    if damage:
+        path = tmp_path / "rows" / "state.safetensors"
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert total() == 3 * sum(range(7))
+    assert computed(tmp_path) == (list(range(7)) if damage else [5, 6])
 
 
 def test_others_go_on_from_what_this_process_kept(tmp_path, monkeypatch):

@@ -237,7 +237,7 @@ def search_clusters(
     job = ClustersJob(search, search.place("members", identity))
     stage = search.stage("neighbours", len(made["cuts"]) + 1, job, *sizes)
     opened = Opened(near(sides, search.config), made, search.config.workers, known)
-    yield from map_shards(stage, execution, 1, opened, ("pair", pairs))
+    yield from map_shards(stage, execution, 1, opened, ("pair", pairs), state=vars(known))
 
 
 def _grouped(search: Search, sides: list[Vectors], name: str, execution: ExecutionConfig) -> Mapping[str, np.ndarray]:

@@ -61,7 +61,7 @@ def search_tiles(
     pairs = sum(sources * targets for sources, targets in sizes)
     stage = search.stage("neighbours", len(sizes), job, edge)
     opened = Opened(sides, threads=search.config.workers, known=known)
-    yield from map_shards(stage, execution, 1, opened, ("pair", pairs))
+    yield from map_shards(stage, execution, 1, opened, ("pair", pairs), state=vars(known))
 
 
 # On the CPU. Targets are packed in panels of as many rows as the memory allows, and sources go past them in strips. Strips

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -41,7 +41,6 @@ Merge = Literal["average", "frequency", "separate"]
 _WEIGHTED = for_all(Merge, {"average": False, "frequency": True, "separate": False})
 SEPARATE = for_all(Merge, {"average": False, "frequency": False, "separate": True})
 Shared = Literal["contexts", "vocabulary"]
-Sums = Iterable[tuple[int, Mapping[str, np.ndarray]]]  # the language of each shard, and its sums
 BY_VOCABULARY = for_all(Shared, {"contexts": False, "vocabulary": True})
 
 
@@ -263,7 +262,8 @@ class ExtractJob(Job):
         with closing(alongside(lambda states: sums.harvest(states, texts, contexts), encoded)) as harvested:
             for sentences in harvested:
                 opened.advance(sentences)
-        return sums.arrays, {"lines": len(rows), "sentences": len(rows)}
+        made = {"language": np.full(1, language), **sums.arrays}
+        return made, {"lines": len(rows), "sentences": len(rows)}
 
 
 def extract(
@@ -292,11 +292,16 @@ def extract(
         ConfigError: the workers of a cluster cannot load the teacher.
         Unfinished: with ``execution=array``, the others are not done yet.
     """
-    return averaged(teacher, units, samples, config, sums_by_shard(teacher, units, samples, folder, execution))
+    return averaged(teacher, units, samples, config, sums_by_shard(teacher, units, samples, config, folder, execution))
 
 
 def sums_by_shard(
-    teacher: Teacher, units: Units, samples: Sequence[LanguageSample], folder: Path, execution: ExecutionConfig
+    teacher: Teacher,
+    units: Units,
+    samples: Sequence[LanguageSample],
+    config: ExtractConfig,
+    folder: Path,
+    execution: ExecutionConfig,
 ) -> Sums:
     """Return the sums of the shards, language by language, for :func:`averaged`.
 
@@ -317,8 +322,9 @@ def sums_by_shard(
     job = ExtractJob(folder, shared, len(samples))
     stage = Stage(folder, "extract", len(costs), ".safetensors", job, identity)
     sentences = "sentence", sum(len(sample.texts) for sample in samples)
-    found = map_shards(stage, execution, opened=opened, progress=sentences, costs=costs)
-    return zip(languages, found, strict=True)
+    means = _Means(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
+    found = map_shards(stage, execution, opened=opened, progress=sentences, costs=costs, state=vars(means))
+    return Sums(means, found)
 
 
 _ROWS = 4096  # of a shard's sums that are added at a time
@@ -331,10 +337,10 @@ class _Means:
         self.sums, self.counts = np.zeros((units, width), np.float32), np.zeros(units, np.int64)
         self.total, self.weight = np.zeros((tables * units, width), np.float32), np.zeros(tables * units, np.float64)
         self.contexts = np.zeros(tables * units, np.int64)
-        self.language = 0
+        self.language = np.zeros((), np.int64)
 
     def add(self, units: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
-        """Add the sums of a shard."""
+        """Add the sums of a shard of the current language."""
         for start in range(0, len(units), _ROWS):
             block = slice(start, start + _ROWS)
             self.sums[units[block]] += sums[block]
@@ -345,7 +351,7 @@ class _Means:
         found = self.counts > 0
         weight = np.where(found, np.maximum(corpus_counts, 1) if _WEIGHTED[merge] else 1.0, 0.0)
         share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
-        first = self.language * len(self.sums) if SEPARATE[merge] else 0
+        first = int(self.language) * len(self.sums) if SEPARATE[merge] else 0
         table = slice(first, first + len(self.sums))
         self.sums *= share[:, None]
         self.total[table] += self.sums
@@ -353,6 +359,13 @@ class _Means:
         self.contexts[table] += self.counts
         self.sums[:], self.counts[:] = 0.0, 0
         self.language += 1
+
+
+class Sums(NamedTuple):
+    """Sums of shards, and what they are to be added to."""
+
+    means: _Means
+    shards: Iterable[Mapping[str, np.ndarray]]
 
 
 def averaged(
@@ -363,13 +376,13 @@ def averaged(
     sums: Sums,
 ) -> Extraction:
     """Make the vectors of the sums of all shards."""
-    state = _Means(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
-    for language, arrays in sums:
-        while state.language < language:
-            state.close_language(samples[state.language].counts, config.merge)
-        state.add(**arrays)
+    state = sums.means
+    for arrays in sums.shards:
+        while state.language < arrays["language"]:
+            state.close_language(samples[int(state.language)].counts, config.merge)
+        state.add(*(arrays[name] for name in ("units", "sums", "counts")))
     while state.language < len(samples):
-        state.close_language(samples[state.language].counts, config.merge)
+        state.close_language(samples[int(state.language)].counts, config.merge)
     separate = SEPARATE[config.merge]
     matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
     tables = matrix.reshape(-1, len(units.tokens), teacher.dim)

@@ -305,7 +305,7 @@ class _Run:
 
         def share(shards: Path) -> tuple[list[LanguageSample], Sums]:
             samples = list(self.samples(contexts))
-            return samples, sums_by_shard(teacher, self.units, samples, shards, self.stages.execution)
+            return samples, sums_by_shard(teacher, self.units, samples, c.extract, shards, self.stages.execution)
 
         def make(folder: Path, shared: tuple[list[LanguageSample], Sums]) -> None:
             """Extract, and save the matrix."""

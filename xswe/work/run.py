@@ -16,8 +16,9 @@ import numpy as np
 from xswe.errors import ConfigError, Unfinished, XsweError
 from xswe.io.files import remove_leftovers
 from xswe.io.parallel import available_threads, in_order
-from xswe.progress import bar
+from xswe.progress import bar, every
 from xswe.work import kept
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
 from xswe.work.once import is_made, once
 from xswe.work.plan import ranges
@@ -36,6 +37,7 @@ def map_shards(
     opened: Any = None,
     progress: tuple[str, int] | None = None,
     costs: Sequence[float] | None = None,
+    state: Mapping[str, np.ndarray] | None = None,
     **plan: Any,
 ) -> Iterator[Mapping[str, np.ndarray]]:
     """Return the arrays of all shards of a stage, in their order, whoever makes them.
@@ -53,6 +55,8 @@ def map_shards(
             how many there are in all; None for shards. What a job opens may move the bar within a shard, see
             :class:`xswe.work.stage.Advancing`.
         costs: see :func:`run_shards`; in this process the shards are made in their order.
+        state: with ``local``: arrays to which the caller adds each shard, in place, so that it needs none of those before.
+            They are kept now and then in the place of these shards, and filled where a later run goes on.
         plan: what the manifest holds beside.
 
     Raises:
@@ -61,7 +65,7 @@ def map_shards(
         Unfinished: with ``array``: other slices are not done yet.
     """
     if execution.kind == "local":
-        return _map_here(stage, threads, opened, progress or ("shard", stage.count), plan)
+        return _map_here(stage, threads, opened, progress or ("shard", stage.count), _State(stage, state), plan)
     stage.begin(**plan)
     if execution.has_peers:
         run_shards(stage, execution, threads, opened, costs)
@@ -80,7 +84,7 @@ def _map_ahead(
 
 
 def _map_here(
-    stage: Stage, threads: int | None, opened: Any, progress: tuple[str, int], plan: Mapping[str, Any]
+    stage: Stage, threads: int | None, opened: Any, progress: tuple[str, int], state: _State, plan: Mapping[str, Any]
 ) -> Iterator[Mapping[str, np.ndarray]]:
     """Yield the arrays of all shards, made on the threads of this process or kept by an earlier one."""
     unit, total = progress
@@ -99,27 +103,54 @@ def _map_here(
     def steps(counts: Mapping[str, Any]) -> int:
         return 1 if unit == "shard" else int(counts[f"{unit}s"])
 
-    def made(shard: int) -> tuple[Mapping[str, np.ndarray], int]:
+    def made(shard: int) -> tuple[Mapping[str, np.ndarray], int, bool]:
         if left and (counts := stage.counts(shard)) is not None:
             with suppress(XsweError):
                 arrays = stage.load(shard)
                 noted()
-                return arrays, steps(counts)
+                return arrays, steps(counts), False
         found = patiently(f"{stage.name}, shard {shard}", lambda: stage.job.compute(opened, shard))
         if time.monotonic() - begun >= kept.BRIEF and not stage.folder.is_relative_to(NOWHERE):
             with one_at_a_time:
                 stage.begin(**plan)
             stage.keep(shard, found)
             noted()
-        return found[0], 0 if moving else steps(found[1])
+        return found[0], steps(found[1]), True
 
     with bar(stage.name, total, unit) as shown:
         if moving := isinstance(opened, Advancing):
             opened.advance = shown.update
-        for arrays, size in in_order(made, range(stage.count), 1 if stage.job.heavy else threads or available_threads()):
-            shown.update(size)
+        if state.size:
+            shown.update(state.size)
+        todo = range(state.shards, stage.count)
+        for arrays, size, is_new in in_order(made, todo, 1 if stage.job.heavy else threads or available_threads()):
+            shown.update(0 if moving and is_new else size)
             yield arrays
+            state.added(size)
     stage.inputs.check_unchanged()
+
+
+class _State:
+    """What the caller of :func:`map_shards` has added the shards to, kept beside them."""
+
+    def __init__(self, stage: Stage, arrays: Mapping[str, np.ndarray] | None) -> None:
+        self._stage, self._arrays, self._due = stage, arrays, every()
+        self._path = stage.folder / "state.safetensors"
+        self.shards = self.size = 0
+        if arrays and (found := load_checkpoint(self._path, stage.identity)):
+            for name, array in found[0].items():
+                arrays[name][...] = array
+            self.shards, self.size = found[1]["shards"], found[1]["size"]
+        self._forgotten = self.shards
+
+    def added(self, size: int) -> None:
+        """Note that the next shard, of so much of what the bar counts, was added; keep the state if it is time."""
+        self.shards, self.size = self.shards + 1, self.size + size
+        if self._arrays and (self._stage.folder / "manifest.json").is_file() and self._due():
+            save_checkpoint(self._path, self._stage.identity, self._arrays, {"shards": self.shards, "size": self.size})
+            for shard in range(self._forgotten, self.shards):
+                self._stage.forget(shard)
+            self._forgotten = self.shards
 
 
 def arrays_once(

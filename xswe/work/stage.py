@@ -160,6 +160,11 @@ class Stage:
         if record is None or {self.folder / file[0]: file[3] for file in record["files"]} != read:
             raise self._damaged(shard)
 
+    def forget(self, shard: int) -> None:
+        """Remove the files of a shard that nobody needs."""
+        for path in (self.side_car(shard), *self.job.files(self.path(shard))):
+            path.unlink(missing_ok=True)
+
     def _damaged(self, shard: int) -> XsweError:
         self.side_car(shard).unlink(missing_ok=True)
         return XsweError(f"{self.path(shard)}: gone or damaged since it was written; the same command makes it again")
