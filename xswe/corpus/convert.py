@@ -109,7 +109,7 @@ def convert(
     partial, shards = folder.with_name(f"{folder.name}.partial"), None
     with ExitStack() as stack:
         try:
-            if execution.kind != "local":
+            if not execution.alone:
                 shared = stack.enter_context(work_folder(str(folder), execution, leave=()))
                 cleaned = clean_by_shards(files, languages, config, identity, shared, execution, threads)
                 shards = stack.enter_context(cleaned)

@@ -256,7 +256,7 @@ def dedup(
             steps.prepare(Path(folder))
             return steps.searched(Path(folder), Path(folder))
     with work_folder(str(output), config.execution, config.keep, work=work) as place:
-        if config.execution.kind == "array":
+        if config.execution.has_peers:
             return steps.shared(place, output, rejects)
         found = steps.found(place)
         found.save(output, rejects)
@@ -276,21 +276,18 @@ def _check_files(
     config: DedupConfig, source: RecordFile | list[str], output: str | Path | None, rejects: str | Path | None
 ) -> None:
     """Refuse files that do not go together, before any work is done."""
-    kind = config.execution.kind
     if output is None:
         if rejects is not None:
             raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
-        if kind != "local":
-            raise ConfigError(f"execution={kind}: give output=, in a folder that all machines share")
+        config.execution.check_names(output)
         return
     if rejects is not None:
         check_apart("rejects", rejects, output)
-    paths = ["-"]  # as good as no name
     if isinstance(source, RecordFile):
         _check_kind(str(output), source)
-        paths = [*source.paths, str(output)]
-    if kind == "array" and ("-" in paths or is_special(Path(output))):
-        raise ConfigError("execution=array: others read the same lines: give the names of a file and of an output")
+    if config.execution.has_peers:
+        names = source.paths if isinstance(source, RecordFile) else [None]
+        config.execution.check_names(*names, None if is_special(Path(output)) else output)
 
 
 def _check_kind(output: str, file: RecordFile) -> None:
@@ -368,7 +365,7 @@ class _Dedup:
             work = replace(self, source=self.source.spooled(folder))
         place = folder / f"lines-{work._reading}"
         sought = folder / f"{place.name}-search"
-        if self.config.execution.kind != "array":  # else another may be reading other lines
+        if not self.config.execution.has_peers:  # else another may be reading other lines
             for earlier in set(folder.glob("lines-*")) - {place, sought}:
                 shutil.rmtree(earlier)
         once(place, place.name, work.prepare)

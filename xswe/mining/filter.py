@@ -167,8 +167,7 @@ def filter_bitext(
     odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
     if odd is not None:
         raise ConfigError(f"bitext: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
-    if execution.kind != "local" and (pairs or not given or output in (None, "-")):
-        raise ConfigError(f"execution={execution.kind} filters files: give one, and output= in a folder that all share")
+    execution.check_names(*(given or [None]), output)
     if pairs or not given:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
@@ -213,7 +212,7 @@ class _Filter:
             check_apart("rejects", rejects, output)
         kind: str | None = output_format("auto", output, self.config.languages)
         kind = None if kind == format_of(file) else kind
-        with work_folder(output, execution, keep=execution.kind == "array") as work:
+        with work_folder(output, execution, keep=execution.has_peers) as work:
             file = file.spooled(work, execution)
             plan, inputs = TextPlan.of(file.paths, max(execution.shard, WINDOW), WINDOW)
             file = replace(file, paths=plan.files)

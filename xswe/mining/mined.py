@@ -161,8 +161,7 @@ def mine(
     given = _given(source, target)
     languages = config.languages or (() if target is None else model.pair)
     if output is None:
-        if config.execution.kind != "local":
-            raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
+        config.execution.check_names(output)
         with scratch("xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)
     kind = output_format(config.format, str(output), languages)

@@ -373,7 +373,7 @@ def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, i
     work = folder / f"search-{identity}"
     lists = _neighbours([folder / name / "vectors.npy" for name in names], config.depth + config.struck, config, work)
     once(done, identity, lists.save)
-    if config.execution.kind != "array":  # of whose tasks another may be reading there; the last one removes it
+    if not config.execution.has_peers:  # of whose tasks another may be reading there; the last one removes it
         shutil.rmtree(work, ignore_errors=True)
     return lists
 
@@ -396,8 +396,7 @@ def mine_sides(
     """
     if given[1] is None:
         _check_within(config)
-    if config.execution.kind != "local" and not all(isinstance(lines, str) and lines != "-" for lines in given if lines):
-        raise ConfigError(f"execution={config.execution.kind}: others read the same lines, so give files")
+    config.execution.check_names(*(lines for lines in given if lines is not None))
     if judge is not None and not config.calibrates:
         raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto, not select=kbest")
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
@@ -415,7 +414,7 @@ def mine_sides(
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
         with (
-            held(folder / f".{name}") if config.execution.kind == "array" else nullcontext(),  # others wait for the first
+            held(folder / f".{name}") if config.execution.has_peers else nullcontext(),  # others wait for the first
             as_lines(path, config.split if texts is None else False, known, folder / name) as path,
         ):
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)

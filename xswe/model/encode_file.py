@@ -105,7 +105,7 @@ def encode_file(
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
     check_here(output)
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
-    if execution.kind != "local" or "*" in target.name:
+    if not execution.alone or "*" in target.name:
         rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
         return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads)
     check_output(target, files)
@@ -346,7 +346,7 @@ def encode_shards(
     for name in files:
         check_lines(name)
     folder, models = output.parent, output.parent / ".model"
-    with held(folder, f"{folder}: another run is at work there; wait for it", execution.kind == "array"):
+    with held(folder, f"{folder}: another run is at work there; wait for it", execution.has_peers):
         shards = planned(files)
         stage = shards.encoded(folder, models, output.suffix)
         for path in (models, models.with_name(f".{models.name}.making")):

@@ -172,8 +172,8 @@ def find_in_files(
         how["bitext"] = files.pairs(Skipped())
     with ExitStack() as stack:
         passages: Iterable[str] | PhraseShards
-        folder = stack.enter_context(work_folder(files.output, execution, keep=execution.kind == "array"))
-        if execution.kind == "local":
+        folder = stack.enter_context(work_folder(files.output, execution, keep=execution.has_peers))
+        if execution.alone:
             read = files
             if files.is_cut:
                 whole = spooled(files.passages, folder)
@@ -185,11 +185,9 @@ def find_in_files(
                 how |= {"checkpoint": folder / "search.safetensors", "passages_identity": identity}
             passages = _passages(read, lines, skipped)
         else:
-            if "-" in (files.passages, files.output) or not isinstance(model, str):
-                raise ConfigError(
-                    f"execution={execution.kind}: others read the same passages: give a file, an output file, and the name "
-                    "of a model"
-                )
+            execution.check_names(files.passages, files.output)
+            if not isinstance(model, str):
+                raise ConfigError("others load the model that phrases are sought with: give its name or folder")
             passages = PhraseShards(model, _as_plain_lines(files, folder, skipped), folder, execution)
         found = search(source, queries, passages, config, **how)
         seconds = time.monotonic() - begun

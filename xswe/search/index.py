@@ -648,7 +648,7 @@ def index(
     """
     check_choice("method", method, IndexMethod)
     check_storage(storage)
-    given = isinstance(texts, (str, Path)) and (execution.kind != "local" or Path(texts).is_file())
+    given = isinstance(texts, (str, Path)) and (not execution.alone or Path(texts).is_file())
     stamp = file_stamp(str(texts)) if folder is not None and given else None
     plan = _Plan(model, method, storage, Columns(columns), stamp)
     if folder is None:
@@ -658,12 +658,11 @@ def index(
         made._fill(texts, metadata, threads)
         return made
     place = Path(folder)
-    if execution.kind == "local":
+    if execution.alone:
         return _index_here(plan, texts, metadata, place, threads)
     check_here(place)
-    if not isinstance(texts, (str, Path)) or str(texts) == "-":
-        raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file")
-    return _index_by_shards(plan, texts, metadata, place, Building(threads=threads, execution=execution))
+    execution.check_names(texts)
+    return _index_by_shards(plan, str(texts), metadata, place, Building(threads=threads, execution=execution))
 
 
 # What the database of a new index says beside what it is built from.
@@ -766,8 +765,7 @@ def open_index(
     if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
     execution, shared = building.get("execution", LOCAL), folder and stamp and "sentences" not in stamp
-    if execution.kind != "local" and not shared:
-        raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a text file and index=")
+    execution.check_names(folder or None, documents if shared else None)
     if folder and Path(folder).exists():
         found = load_index(folder)
         if model is not None and model.identity != found.model.identity:
@@ -777,7 +775,9 @@ def open_index(
                 f"documents={documents}: the index {folder} is of another file, or the file has changed; "
                 "leave documents out, or remove the folder to build it again"
             )
-        if documents and execution.kind == "ray" and Path(f"{folder}.work").is_dir():  # which a killed run left
+        if (
+            documents and not (execution.alone or execution.has_peers) and Path(f"{folder}.work").is_dir()
+        ):  # which a killed run left
             with work_folder(str(folder), execution):
                 return found
         return found

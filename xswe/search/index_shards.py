@@ -64,6 +64,10 @@ class NumbersJob(Job):
         """Load the model and the plan."""
         return load_any(self.model), TextPlan.read(self.folder)
 
+    def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
+        """Write the model for others to load."""
+        once(self.model.parent, opened[0].identity, lambda place: opened[0].save(place / self.model.name))
+
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
         """Write a file an array, and the texts, so that nobody reads them from their file again."""
         model, plan = opened
@@ -107,8 +111,6 @@ def numbers_ahead(
     """
     plan, inputs = TextPlan.of([file], execution.shard)
     folder, models = folder.absolute(), folder.absolute() / ".model"
-    if execution.kind == "ray":
-        once(models, model.identity, lambda place: model.save(place / "model"))
     identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, inputs))
     job = NumbersJob(folder, models / "model", storage)
     stage = Stage(folder, "encode", plan.count, ".codes.npy", job, identity, inputs)

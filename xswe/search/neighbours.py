@@ -77,8 +77,7 @@ def _search(given: list[Given], k: int, config: SearchConfig, execution: Executi
     paths = tuple(Path(side).absolute() for side in given if isinstance(side, (str, Path)))
     if work is not None and len(paths) < len(given):
         raise ConfigError(f"{work}: a later call, and others, read vectors from files: save the arrays, and give paths")
-    if work is None and execution.kind != "local":
-        raise ConfigError(f"execution={execution.kind}: give a folder that all machines share")
+    execution.check_names(work)
     lists = Neighbours.empty(*lengths, k)
     if not all(lengths):
         return lists

@@ -54,6 +54,19 @@ class ExecutionConfig:
             raise ConfigError(f"execution.shard={self.shard}: give the bytes of text of a shard")
 
     @property
+    def alone(self) -> bool:
+        """Return True if this process does all the work."""
+        return self.kind == "local"
+
+    def check_names(self, *names: object) -> None:
+        """Raise a ConfigError where others take part, and one of these is no name of a file that they can open."""
+        if not self.alone and not all(isinstance(name, (str, os.PathLike)) and str(name) != "-" for name in names):
+            raise ConfigError(
+                f"execution={self.kind}: others read and write the same: give the names of files, output= among them, in "
+                "folders that all machines share"
+            )
+
+    @property
     def has_peers(self) -> bool:
         """Return True if the rest of the work is done by processes like this one, which know nothing of each other."""
         return self.kind == "array"

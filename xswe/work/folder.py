@@ -61,8 +61,7 @@ def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
     """
     if name != "-":
         return name
-    if execution.kind != "local":
-        raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
+    execution.check_names(name)
     unrepeatable()
     with open(folder / "input", "wb") as stream:
         shutil.copyfileobj(sys.stdin.buffer, stream)
