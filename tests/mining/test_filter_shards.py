@@ -90,7 +90,7 @@ def test_a_bitext_that_cannot_be_cut_is_one_shard(mini, sample, tmp_path):
     made = filter_bitext(mini, paths, tmp_path / "o.tsv", threads=1, execution=how)
     assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "local.tsv").read_bytes()
     assert made.scores.tobytes() == here.scores.tobytes()
-    with pytest.raises(ConfigError, match="execution=array filters files"):
+    with pytest.raises(ConfigError, match="execution=array: others read and write the same"):
         filter_bitext(mini, paths, execution=how)
 
 
