@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -105,7 +106,8 @@ def started(command: list[str], port: int, folder: Path | None = None, **how: An
     """Run a command until its server takes connections, and kill it at the end."""
     command = [sys.executable, "-m", *command]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, **how) as process:
+    own = {"stdout": pipe, "stderr": pipe, "text": True, "cwd": folder, "start_new_session": True}
+    with subprocess.Popen(command, **own, **how) as process:
         try:
             deadline = time.monotonic() + 60
             while True:
@@ -116,7 +118,8 @@ def started(command: list[str], port: int, folder: Path | None = None, **how: An
                 time.sleep(0.05)
             yield process
         finally:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the workers that it has started
 
 
 def resident(process: int, all_of_it: bool = False) -> float:
