@@ -169,9 +169,9 @@ def e5_teacher(e5_small: Path) -> TransformerTeacher:
     return load_teacher(TeacherConfig(str(e5_small), device="cpu"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A browser without a window; one for all tests, since a process can drive only one at a time."""
+    """A browser without a window; its loop runs until it is closed, and no other can run in the same thread meanwhile."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
