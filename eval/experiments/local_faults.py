@@ -48,6 +48,7 @@ from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.results import table
+from xswe.search import clusters, exact
 from xswe.work.stage import Stage
 
 SETTINGS: dict[str, Any] = {"times": 10, "verbs": "", "faults": "", "seed": 0, "output": ""}
@@ -223,8 +224,9 @@ def wait_for(process: int, said: Path) -> tuple[int, str]:
 
 
 def often() -> None:
-    """Let checkpoints be written as often as they can be, and all shards be kept."""
+    """Let checkpoints be written as often as they can be, all shards be kept, and a search have many."""
     xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
+    exact._EDGE, clusters._MOST_PAIRS = 256, 1 << 13
 
 
 def behind() -> None:

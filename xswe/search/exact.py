@@ -55,7 +55,7 @@ def search_tiles(
     Memory beside the result and the lists of a tile is ``config.memory``: it decides the size of the panels. The result
     depends neither on it, nor on the number of threads, nor on interruptions.
     """
-    edge = max(_EDGE, -(-max(search.lengths) // 64 // 1024) * 1024)
+    edge = max(_EDGE, -(-max(search.lengths) // 64))
     job = TileJob(search, edge=edge)
     sizes = [[min(edge, length - row) for length, row in zip(search.lengths, first, strict=True)] for first in job.tiles()]
     pairs = sum(sources * targets for sources, targets in sizes)
