@@ -506,14 +506,16 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
 OTHERS: dict[str, tuple[str, ...]] = {
     "README.md": ("8 to 100 MB", "Python 3.11", "Apache-2.0"),
     "docs/faq.md": ("(1.04, 1.2)", "Python 3.11"),
-    "docs/how-to/align.md": ("from which 95 % are expected",),
+    "docs/how-to/align.md": ("from which 95 % are expected", "for 2.0"),
     "docs/how-to/own-data.md": ("Apache-2.0",),
     "docs/how-to/phrases.md": ("SLICE 3.1",),
     "docs/how-to/reports.md": ("below 2 MB",),
+    "docs/how-to/search.md": ("0.7 times the root", "that finds 97 % of the exact ten"),
     "docs/how-to/several-machines.md": (
         *("shards of 16 MiB", "Since 2.59 Ray", "(1.5 is what the plan says"),
         *("an estimated 200 bytes a line, 40 GB for 10^8", "writes 2 GB a second", "times 30 %, an assumption"),
     ),
+    "docs/how-to/train.md": ("10 GB a language",),
     "docs/how-to/threshold.md": ("1.2 of one is not 1.2 of the other",),
     "docs/how-to/use.md": ("a cosine of 0.999999",),
     "docs/models.md": ("Apache-2.0", "32.8 MB, 8.3 MB as int8"),

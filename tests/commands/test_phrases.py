@@ -208,7 +208,7 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
         write("ray.tsv", execution=ExecutionConfig("ray", shard=30_000))
         assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
         assert not (tmp_path / "ray.tsv.work").exists()
-        with pytest.raises(ConfigError, match="give a file, an output file"):
+        with pytest.raises(ConfigError, match="others read and write the same"):
             find_in_files(xswe.load(model), PhraseFiles(queries, "-", "a.tsv"), config, execution=first)
 
 

@@ -213,10 +213,10 @@ def test_tasks_of_an_array_that_are_given_twice_at_once(model, twice):
 
 
 def test_lines_that_others_cannot_read_are_refused(model, tmp_path):
-    with pytest.raises(ConfigError, match="give files"):
+    with pytest.raises(ConfigError, match="others read and write the same"):
         mine(model, ["a"], ["b"], output=tmp_path / "a.tsv", execution=ExecutionConfig("ray"))
-    with pytest.raises(ConfigError, match="give output="):
+    with pytest.raises(ConfigError, match="others read and write the same"):
         mine(model, "a.txt", "b.txt", execution=ExecutionConfig("ray"))
     for given in ((["a"], tmp_path / "a.txt"), ("-", tmp_path / "a.txt"), ("a.txt", "-")):
-        with pytest.raises(ConfigError, match="give the names of a file and of an output"):
+        with pytest.raises(ConfigError, match="others read and write the same"):
             dedup(model, *given, execution=ExecutionConfig("array", 0, 1))
