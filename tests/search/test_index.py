@@ -273,7 +273,7 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
         assert content(made.folder) == content(alone.folder)
     with pytest.raises(ConfigError, match="give another name"):
         xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
-    with pytest.raises(ConfigError, match="give a file"):
+    with pytest.raises(ConfigError, match="others read and write the same"):
         xswe.index(mini, texts, folder=tmp_path / "b", execution=first)
     one = slices(1, shard=20_000)[0]
     with pytest.raises(ConfigError, match="metadata: only 3 values"):

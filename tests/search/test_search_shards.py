@@ -158,7 +158,7 @@ def test_nothing_to_search(tmp_path, paths):
 def test_others_need_files_and_a_folder(tmp_path, paths):
     with pytest.raises(ConfigError, match="save the arrays"):
         find_neighbours(paths[0], np.load(paths[1]), 3, work=tmp_path)
-    with pytest.raises(ConfigError, match="give a folder"):
+    with pytest.raises(ConfigError, match="others read and write the same"):
         find_neighbours(*paths, 3, execution=ExecutionConfig("ray"))
 
 
