@@ -16,9 +16,10 @@ from xswe.text.tokenizers import pieces_only
 
 run, figures = eval_script("parity.run"), eval_script("parity.figures")
 LINES = 10_000
+LONG = ("extraction", "segmentation")
 
 
-@pytest.mark.parametrize("name", run.COMPONENTS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in run.COMPONENTS])
 def test_a_component_is_what_its_formula_or_the_other_library_says(name, request, tmp_path):
     needed = run.component(name).NEEDS
     for library in needed:
@@ -62,6 +63,7 @@ def lines(folder, language, count):
     return [pair[language != "en"] for file in files for pair in islice(read_pairs(file), share)][:count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "de", "ja", "zh"])
 def test_words_of_much_text_are_the_authors_but_for_differences_of_known_kinds(language, e5_small, xswe_data):
     pieces = pieces_only(Tokenizer.from_file(str(e5_small / "tokenizer.json")))
