@@ -48,7 +48,7 @@ def aligned_page(found: AlignedTexts, settings: dict[str, Any] | None = None) ->
         "worst": worst,
     }
     data = (context.pop("data") or {}) | {"setting": "min_score", "rungs": [one["rungs"] for one in worst]}
-    return render("aligned.html", scripts=["cut.js", "aligned.js"], data=data, **context)
+    return render("aligned.html", scripts=["cut.js", "marks.js", "aligned.js"], data=data, **context)
 
 
 def stretches(found: AlignedTexts) -> Iterator[Stretch]:

@@ -195,7 +195,7 @@ def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
 
 def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
     """Return the page of a view and the settings of its run; a model links the words of the pairs."""
-    return render("pairs.html", scripts=["cut.js", "pairs.js"], **pairs_context(view, model, settings))
+    return render("pairs.html", scripts=["cut.js", "marks.js", "pairs.js"], **pairs_context(view, model, settings))
 
 
 def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, Any] | None) -> dict[str, Any]:

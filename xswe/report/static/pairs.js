@@ -1,23 +1,14 @@
 // The page of pairs: marks that become gold pairs and precisions.
 (() => {
-  const { data, store, say, download, oneLine, number, interval } = xswe;
+  const { data, say, download, oneLine, number, interval } = xswe;
   if (!data) return;
   const byId = (id) => document.getElementById(id);
   const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
   const pairs = [...document.querySelectorAll("li.pair")];
 
-  // Marks, by the row of a pair: one pair may stand in several groups.
-  const key = `xswe-marks-${data.id}`;
-  let marks = {};
-  try { marks = JSON.parse(store.get(key) || "{}"); } catch { marks = {}; }
   const textsOf = (pair) => [...pair.querySelectorAll(".side")].map((side) => oneLine(side.textContent));
 
-  function draw() {
-    for (const pair of pairs) {
-      const mark = marks[pair.dataset.row];
-      pair.dataset.marked = mark || "";
-      for (const button of pair.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.mark === mark));
-    }
+  function shown(marks) {
     const body = document.querySelector("#precision tbody");
     body.replaceChildren();
     let weighted = 0, variance = 0, weight = 0, judged = 0, found = 0, whole = true;
@@ -55,35 +46,11 @@
       body.append(line);
     }
   }
-  function mark(pair, what) {
-    const row = pair.dataset.row;
-    if (marks[row] === what) delete marks[row]; else marks[row] = what;
-    store.set(key, JSON.stringify(marks));
-    draw();
-  }
-  let current = 0;
-  function go(k, focus = true) {
-    const seen = pairs.filter((pair) => pair.closest("details").open);
-    if (!seen.length) return;
-    for (const pair of pairs) pair.tabIndex = -1;
-    current = Math.min(Math.max(k, 0), seen.length - 1);
-    seen[current].tabIndex = 0;
-    if (focus) seen[current].focus();
-  }
-  document.addEventListener("keydown", (event) => {
-    const pair = event.target.closest && event.target.closest("li.pair");
-    if (!pair || event.ctrlKey || event.metaKey || event.altKey) return;
-    const seen = pairs.filter((one) => one.closest("details").open), k = seen.indexOf(pair);
-    const what = { 1: "right", 2: "wrong", 3: "skip" }[event.key];
-    if (what) { mark(pair, what); if (marks[pair.dataset.row]) go(k + 1); }
-    else if (event.key === "ArrowDown" || event.key === "j") go(k + 1);
-    else if (event.key === "ArrowUp" || event.key === "k") go(k - 1);
-    else return;
-    event.preventDefault();
-  });
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("li.pair button");
-    if (button) mark(button.closest("li.pair"), button.dataset.mark);
+  const marks = xswe.marking(pairs, {
+    key: `xswe-marks-${data.id}`,
+    keys: { 1: "right", 2: "wrong", 3: "skip" },
+    seen: () => pairs.filter((pair) => pair.closest("details").open),
+    shown,
   });
   // Linked words light up together.
   function light(event) {
@@ -92,23 +59,22 @@
     if (word) word.closest("li.pair").querySelectorAll(`[data-l="${word.dataset.l}"]`).forEach((one) => one.classList.add("lit"));
   }
   document.addEventListener("pointerover", light);
-  document.querySelectorAll("details.group").forEach((fold) => fold.addEventListener("toggle", () => go(current, false)));
+  document.querySelectorAll("details.group").forEach((fold) => fold.addEventListener("toggle", marks.again));
 
   function marked() {
     const seen = new Set();
-    return pairs.filter((pair) => marks[pair.dataset.row] && !seen.has(pair.dataset.row) && seen.add(pair.dataset.row));
+    return pairs.filter((pair) => marks.of(pair) && !seen.has(pair.dataset.row) && seen.add(pair.dataset.row));
   }
   byId("gold").addEventListener("click", () => {
-    const right = marked().filter((pair) => marks[pair.dataset.row] === "right" && !pair.dataset.cut);
+    const right = marked().filter((pair) => marks.of(pair) === "right" && !pair.dataset.cut);
     if (!right.length) { say("Mark some pairs as right first"); return; }
     download("gold.tsv", right.map((pair) => `${textsOf(pair).join("\t")}\n`).join(""), "text/tab-separated-values");
   });
   byId("all-marks").addEventListener("click", () => {
-    const rows = marked().map((pair) => [marks[pair.dataset.row], pair.dataset.score, ...textsOf(pair)].join("\t"));
+    const rows = marked().map((pair) => [marks.of(pair), pair.dataset.score, ...textsOf(pair)].join("\t"));
     if (!rows.length) { say("Nothing is marked"); return; }
     download("marks.tsv", ["mark\tscore\tsource\ttarget", ...rows, ""].join("\n"), "text/tab-separated-values");
   });
-  byId("clear").addEventListener("click", () => { marks = {}; store.set(key, "{}"); draw(); say("The marks are forgotten"); });
-  go(0, false);
-  draw();
+  byId("clear").addEventListener("click", () => { marks.forget(); say("The marks are forgotten"); });
+  marks.begin();
 })();
