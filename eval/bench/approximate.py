@@ -26,7 +26,6 @@ from eval.bench.search import sentences
 from eval.report.figures import svg_figure
 from eval.settings import REQUIRED, run_script
 from xswe.io.files import read_json, write_json
-from xswe.io.lines import read_lines
 from xswe.io.results import table
 
 SETTINGS = {
@@ -43,16 +42,6 @@ RESCORED = (50, 100, 200, 400, 800, 1600)
 PROBES = (4, 8, 16, 32, 64, 128)
 EFS = (16, 32, 64, 128, 256, 512)
 Ask = Callable[[np.ndarray], set[int]]
-
-
-def outside(folder: Path, most: int) -> list[str]:
-    """Return sentences of the WMT 23 bitexts, in a fixed random order."""
-    found: dict[str, None] = {}
-    for path in sorted(folder.glob("wmt23.*")):
-        for _, line in read_lines(path):
-            found.update(dict.fromkeys((line or "").split("\t")))
-    texts = list(found)
-    return [texts[row] for row in np.random.default_rng(0).permutation(len(texts))[:most].tolist()]
 
 
 def clocked(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -166,7 +155,7 @@ def main(settings: dict[str, Any]) -> None:
     model, count = xswe.load(settings["model"]), settings["asked"]
     sizes = [int(size) for size in str(settings["sizes"]).split(",")]
     texts = sentences(Path(settings["data"]), max(sizes) + count)
-    questions = {"outside": outside(Path(settings["questions"]), count), "inside": texts[:count]}
+    questions = {"outside": sentences(Path(settings["questions"]), count, "wmt23.*"), "inside": texts[:count]}
     queries = {name: model.encode(own, threads=1) for name, own in questions.items()}
     kept = [text for text in texts[count:] if text not in set(questions["outside"])]
     rows = [row for size in sizes for row in measure(model, kept[:size], queries, settings["hnsw_most"])]

@@ -33,10 +33,10 @@ _SIDE_BY_SIDE = 8  # threads that ask at the same time
 KINDS = [("exact", "float32"), ("exact", "float16"), ("exact", "int8"), ("binary", "float32"), ("binary", "int8")]
 
 
-def sentences(folder: Path, most: int) -> list[str]:
-    """The distinct sentences of all bitexts of a folder, in a fixed random order."""
+def sentences(folder: Path, most: int, names: str = "*.tsv*") -> list[str]:
+    """Return the distinct sentences of the bitexts of a folder, of all or of some names, in a fixed random order."""
     found: dict[str, None] = {}
-    for path in sorted(folder.rglob("*.tsv*")):
+    for path in sorted(folder.rglob(names)):
         for _, line in read_lines(path):
             found.update(dict.fromkeys((line or "").split("\t")))
     texts = list(found)
