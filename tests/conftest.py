@@ -20,9 +20,11 @@ from tests.clusters import ray_cluster  # noqa: F401
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
 from xswe.io.files import file_digest, resource, whole_folder
+from xswe.model.static import StaticModel
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import train_subwords
+from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter
 
 progress.silence()
@@ -89,6 +91,16 @@ class FakeTeacher:
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         out = np.array([[len(t), t.count("a"), 1.0] for t in texts], np.float32)
         return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def random_model(tokenizer: Tokenizer, tmp_path: Path) -> Path:
+    """The folder of a model of random vectors, in that of a run."""
+    units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
+    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
+    matrix[[not token for token in units.tokens]] = 0.0
+    StaticModel(units, matrix).save(tmp_path / "run" / "model")
+    return tmp_path / "run" / "model"
 
 
 @pytest.fixture

@@ -13,39 +13,28 @@ from xswe.evaluation.encoders import StaticEncoder, sentences_per_second
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.model.ensemble import Ensemble
 from xswe.model.folder import convert
-from xswe.model.static import StaticModel
 from xswe.teacher.protocol import TeacherConfig
-from xswe.text.units import SubwordUnits
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
 
 
-@pytest.fixture
-def folder(tokenizer, tmp_path):
-    units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
-    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
-    matrix[[not token for token in units.tokens]] = 0.0
-    StaticModel(units, matrix).save(tmp_path / "run" / "model")
-    return tmp_path / "run" / "model"
-
-
-def test_our_folder(folder):
-    encoder = open_encoder(str(folder), 1)
+def test_our_folder(random_model):
+    encoder = open_encoder(str(random_model), 1)
     assert (encoder.name, encoder.languages, encoder.dim) == ("run/model", ("en", "ja"), 8)
     assert encoder.size == 4 * encoder.parameters
-    renamed = open_encoder({"path": str(folder), "name": "ours", "languages": ["ja"]}, 1)
+    renamed = open_encoder({"path": str(random_model), "name": "ours", "languages": ["ja"]}, 1)
     assert (renamed.name, renamed.languages) == ("ours", ("ja",))
     np.testing.assert_array_equal(renamed.encode(TEXTS), encoder.encode(TEXTS))
 
 
-def test_models_whose_numbers_have_one_sum_are_told_apart(folder):
-    model = xswe.load(folder)
+def test_models_whose_numbers_have_one_sum_are_told_apart(random_model):
+    model = xswe.load(random_model)
     others = [replace(model, matrix=made) for made in (model.matrix[::-1].copy(), -model.matrix)]
     few = convert(model.matrix, "int8")
     others += [replace(model, matrix=few[0], scales=scales) for scales in (few[1], few[1] * 2)]
     identities = [one.identity for one in (model, *others)]
     assert len(set(identities)) == len(identities)
-    assert StaticEncoder(replace(model), "again").identity == identities[0] == xswe.load(folder).identity
+    assert StaticEncoder(replace(model), "again").identity == identities[0] == xswe.load(random_model).identity
     ensembles = [StaticEncoder(Ensemble((part,), (1.0,)), "e").identity for part in (model, others[0], others[1])]
     assert len(set(ensembles)) == 3
 

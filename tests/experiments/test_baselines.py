@@ -11,20 +11,9 @@ import xswe
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import sample_texts
-from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
 baselines = eval_script("experiments.baselines")
-
-
-@pytest.fixture
-def folder(tokenizer, tmp_path):
-    units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
-    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
-    matrix[[not token for token in units.tokens]] = 0.0
-    StaticModel(units, matrix).save(tmp_path / "run" / "model")
-    return tmp_path / "run" / "model"
 
 
 @pytest.mark.skipif(
@@ -44,8 +33,8 @@ def test_use_multilingual_from_its_package(sample):
         assert ((columns["en"] @ columns[code].T).argmax(1) == np.arange(60)).mean() > 0.9
 
 
-def test_sif_is_its_definition(folder):
-    texts, model, a = sample_texts(("en", "ja"))[:400], xswe.load(folder), 1e-3
+def test_sif_is_its_definition(random_model):
+    texts, model, a = sample_texts(("en", "ja"))[:400], xswe.load(random_model), 1e-3
     made = baselines.sif(model, texts, count=True)
     bags = model.units.bags(texts)
     p = np.bincount(bags.ids, minlength=len(model.matrix)) / len(bags.ids)
@@ -59,11 +48,11 @@ def test_sif_is_its_definition(folder):
     assert (narrow.encode(texts) * sentences).sum(1).min() > 0.999
 
 
-def test_sif_by_rank_weighs_the_first_unit_least(folder):
-    made = baselines.open_encoder(f"sif:{folder}", 1)
+def test_sif_by_rank_weighs_the_first_unit_least(random_model):
+    made = baselines.open_encoder(f"sif:{random_model}", 1)
     assert made.name == "SIF run/model"
     assert made.languages == ("en", "ja")
-    plain = xswe.load(folder)
+    plain = xswe.load(random_model)
     factor = np.linalg.norm(made.model.matrix, axis=1) / np.maximum(np.linalg.norm(plain.matrix, axis=1), 1e-9)
     assert factor[1:20].mean() < factor[-500:].mean()
 
@@ -73,10 +62,10 @@ def test_sif_weights_tables_alone(tiny_teacher):
         baselines.open_encoder(f"sif:teacher:{tiny_teacher}", 1)
 
 
-def test_they_are_compared_with_models_of_the_library(folder, tmp_path, capsys):
+def test_they_are_compared_with_models_of_the_library(random_model, tmp_path, capsys):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("A cat sleeps.\t猫が寝ている。\nThe train is late.\t電車が遅れている。\n", encoding="utf-8")
-    settings = {"tasks": str(pairs), "models": f"{folder},sif:{folder}", "data": "", "threads": 1}
+    settings = {"tasks": str(pairs), "models": f"{random_model},sif:{random_model}", "data": "", "threads": 1}
     baselines.main({**settings, "output": str(tmp_path / "rows.json")})
     assert "SIF run/model" in capsys.readouterr().out
     assert (tmp_path / "rows.json").is_file()
