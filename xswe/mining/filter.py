@@ -204,7 +204,8 @@ class _Filter:
 
     def _in_memory(self, given: RecordFile | list[Record]) -> Found:
         """Compare the sides of all records, and keep nothing."""
-        return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=self._judge()))
+        judge = Judge(self.model, self.config, self.threads)
+        return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=judge))
 
     def to_file(self, file: RecordFile, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
         """Filter a file into another, by whoever takes part."""
@@ -219,9 +220,10 @@ class _Filter:
             if file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
                 plan = replace(plan, files=plan.files[:1], sizes=(None,))
             config = replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0)
-            steps = FilterSteps(file, config, plan, work.absolute() / "model")
+            steps = FilterSteps(file, config, plan, work.absolute() / "model" / "model")
             identity = fingerprint([self.model.identity, asdict(config), inputs.stamps, plan.shard_bytes, WINDOW])
-            how: dict[str, Any] = {"execution": execution, "threads": self.threads, "opened": self._judge()}
+            judge = Judge(self.model, self.config, self.threads if execution.alone else 1)  # shards are on threads
+            how: dict[str, Any] = {"execution": execution, "threads": self.threads, "opened": judge}
             found = two_steps(steps, work.absolute(), identity, inputs, plan.count, **how)
             made = self.decided(Found.of(found), file.read)
             what = identity, arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
@@ -233,9 +235,6 @@ class _Filter:
 
             once(work / "written", fingerprint(what), write, written)  # of the tasks of an array one does it
         return made
-
-    def _judge(self) -> Judge:
-        return Judge(self.model, self.config, self.threads)
 
     def decided(self, found: Found, records: Callable[[], Iterable[Record]]) -> Filtered:
         """Decide on every record, and gather what a report shows."""

@@ -27,9 +27,8 @@ from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining.cascade import check_share
 from xswe.mining.threshold import check_threshold
-from xswe.model.ensemble import AnyModel, load_any
+from xswe.model.ensemble import AnyModel, load_any, share_model
 from xswe.text.languages import check_languages, same_numbers
-from xswe.work.once import once
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, Fold, TwoSteps
 
@@ -313,12 +312,12 @@ class FilterSteps(TwoSteps):
     def open(self) -> Judge:
         """Load the model."""
         assert self.model
-        return Judge(load_any(self.model / "model"), self.config, 1)
+        return Judge(load_any(self.model), self.config, 1)
 
     def share(self, opened: Judge) -> None:
         """Write the model for others to open."""
         assert self.model
-        once(self.model, opened.model.identity, lambda place: opened.model.save(place / "model"))
+        share_model(opened.model, self.model)
 
     @property
     def _is_cut(self) -> bool:

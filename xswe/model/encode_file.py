@@ -19,7 +19,7 @@ from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.sources import check_here, expand, is_remote
-from xswe.model.ensemble import AnyModel, load_any, locate
+from xswe.model.ensemble import AnyModel, load_any, locate, share_model
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
 from xswe.text.sentences import as_lines, is_document, write_sentences
@@ -214,7 +214,7 @@ class EncodeJob(Job):
 
     def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
         """Write the model for others to load."""
-        once(self.model.parent, opened[0].identity, lambda place: opened[0].save(place / self.model.name))
+        share_model(opened[0], self.model)
 
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
         """Write the vectors of a shard."""

@@ -21,6 +21,7 @@ from xswe.model import folder as storage
 from xswe.model.encoding import Encoding
 from xswe.model.folder import from_hub, push_folder
 from xswe.model.static import StaticModel
+from xswe.work.once import once
 
 FORMAT_VERSION = 1
 KIND = "ensemble"
@@ -141,6 +142,11 @@ def load(folder: Path) -> Ensemble:
 
 
 AnyModel = StaticModel | Ensemble
+
+
+def share_model(model: AnyModel, folder: Path) -> None:
+    """Write a model where workers elsewhere open it, once for all processes; the folder above is its own."""
+    once(folder.parent, model.identity, lambda place: model.save(place / folder.name))
 
 
 def load_any(folder: Path) -> AnyModel:

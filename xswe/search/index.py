@@ -775,9 +775,7 @@ def open_index(
                 f"documents={documents}: the index {folder} is of another file, or the file has changed; "
                 "leave documents out, or remove the folder to build it again"
             )
-        if (
-            documents and not (execution.alone or execution.has_peers) and Path(f"{folder}.work").is_dir()
-        ):  # which a killed run left
+        if documents and execution.has_workers and Path(f"{folder}.work").is_dir():  # which a killed run left
             with work_folder(str(folder), execution):
                 return found
         return found

@@ -14,12 +14,11 @@ import numpy as np
 from xswe.io.files import fingerprint, read_json, whole_file
 from xswe.io.lines import read_blocks
 from xswe.io.ragged import GrowingArray, Texts, forget, release
-from xswe.model.ensemble import AnyModel, load_any
+from xswe.model.ensemble import AnyModel, load_any, share_model
 from xswe.search.kernels import make_codes
 from xswe.search.types import STORAGES, Storage
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
-from xswe.work.once import once
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.run import shards_ahead
 from xswe.work.stage import Job, Stage
@@ -66,7 +65,7 @@ class NumbersJob(Job):
 
     def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
         """Write the model for others to load."""
-        once(self.model.parent, opened[0].identity, lambda place: opened[0].save(place / self.model.name))
+        share_model(opened[0], self.model)
 
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
         """Write a file an array, and the texts, so that nobody reads them from their file again."""

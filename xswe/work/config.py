@@ -72,6 +72,11 @@ class ExecutionConfig:
         return self.kind == "array"
 
     @property
+    def has_workers(self) -> bool:
+        """Return True if the workers of a cluster do the shards, and this process what is not in shards."""
+        return ON_RAY[self.kind]
+
+    @property
     def slice(self) -> tuple[int, int]:
         """Which slice this process does, and of how many.
 

@@ -19,7 +19,7 @@ from xswe.io.parallel import available_threads, in_order
 from xswe.progress import bar, every
 from xswe.work import kept
 from xswe.work.checkpoint import load_checkpoint, save_checkpoint
-from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
+from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.once import is_made, once
 from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
@@ -64,7 +64,7 @@ def map_shards(
         InputError: an input was changed meanwhile.
         Unfinished: with ``array``: other slices are not done yet.
     """
-    if execution.kind == "local":
+    if execution.alone:
         return _map_here(stage, threads, opened, progress or ("shard", stage.count), _State(stage, state), plan)
     stage.begin(**plan)
     if execution.has_peers:
@@ -166,7 +166,7 @@ def arrays_once(
         for name, array in (found or make()).items():
             np.save(place / f"{name}.npy", array)
 
-    if execution.kind == "local" and not is_made(folder, identity):
+    if execution.alone and not is_made(folder, identity):
         found.update(make())
         if time.monotonic() - begun < kept.BRIEF or folder.is_relative_to(NOWHERE):
             return found
@@ -256,8 +256,7 @@ def _go_through(
                 else:
                     counted()
 
-        there = ON_RAY[execution.kind]
-        work = on_ray(stage, todo(), execution, opened) if there else _here(stage, todo(), threads, opened)
+        work = on_ray(stage, todo(), execution, opened) if execution.has_workers else _here(stage, todo(), threads, opened)
         with closing(work) as done:
             for shard, found in done:
                 if "error" not in found:
@@ -305,7 +304,7 @@ def shards_ahead(
     Yields:
         What waits until a shard is done; it raises what :func:`run_shards` does.
     """
-    if execution.kind != "ray" or all(stage.counts(shard) is not None for shard in range(stage.count)):
+    if not execution.has_workers or all(stage.counts(shard) is not None for shard in range(stage.count)):
         run_shards(stage, execution, threads, opened, costs)
         yield lambda _: None
         return

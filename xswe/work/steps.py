@@ -133,7 +133,7 @@ def two_steps(
         XsweError: shards failed.
         Unfinished: with ``execution=array``, the others are not done yet.
     """
-    if execution.kind == "local" or folder is None:
+    if execution.alone or folder is None:
         yield from _hand_in_hand(steps, _Parts(folder, identity), threads, opened)
         inputs.check_unchanged()
         return
