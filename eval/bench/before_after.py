@@ -1,7 +1,7 @@
 """The speed of one checkout against another's: the same work by both, in turns.
 
     python -m eval.bench.before_after before=CHECKOUT [after=.] [output=before_after.json] [rounds=7] [lines=20000]
-        [steps=400] [work=] [tasks=encode,step,exact,clusters,phrases,conversion,first.encode,first.mine,…]
+        [steps=400] [work=] [tasks=encode,step,exact,clusters,phrases,conversion,filter,dedup,index,first.encode,…]
 
 Each task is a process of its own, once with each checkout and then again. Printed are the medians, and the median of the
 ratios of neighbouring runs (below 1: after is faster), of the clock and of the processor; they are written as soon as a
@@ -13,6 +13,8 @@ task is done, beside what ``output`` holds of others. ``git worktree add FOLDER
 - ``exact``, ``clusters``: ``mine`` on ``lines`` lines of each side;
 - ``phrases``: 100 phrases in ``lines`` passages;
 - ``conversion``: ``corpus`` on ``lines`` pairs;
+- ``filter``: ``filter`` on as many pairs, by cosine; ``dedup``: on the lines of one side; ``index``: building one of them;
+- ``extraction``: ``train`` up to the extracted vectors, with no refinement;
 - ``first.encode``, ``first.mine``, ``first.score``, ``first.phrases``, ``first.corpus``, ``first.train``: whole commands,
   from the start of Python on, nothing compiled yet: of 2,000 lines, and of the sample corpus by ``train`` as it is.
 
@@ -40,7 +42,7 @@ from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.io.results import markdown
 
-WARM = ("encode", "step", "exact", "clusters", "phrases", "conversion")
+WARM = ("encode", "step", "exact", "clusters", "phrases", "conversion", "filter", "dedup", "index", "extraction")
 FIRST = ("first.encode", "first.mine", "first.score", "first.phrases", "first.corpus", "first.train")
 TASKS = (*WARM, *FIRST)
 FEW = 2000  # lines of a first use
@@ -104,12 +106,28 @@ def words_of(task: str, checkout: Path, own: Path, steps: int) -> list[str]:
         return ["phrases", "model=mini", "queries=queries.txt", "passages=ja.txt", f"output={own}/hits.tsv"]
     if task == "conversion":
         return ["corpus", "corpus.paths=[pairs.tsv]", "pair=en-ja", f"output={own}/corpus"]
+    if task == "filter":
+        return ["filter", "model=mini", "input=pairs.tsv", f"output={own}/kept.tsv"]
+    if task == "dedup":
+        return ["dedup", "input=ja.txt", f"output={own}/distinct.txt"]
+    if task == "index":
+        return [
+            "search",
+            "model=mini",
+            "documents=ja.txt",
+            "queries=queries.txt",
+            f"index={own}/index",
+            f"output={own}/found.tsv",
+        ]
     if task.startswith("first."):
         return _first_words(task.removeprefix("first."), own)
     renamed = "max_steps" in (checkout / "xswe" / "training" / "refine.py").read_text(encoding="utf-8")
     names = ("max_steps", "eval_steps") if renamed else ("steps", "evaluate_every")
+    corpus = ["pair=en-ja", "corpus=local", "corpus.paths=[pairs.tsv]", "teacher=mini"]
+    if task == "extraction":
+        return ["train", *corpus, f"output={own}/extracted", f"refine.{names[0]}=0"]
     how = [f"refine.{names[0]}={steps}", f"refine.{names[1]}=100000"]
-    return ["train", "pair=en-ja", "corpus=local", "corpus.paths=[pairs.tsv]", "teacher=mini", f"output={own}/run", *how]
+    return ["train", *corpus, f"output={own}/run", *how]
 
 
 def _first_words(verb: str, own: Path) -> list[str]:
@@ -151,8 +169,10 @@ def _first_use(words: list[str], checkout: Path, own: Path) -> tuple[float, floa
 def timed(task: str, checkout: Path, own: Path, steps: int) -> tuple[float, float]:
     """Run a task, whose output goes to a folder of its own; returns seconds of the clock, and of the processor."""
     own.mkdir(exist_ok=True)
-    shutil.rmtree(own / "corpus", ignore_errors=True)
-    (own / "mined.tsv").unlink(missing_ok=True)
+    for made in ("corpus", "index", "extracted"):
+        shutil.rmtree(own / made, ignore_errors=True)
+    for name in ("mined.tsv", "kept.tsv", "distinct.txt", "found.tsv"):
+        (own / name).unlink(missing_ok=True)
     if task in FIRST:
         return _first_use(words_of(task, checkout, own, steps), checkout, own)
     program = [_ENCODE, "en.txt", "ja.txt"]
