@@ -16,15 +16,16 @@ BELOW = {
     "io": set(),
     "work": {"io"},
     "text": {"io"},
-    "corpus": {"io", "work", "text"},
-    "model": {"io", "work", "text", "corpus"},
+    "bitext": {"io", "work", "text"},
+    "corpus": {"io", "work", "text", "bitext"},
+    "model": {"io", "work", "text", "bitext", "corpus"},
     "teacher": {"io", "text"},
-    "training": {"io", "work", "text", "corpus", "model", "teacher", "evaluation"},
+    "training": {"io", "work", "text", "bitext", "corpus", "model", "teacher", "evaluation"},
     "search": {"io", "work", "text", "model"},
-    "mining": {"io", "work", "text", "corpus", "model", "search"},
-    "phrases": {"io", "work", "text", "corpus", "model", "teacher"},
-    "alignment": {"io", "work", "text", "corpus", "model", "search", "mining"},
-    "evaluation": {"io", "work", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
+    "mining": {"io", "work", "text", "bitext", "corpus", "model", "search"},
+    "phrases": {"io", "work", "text", "bitext", "corpus", "model", "teacher"},
+    "alignment": {"io", "work", "text", "bitext", "corpus", "model", "search", "mining"},
+    "evaluation": {"io", "work", "text", "bitext", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
 BELOW["report"] = set(BELOW)
 BELOW["serving"] = set(BELOW) - {"training", "teacher", "evaluation"}

@@ -28,7 +28,7 @@ from xswe.search.types import Neighbours
 
 PROBES: dict[str, Callable[[Any, Path], Any]] = {}
 # Choices of the layout of a file, which the formats' own tests read and write; here only that another one is none.
-LAYOUTS = ("xswe.corpus.cards:CardFormat", "xswe.corpus.formats:PairFormat", "xswe.corpus.records:Kind")
+LAYOUTS = ("xswe.corpus.cards:CardFormat", "xswe.bitext.source:PairFormat", "xswe.bitext.records:Kind")
 CODES = "xswe.serving.messages:Language"  # of languages, which are data (xswe.text.languages)
 PLANTED = "planted"
 ANY = np.random.default_rng(0)
@@ -250,18 +250,18 @@ def _(choice, folder):
     return cards._IN_TWO_MEMBERS[choice]
 
 
-@probe("xswe.corpus.formats:PairFormat")
+@probe("xswe.bitext.source:PairFormat")
 def _(choice, folder):
-    from xswe.corpus.blocks import read_pairs
-    from xswe.corpus.formats import PairFile
+    from xswe.bitext.lines import read_pairs
+    from xswe.bitext.source import PairFile
 
     (folder / "a").write_text("cat\tKatze\n", "utf-8")
     return list(read_pairs(PairFile(folder / "a", format=choice)))
 
 
-@probe("xswe.corpus.records:Kind")
+@probe("xswe.bitext.records:Kind")
 def _(choice, folder):
-    from xswe.corpus import records
+    from xswe.bitext import records
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(records._SUFFIXES, ".x", choice)
@@ -294,9 +294,9 @@ def _(choice, folder):
 @probe("xswe.io.lines:OnError")
 def _(choice, folder):
     """Of lines, of records, of pairs and of a side: what each does with a damaged line."""
-    from xswe.corpus.blocks import read_pairs
-    from xswe.corpus.formats import PairFile
-    from xswe.corpus.records import RecordFile
+    from xswe.bitext.lines import read_pairs
+    from xswe.bitext.records import RecordFile
+    from xswe.bitext.source import PairFile
     from xswe.io.lines import read_lines
     from xswe.mining.side import Reservoir, SideConfig, _lines
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import xswe
 from xswe.__main__ import VERBS
+from xswe.bitext import records
+from xswe.bitext import source as formats
 from xswe.commands.help import EXAMPLES, settings
-from xswe.corpus import formats, records
 from xswe.io import results
 from xswe.mining import output, score
 from xswe.model import vector_files

@@ -27,8 +27,8 @@ import numpy as np
 import xswe
 from eval.settings import DATA, REQUIRED, numbers, run_script
 from xswe import progress
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import find_pairs
 from xswe.io.parallel import available_threads
 from xswe.phrases.search import Search, SpanConfig, StaticWords, TeacherWords, WordSource
 

@@ -27,8 +27,8 @@ from typing import Any
 from eval.experiments.main_job import figures
 from eval.experiments.static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variation, varied
 from eval.settings import DATA, REQUIRED, RESULTS, chosen, run_script
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import PairFile
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import PairFile
 from xswe.io.files import write_json
 from xswe.model.card import card, sources_of, write_card
 from xswe.model.static import StaticModel

@@ -29,9 +29,9 @@ import numpy as np
 
 import xswe
 from eval.settings import DATA, REQUIRED, chosen, numbers, run_script
-from xswe.corpus.blocks import read_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import find_pairs
 from xswe.corpus.cards import sample_sentences
-from xswe.corpus.formats import find_pairs
 from xswe.evaluation.metrics import bitext_items, spearman
 from xswe.io.files import write_json
 from xswe.io.lines import read_lines

@@ -33,10 +33,10 @@ from safetensors.numpy import load_file, save_file
 
 from eval.experiments.mining_quality import bucc_shaped, noise_lines
 from eval.settings import DATA, REQUIRED, RESULTS, numbers, run_script
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import PairFile
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.blocks import read_pairs
 from xswe.corpus.cards import sample_sentences
-from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks

@@ -67,7 +67,7 @@ def application(folder: Path) -> Iterator[str]:
     """Serve the sample corpus as a translation memory; yields the address."""
     import uvicorn
 
-    from xswe.io.results import write_memory
+    from xswe.bitext.memories import write_memory
 
     memory, sides = folder / "sample.tmx", sample_sentences()
     units = ((list(zip(sides, row, strict=True)), {}) for row in zip(*sides.values(), strict=True))

@@ -16,13 +16,13 @@ from hydra.core.config_store import ConfigStore
 
 import xswe
 from tests.commands.verbs import run_verb
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import PairFile
 from xswe.commands.config import as_keys, plain, shaped
 from xswe.commands.groups import register
 from xswe.commands.train import train_config
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.blocks import read_pairs
 from xswe.corpus.contexts import ContextConfig
-from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import resource
 from xswe.io.settings import build, defaults

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from xswe.bitext.rows import Negatives, Rows
+from xswe.bitext.source import PairFile
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -18,8 +20,6 @@ from xswe.corpus.bitext import (
     split_rows,
 )
 from xswe.corpus.cards import digest_of
-from xswe.corpus.formats import PairFile
-from xswe.corpus.rows import Negatives, Rows
 from xswe.io.ragged import concatenate
 
 

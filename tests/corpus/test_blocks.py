@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus.blocks import read_jobs, read_pairs
-from xswe.corpus.formats import PairFile, find_pairs
-from xswe.corpus.seen import text_hashes
+from xswe.bitext.lines import read_jobs, read_pairs
+from xswe.bitext.seen import text_hashes
+from xswe.bitext.source import PairFile, find_pairs
 from xswe.errors import InputError
 from xswe.io import lines as lines_module
 from xswe.io.lines import MAX_LINE_BYTES, Lines, Skipped, read_lines, too_few_columns, unequal_sides

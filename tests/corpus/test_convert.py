@@ -15,12 +15,12 @@ import pytest
 
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import moses_zip
-from xswe.corpus import blocks
+from xswe.bitext import lines as blocks
+from xswe.bitext.seen import Admission
+from xswe.bitext.source import find_pairs
 from xswe.corpus.bitext import Bitext, CorpusConfig, part_of, split_rows
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert, open_training, prepare
-from xswe.corpus.formats import find_pairs
-from xswe.corpus.seen import Admission
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import read_json
 from xswe.io.parallel import in_order
@@ -52,8 +52,8 @@ def corpus(folder, lines=3000, seed=0):
 def test_hashes_on_the_disk_drop_the_same_pairs(tmp_path, monkeypatch, clean):
     files = corpus(tmp_path)
     whole, report = load_bitext(files, EN_JA, CorpusConfig(clean=clean))
-    monkeypatch.setattr("xswe.corpus.seen._MOST_KEYS", 300)
-    monkeypatch.setattr("xswe.corpus.rows.BLOCK_PAIRS", 100)
+    monkeypatch.setattr("xswe.bitext.seen._MOST_KEYS", 300)
+    monkeypatch.setattr("xswe.bitext.rows.BLOCK_PAIRS", 100)
     bitext, spilt = convert(files, EN_JA, CorpusConfig(clean=clean), tmp_path / "out")
     assert pairs(bitext) == pairs(whole)
     assert spilt.dropped == report.dropped
@@ -64,7 +64,7 @@ def test_an_admission_whose_hashes_are_on_the_disk_decides_as_one_in_memory(monk
     generator = np.random.default_rng(0)
 
     def decisions(most):
-        monkeypatch.setattr("xswe.corpus.seen._MOST_KEYS", most)
+        monkeypatch.setattr("xswe.bitext.seen._MOST_KEYS", most)
         admission, draws = Admission(3, (1, 2, 3)), np.random.default_rng(1)
         out = []
         for _ in range(40):
@@ -178,7 +178,7 @@ def test_a_conversion_killed_again_and_again_ends_with_the_same_bytes(tmp_path):
     convert(files, EN_JA, CorpusConfig(), tmp_path / "whole")
     program = (
         "import sys; from pathlib import Path; from xswe.corpus.convert import convert\n"
-        "from xswe.corpus.formats import find_pairs; from xswe.corpus.bitext import CorpusConfig\n"
+        "from xswe.bitext.source import find_pairs; from xswe.corpus.bitext import CorpusConfig\n"
         "here = Path(sys.argv[1]); files = find_pairs([here / 'x.zip', here / 'y.tsv'], ('en', 'ja'))\n"
         "convert(files, ('en', 'ja'), CorpusConfig(), here / 'out', threads=2, shard_pairs=10_000)"
     )

@@ -9,13 +9,13 @@ import pytest
 
 import xswe
 from tests.clusters import slices
-from xswe.corpus import blocks
+from xswe.bitext import lines as blocks
+from xswe.bitext.source import find_pairs
 from xswe.corpus import convert as converting
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert
 from xswe.corpus.convert_shards import CleanedShards
-from xswe.corpus.formats import find_pairs
 from xswe.errors import Unfinished, XsweError
 from xswe.io.files import read_json
 from xswe.work.config import LOCAL, ExecutionConfig

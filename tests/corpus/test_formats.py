@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from xswe.corpus.blocks import read_jobs, read_pairs
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.lines import read_jobs, read_pairs
+from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped
 
@@ -80,7 +80,7 @@ def test_unbalanced_xml_names_the_line_or_ends_the_file(tmp_path):
 
 
 def test_a_unit_without_end_is_refused(tmp_path, monkeypatch):
-    from xswe.corpus import documents as memories
+    from xswe.bitext import memories
 
     monkeypatch.setattr(memories, "_MOST_UNIT", 1 << 18)
     many = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv xml:lang='ja'><seg>b</seg></tuv></tu>" * 20_000

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import fast
+from xswe.bitext.checks import JUDGED, check_columns_are_text
+from xswe.bitext.lines import read_jobs, read_pairs
+from xswe.bitext.source import PairFile, find_pairs
 from xswe.corpus.bitext import CorpusConfig, corpus_files
-from xswe.corpus.blocks import read_jobs, read_pairs
 from xswe.corpus.cards import corpus_sources
-from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, find_pairs
 from xswe.errors import InputError
 
 EN_JA = ("en", "ja")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import PairFile
-from xswe.corpus.records import RecordFile
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.records import RecordFile
+from xswe.bitext.source import PairFile
 from xswe.errors import InputError
 from xswe.io import lines as module
 from xswe.io.lines import read_blocks, read_lines

@@ -11,10 +11,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from xswe.corpus import blocks
+from xswe.bitext import lines as blocks
+from xswe.bitext.source import find_pairs
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.convert import convert
-from xswe.corpus.formats import find_pairs
 from xswe.errors import XsweError
 
 EN_JA = ("en", "ja")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.corpus.loading import load_bitext, split
+from xswe.bitext.rows import Negatives
+from xswe.bitext.source import find_pairs
 from xswe.corpus.bitext import Bitext, CorpusConfig, describe_files
 from xswe.corpus.convert import convert
-from xswe.corpus.formats import find_pairs
-from xswe.corpus.rows import Negatives
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 
@@ -115,7 +115,7 @@ def test_negatives_are_what_their_pair_is_as_pairs_are_dropped(tmp_path):
 def test_a_conversion_that_broke_keeps_the_negatives_where_they_belong(tmp_path, monkeypatch, after):
     from xswe.corpus import convert as module
 
-    monkeypatch.setattr("xswe.corpus.rows.BLOCK_PAIRS", 50)
+    monkeypatch.setattr("xswe.bitext.rows.BLOCK_PAIRS", 50)
     records = [
         {"anchor": f"a{i}", "positive": f"p{i}", "negative": [f"n{i}.{k}" for k in range(i % 4)]} for i in range(400)
     ]

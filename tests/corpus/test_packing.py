@@ -11,9 +11,9 @@ import tarfile
 
 import pytest
 
-from xswe.corpus.blocks import read_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import find_pairs
 from xswe.corpus.cleaning import EvaluationTexts
-from xswe.corpus.formats import find_pairs
 from xswe.errors import DependencyError, InputError
 from xswe.io.files import open_output
 from xswe.io.lines import read_lines

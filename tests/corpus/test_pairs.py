@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.corpus.loading import load_bitext, split
+from xswe.bitext.lines import read_jobs, read_pairs
+from xswe.bitext.source import PairFile, find_pairs
 from xswe.corpus.bitext import CorpusConfig, corpus_files
-from xswe.corpus.blocks import read_jobs, read_pairs
-from xswe.corpus.formats import PairFile, find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import MAX_LINE_BYTES, Skipped, read_blocks, read_lines
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xswe.corpus import records
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import PairFile
-from xswe.corpus.records import Record, RecordFile
+from xswe.bitext import records
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.source import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from xswe.corpus.formats import PairFile
+from xswe.bitext.source import PairFile
 from xswe.errors import InputError
 from xswe.evaluation.metrics import CORRELATIONS, bitext_items, neighbourhood, search, weighted_f1
 from xswe.evaluation.tasks import evaluate_bitext, evaluate_scored, is_scored

@@ -9,8 +9,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.conftest import eval_script
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError
 from xswe.text.tokenizers import pieces_only
 

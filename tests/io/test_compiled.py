@@ -15,7 +15,7 @@ import xswe
 
 STEPS = """
 import os, xswe
-from xswe.corpus.kernels import hash_texts
+from xswe.bitext.kernels import hash_texts
 from xswe.io.compiler import start_compiler
 start_compiler()
 print(xswe.__file__, os.environ.get("NUMBA_CACHE_DIR"))

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
+from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
 from xswe.errors import ConfigError
-from xswe.io.results import Unit, write_tmx, write_xliff, write_xliff2
 
 etree = pytest.importorskip("lxml.etree")
 

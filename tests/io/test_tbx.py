@@ -6,8 +6,8 @@ import io
 
 import pytest
 
+from xswe.bitext.termbases import Candidate, write_concepts, write_tbx
 from xswe.errors import ConfigError
-from xswe.io.results import Candidate, write_concepts, write_tbx
 
 etree = pytest.importorskip("lxml.etree")
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus.records import RecordFile
-from xswe.corpus.seen import KeySet, text_hashes
+from xswe.bitext.records import RecordFile
+from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline

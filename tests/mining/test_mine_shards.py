@@ -12,7 +12,7 @@ import pytest
 
 import xswe
 from tests.clusters import damage, slices
-from xswe.corpus.records import RecordFile
+from xswe.bitext.records import RecordFile
 from xswe.errors import ConfigError, Unfinished
 from xswe.mining import dedup as deduplicating
 from xswe.mining import pipeline, verdicts

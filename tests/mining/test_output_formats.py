@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.mined import MinedPairs

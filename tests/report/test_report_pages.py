@@ -14,7 +14,7 @@ import pytest
 
 import xswe
 from tests.report.conftest import axe
-from xswe.corpus.records import RecordFile
+from xswe.bitext.records import RecordFile
 from xswe.errors import ConfigError, InputError
 from xswe.mining.score import score_bitext
 from xswe.mining.threshold import read_gold
@@ -200,8 +200,8 @@ def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
     assert [entry.find("langSet/tig/term").text for entry in terms.iter("termEntry")] == list(
         dict.fromkeys(row.split("\t")[0] for row in rows[1:])
     )
-    from xswe.corpus.blocks import read_pairs
-    from xswe.corpus.formats import find_pairs
+    from xswe.bitext.lines import read_pairs
+    from xswe.bitext.source import find_pairs
 
     memory = opened.saved(lambda: page.click("#tmx"), tmp_path)
     (file,) = find_pairs([str(memory)], ("en", "ja"))

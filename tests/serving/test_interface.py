@@ -318,7 +318,7 @@ def test_a_table_has_no_more_languages_than_can_be_read(client):
 def test_what_is_exported_is_read_again(client, tmp_path):
     units = [[{"language": "en", "text": "cat"}, {"language": "de", "text": "Katze"}, {"language": "ja", "text": "猫"}]]
     (tmp_path / "out.tmx").write_bytes(client.post("/export", json={"format": "tmx", "units": units}).content)
-    from xswe.corpus.documents import read_memory
+    from xswe.bitext.memories import read_memory
 
     assert list(read_memory(tmp_path / "out.tmx")) == [{"en": "cat", "de": "Katze", "ja": "猫"}]
 

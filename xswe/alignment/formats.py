@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from xswe.bitext.memories import Unit, moment, write_tmx, write_xliff, write_xliff2
 from xswe.errors import ConfigError
-from xswe.io.results import Unit, moment, write_table, write_text, write_tmx, write_xliff, write_xliff2
+from xswe.io.results import write_table, write_text
 from xswe.io.sources import suffix_of
 from xswe.mining.output import Row, output_format, write_rows
 from xswe.text.languages import has_cjk

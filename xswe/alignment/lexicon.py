@@ -18,11 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from xswe.alignment.words import LinkedPair
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import PairFile
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import PairFile
+from xswe.bitext.termbases import Candidate, write_tbx
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
-from xswe.io.results import Candidate, Listing, write_tbx, write_text
+from xswe.io.results import Listing, write_text
 from xswe.io.sources import suffix_of
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xswe.corpus.documents import languages_of, units_of
+from xswe.bitext.memories import languages_of, units_of
 from xswe.errors import InputError, needs
 from xswe.io.files import check_input
 from xswe.io.lines import Skipped, open_binary, read_lines

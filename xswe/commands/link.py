@@ -9,8 +9,8 @@ from typing import Any
 import xswe
 from xswe.alignment.lexicon import bilingual_terms, phrase_table
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
+from xswe.bitext.records import RecordFile
 from xswe.commands.config import bitext_files, refuse_unused, settings
-from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.results import check_suffix

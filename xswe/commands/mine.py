@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from xswe.bitext.records import RecordFile
 from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
-from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import arguments

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from xswe.corpus.blocks import Spans, read_jobs
+from xswe.bitext.lines import Spans, read_jobs
+from xswe.bitext.rows import Negatives, Rows, copied
+from xswe.bitext.seen import Admission, KeySet, text_hashes
+from xswe.bitext.source import PairFile, check_columns
 from xswe.corpus.cards import digest_of, entries_of, find_sources, is_card
 from xswe.corpus.cleaning import (
     DUPLICATE,
@@ -31,9 +34,6 @@ from xswe.corpus.cleaning import (
     EvaluationTexts,
     evaluation_identity,
 )
-from xswe.corpus.formats import PairFile, check_columns
-from xswe.corpus.rows import Negatives, Rows, copied
-from xswe.corpus.seen import Admission, KeySet, text_hashes
 from xswe.errors import ConfigError
 from xswe.io.lines import OnError
 from xswe.io.parallel import in_order

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from xswe.corpus.formats import PairFile, find_pairs, least_score
-from xswe.corpus.rows import HubSet
+from xswe.bitext.source import PairFile, find_pairs, least_score
+from xswe.bitext.tables import HubSet
 from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
 from xswe.io.settings import check_choice, for_all
@@ -381,7 +381,7 @@ def find_sources(
 ) -> list[PairFile]:
     """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
 
-    Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.corpus.formats.find_pairs`
+    Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.bitext.source.find_pairs`
     accepts, with ``columns`` for tab-separated files. The cache "" is the default one. ConfigError: there is no entry, or
     a card lacks the version or pair. InputError: a file is missing, or cannot be fetched.
     """

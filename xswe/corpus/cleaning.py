@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from xswe.bitext.kernels import characters, count_classes, find_keys, hash_pairs, sketch
+from xswe.bitext.rows import Negatives, Rows, stripped
+from xswe.bitext.seen import KeySet, text_hashes
+from xswe.bitext.tables import csv_rows
 from xswe.corpus.cards import digest_of
-from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs, sketch
-from xswe.corpus.rows import Negatives, Rows, csv_rows, stripped
-from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError, brief, needs
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.corpus.kernels import mix
+from xswe.bitext.kernels import mix
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags
 from xswe.io.settings import check_choice, for_all

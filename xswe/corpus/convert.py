@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from xswe.bitext.rows import NegativesWriter, Rows
+from xswe.bitext.source import PairFile
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -49,8 +51,6 @@ from xswe.corpus.cards import (
 )
 from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
 from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
-from xswe.corpus.formats import PairFile
-from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from xswe.bitext.lines import is_cut
+from xswe.bitext.rows import Negatives, Rows
+from xswe.bitext.source import PairFile
 from xswe.corpus.bitext import CorpusConfig, clean_file, make_cleaner
-from xswe.corpus.blocks import is_cut
 from xswe.corpus.cleaning import Cleaned, Cleaner
-from xswe.corpus.formats import PairFile
-from xswe.corpus.rows import Negatives, Rows
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_file, write_json
 from xswe.io.inputs import Inputs
 from xswe.io.lines import lines_counted

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import PairFile, find_pairs
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
-from xswe.corpus.blocks import read_pairs
 from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card, find_sources, is_card
 from xswe.corpus.cleaning import DETECTS, CleanConfig, EvaluationTexts
-from xswe.corpus.formats import PairFile, find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
 from xswe.io.parallel import in_order

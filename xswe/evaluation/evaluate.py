@@ -9,7 +9,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
 from xswe.evaluation.metrics import LEVEL, Bootstrap, Row, compare_rows, corrected, enough, primary_metrics, with_intervals

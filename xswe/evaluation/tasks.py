@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import PairFile, find_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.source import PairFile, find_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
 from xswe.io.lines import read_lines

@@ -9,18 +9,17 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.util import find_spec
 from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 from unicodedata import east_asian_width
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.files import open_output, whole_file
 from xswe.io.sources import packing_of, suffix_of
-from xswe.version import __version__
 
 R = TypeVar("R", bound=tuple[Any, ...])
 _BLOCK = 65_536  # rows that are written at a time
@@ -368,183 +367,3 @@ _TEXTS: dict[str, Writer] = {
 }
 # Formats that are no text: the library that writes each, and the extra it comes with.
 _LIBRARIES = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("xlsxwriter", "mine")}
-
-
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
-
-
-class Unit(NamedTuple):
-    """A text and its translation, how sure that is, and the lines they come from; and what a person said of it."""
-
-    score: float
-    source: str
-    target: str
-    lines: str
-    status: str = ""
-    notes: str = ""
-
-
-class Candidate(NamedTuple):
-    """A candidate translation of a term, a sentence with it, and a note."""
-
-    text: str
-    context: str
-    note: str
-
-
-def _xml(text: str) -> str:
-    """Escape a text, and replace what XML 1.0 cannot represent with blanks."""
-    from xml.sax.saxutils import escape  # which brings all that fetches from the network
-
-    return escape(_NOT_XML.sub(" ", text))
-
-
-def _attribute(text: str) -> str:
-    """Quote a text as the value of an attribute."""
-    from xml.sax.saxutils import quoteattr
-
-    return quoteattr(_NOT_XML.sub(" ", text))
-
-
-def moment(date: str | None) -> datetime | None:
-    """Return the time that ``date`` is, in UTC: ``now``, or as ISO 8601 writes it; None for none.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    if date is None:
-        return None
-    try:
-        found = datetime.now(UTC) if date == "now" else datetime.fromisoformat(date)
-    except ValueError:
-        raise ConfigError(f"date={date}: write now, or a date as in 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-
-
-def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
-    """Yield TMX 1.4, valid against its document type; scores, lines and statuses are properties of the units."""
-    a, b = languages
-    return write_memory(
-        (
-            (
-                [(a, unit.source), (b, unit.target)],
-                {
-                    "note": unit.notes,
-                    "x-score": f"{unit.score:.6f}",
-                    "x-lines": unit.lines.replace("\t", " "),
-                    "x-status": unit.status,
-                },
-            )
-            for unit in units
-        ),
-        a,
-        date,
-    )
-
-
-def write_memory(
-    units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*", date: str | None = None
-) -> Iterator[str]:
-    """Write TMX 1.4 of units in any number of languages.
-
-    Args:
-        units: of each its texts after their languages, and its properties without the empty ones; ``note`` is a note.
-        source: language of the sources.
-        date: when the units were made, see :func:`moment`.
-    """
-    when = moment(date)
-    made = f' creationdate="{when:%Y%m%dT%H%M%SZ}"' if when else ""
-    yield f'{_HEAD}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
-    yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
-    yield f'adminlang="en" srclang={_attribute(source)} datatype="plaintext"{made}/>\n<body>\n'
-    for texts, properties in units:
-        note = f"<note>{_xml(properties['note'])}</note>" if properties.get("note") else ""
-        rest = ((name, value) for name, value in properties.items() if value and name != "note")
-        yield f"<tu{made}>{note}" + "".join(f'<prop type="{name}">{_xml(value)}</prop>' for name, value in rest)
-        yield "".join(f"<tuv xml:lang={_attribute(code)}><seg>{_xml(text)}</seg></tuv>" for code, text in texts) + "</tu>\n"
-    yield "</body>\n</tmx>\n"
-
-
-def write_xliff(
-    units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
-) -> Iterator[str]:
-    """Yield XLIFF 1.2, a unit a pair: translated, and signed off where a person said so; its score, and notes, are notes.
-
-    ``original`` is the name of the source's file.
-    """
-    when = moment(date)
-    made = f' date="{when:%Y-%m-%dT%H:%M:%SZ}"' if when else ""
-    yield f'{_HEAD}<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-    yield f'<file original={_attribute(original or "xswe")} datatype="plaintext" tool-id="xswe"{made} '
-    yield f"source-language={_attribute(languages[0])} target-language={_attribute(languages[1])}>\n"
-    yield f'<header><tool tool-id="xswe" tool-name="xswe" tool-version="{__version__}"/></header>\n<body>\n'
-    for number, unit in enumerate(units, 1):
-        state = "translated" if unit.status in ("", "moved") else "signed-off"
-        target = f'<target state="{state}">{_xml(unit.target)}</target>' if unit.target else ""
-        approved = "yes" if unit.target else "no"  # else tools take a translation for a draft
-        yield f'<trans-unit id="{number}" approved="{approved}"><source>{_xml(unit.source)}</source>{target}'
-        yield "".join(f"<note>{_xml(note)}</note>" for note in _notes(unit)) + "</trans-unit>\n"
-    yield "</body>\n</file>\n</xliff>\n"
-
-
-def write_xliff2(
-    units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
-) -> Iterator[str]:
-    """XLIFF 2.0, as :func:`write_xliff` writes 1.2; it has no place for a date."""
-    yield f'{_HEAD}<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" '
-    yield f"srcLang={_attribute(languages[0])} trgLang={_attribute(languages[1])}>\n"
-    yield f'<file id="f1" original={_attribute(original or "xswe")}>\n'
-    for number, unit in enumerate(units, 1):
-        notes = "".join(f"<note>{_xml(note)}</note>" for note in _notes(unit))
-        state = "initial" if not unit.target else "translated" if unit.status in ("", "moved") else "final"
-        target = f"<target>{_xml(unit.target)}</target>" if unit.target else ""
-        yield f'<unit id="u{number}"><notes>{notes}</notes><segment state="{state}"><source>{_xml(unit.source)}</source>'
-        yield f"{target}</segment></unit>\n"
-    yield "</file>\n</xliff>\n"
-
-
-def _notes(unit: Unit) -> list[str]:
-    """Return what is written of a unit beside its texts."""
-    status = f", {unit.status}" if unit.status else ""
-    return [f"score {unit.score:.6f}{status}", *([unit.notes] if unit.notes else [])]
-
-
-def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:
-    """Yield TBX-Basic (ISO 30042): an entry a term with candidates, the best first, each with a sentence."""
-    source, target = languages
-    return write_concepts(
-        ({source: [Candidate(term, "", "")], target: candidates} if candidates else {} for term, candidates in terms),
-        source,
-    )
-
-
-def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source: str = "en") -> Iterator[str]:
-    """Yield TBX-Basic: an entry a concept; one without terms uses up its number, but has no entry.
-
-    Each concept maps languages to its terms, whose contexts and notes may be empty; ``source`` is the language of the
-    document. Without any term there is no valid document, and ConfigError is raised.
-    """
-    numbered = ((number, concept) for number, concept in enumerate(concepts, 1) if concept)
-    if (first := next(numbered, None)) is None:
-        raise ConfigError("no term was found, and TBX holds at least one: nothing is written; .tsv may be empty")
-
-    def text(given: str) -> str:
-        return _xml(" ".join(_NOT_XML.sub(" ", given).split()))
-
-    def entry(one: Candidate) -> str:
-        context = f'<descrip type="context">{text(one.context)}</descrip>' if one.context else ""
-        return f"<tig><term>{text(one.text)}</term>{context}{f'<note>{text(one.note)}</note>' if one.note else ''}</tig>"
-
-    yield f'{_HEAD}<!DOCTYPE martif SYSTEM "TBXBasiccoreStructV02.dtd">\n'
-    yield f'<martif type="TBX-Basic" xml:lang={_attribute(source)}>\n<martifHeader><fileDesc><sourceDesc><p>Candidates '
-    yield 'found by xswe</p></sourceDesc></fileDesc><encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>'
-    yield "</martifHeader>\n<text><body>\n"
-    for number, concept in chain([first], numbered):
-        yield f'<termEntry id="c{number}">\n'
-        for code, terms in concept.items():
-            plain = len(terms) == 1 and not terms[0].context
-            before, between = ("", "") if plain else ("\n", "\n")
-            yield f"<langSet xml:lang={_attribute(code)}>{before}{between.join(map(entry, terms))}{before}</langSet>\n"
-        yield "</termEntry>\n"
-    yield "</body></text>\n</martif>\n"

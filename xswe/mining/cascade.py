@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from xswe.corpus.records import Record
+from xswe.bitext.records import Record
 from xswe.errors import ConfigError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts

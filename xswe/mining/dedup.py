@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from xswe.bitext.kernels import hash_pairs
+from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.seen import text_hashes
 from xswe.corpus.cleaning import sketches
-from xswe.corpus.kernels import hash_pairs
-from xswe.corpus.records import Record, RecordFile
-from xswe.corpus.seen import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch
 from xswe.io.lines import OnError

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from xswe.corpus.records import Record, RecordFile
+from xswe.bitext.records import Record, RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import arrays_digest, check_apart, fingerprint, open_output
 from xswe.io.parallel import available_threads

@@ -7,10 +7,11 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from xswe.corpus.records import RecordFile
+from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
+from xswe.bitext.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
-from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff, write_xliff2
+from xswe.io.results import check_suffix, write_table, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
 from xswe.mining.margin import Pairs

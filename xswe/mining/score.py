@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from xswe.corpus.records import Record, RecordFile
-from xswe.corpus.seen import KeySet, text_hashes
+from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, fingerprint, open_output, scratch
 from xswe.io.lines import OnError

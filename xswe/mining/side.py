@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xswe.corpus.seen import KeySet, text_hashes
+from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, read_lines

@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import PairFile
-from xswe.corpus.seen import text_hashes
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.seen import text_hashes
+from xswe.bitext.source import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select

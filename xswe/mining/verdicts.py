@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from xswe.bitext.kernels import blank_after, mix
+from xswe.bitext.records import Record, RecordBlock, RecordFile
+from xswe.bitext.rows import Rows
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
-from xswe.corpus.kernels import blank_after, mix
-from xswe.corpus.records import Record, RecordBlock, RecordFile
-from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.lines import OnError

@@ -10,12 +10,14 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal
 
-from xswe.corpus.blocks import read_pairs
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.memories import Unit, write_tmx
+from xswe.bitext.source import find_pairs
+from xswe.bitext.termbases import Candidate, write_tbx
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
-from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
+from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.model.encode_file import cut_once

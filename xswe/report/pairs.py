@@ -16,7 +16,7 @@ import numpy as np
 
 from xswe.alignment.sentences import AlignedTexts
 from xswe.alignment.words import align_words
-from xswe.corpus.records import Record, RecordFile
+from xswe.bitext.records import Record, RecordFile
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
 from xswe.mining.filter import Filtered

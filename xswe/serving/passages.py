@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.blocks import read_jobs
-from xswe.corpus.documents import read_memory
-from xswe.corpus.formats import find_pairs
+from xswe.bitext.lines import read_jobs
+from xswe.bitext.memories import read_memory
+from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError
 from xswe.io.lines import read_blocks
 from xswe.io.ragged import Texts, concatenate
@@ -32,7 +32,7 @@ Block = tuple[dict[str, Texts], np.ndarray]  # texts by language, of as many uni
 class Corpus:
     """A file of passages."""
 
-    entry: Entry  # what was given, as :func:`xswe.corpus.formats.find_pairs` takes it
+    entry: Entry  # what was given, as :func:`xswe.bitext.source.find_pairs` takes it
     path: Path  # the file
     name: str  # what it is called; no path
     languages: tuple[str, ...]  # one for plain text, two for pairs; empty for a translation memory, which says itself

@@ -23,9 +23,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from xswe.alignment.words import link_vectors
+from xswe.bitext.memories import write_memory
+from xswe.bitext.termbases import Candidate, write_concepts
 from xswe.errors import ConfigError
 from xswe.io.products import products
-from xswe.io.results import Candidate, write_concepts, write_memory
 from xswe.io.settings import for_all
 from xswe.mining.mined import mine
 from xswe.mining.output import one_line

@@ -16,9 +16,9 @@ import numpy as np
 from numba import njit
 from safetensors.numpy import load_file
 
+from xswe.bitext.kernels import hash_texts
 from xswe.corpus.bitext import RowSet
 from xswe.corpus.contexts import Contexts
-from xswe.corpus.kernels import hash_texts
 from xswe.errors import ModelError
 from xswe.io.files import save_tensors
 from xswe.io.ragged import Bags, Spans, Texts

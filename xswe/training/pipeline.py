@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from xswe.bitext.source import PairFile
 from xswe.corpus.bitext import Bitext, CorpusConfig, draw
 from xswe.corpus.cards import SAMPLE
 from xswe.corpus.contexts import BY_TOKENS, Contexts, choose_contexts
-from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, save_tensors, write_json

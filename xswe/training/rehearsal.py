@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from xswe.bitext.source import PairFile
 from xswe.corpus.bitext import CorpusConfig, clean_file, kept_rows, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cards import card_version, entries_of, find_card, find_sources, is_card, sample_sentences
-from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import sentence_files
 from xswe.errors import ConfigError
 from xswe.io.lines import Skipped

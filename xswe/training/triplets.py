@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from xswe.bitext.lines import read_jobs
+from xswe.bitext.rows import Rows
+from xswe.bitext.source import PairFile, find_pairs
 from xswe.corpus.bitext import CorpusConfig, describe_files
-from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cleaning import EvaluationTexts, evaluation_identity
-from xswe.corpus.formats import PairFile, find_pairs
-from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.evaluation.tasks import read_scored
 from xswe.io.files import file_digest
@@ -199,7 +199,7 @@ def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
 
 
 def find_triples(entries: Sequence[Any]) -> list[PairFile]:
-    """Resolve the entries of ``spans.triples``, as :func:`xswe.corpus.formats.find_pairs` accepts them, to files.
+    """Resolve the entries of ``spans.triples``, as :func:`xswe.bitext.source.find_pairs` accepts them, to files.
 
     Of tab-separated files the columns are 0, 1 and 2, of records the fields ``query`` (or ``anchor``), ``positive`` and
     all whose names start with ``negative``; an entry may name its own, ``{path: ..., fields: [question, answer,

@@ -1,4 +1,4 @@
-"""Translation memories and catalogues as pairs: TMX 1.4, XLIFF 1.2 and 2.0, streamed, and gettext's PO and MO.
+"""Translation memories: TMX 1.4, XLIFF 1.2 and 2.0, read and written as streams.
 
 The parser refuses external entities, entity declarations and network access; a unit is freed once it is read.
 """
@@ -6,18 +6,17 @@ The parser refuses external entities, entity declarations and network access; a 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
-import numpy as np
-
-from xswe.errors import ConfigError, InputError, brief, needs
-from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
+from xswe.errors import ConfigError, InputError, needs
+from xswe.io.lines import RAISES, OnError, Skipped, open_binary
 from xswe.io.sources import damage
 from xswe.text.languages import base_language
+from xswe.version import __version__
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -201,76 +200,138 @@ def _text(element: Element) -> str:
     return "".join(parts).strip()
 
 
-# Message catalogues of programs: gettext PO and MO.
+# What is written.
 
 
-# What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
-_STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
-_CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the file out"
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
-def read_catalogue(
-    path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[str, str]]:
-    """Yield (message, translation) of a ``.po`` or ``.mo`` file.
+class Unit(NamedTuple):
+    """A text and its translation, how sure that is, and the lines they come from; and what a person said of it."""
 
-    Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are in
-    the first language, unless the catalogue's header names that as the language of its translations.
+    score: float
+    source: str
+    target: str
+    lines: str
+    status: str = ""
+    notes: str = ""
+
+
+def escaped(text: str) -> str:
+    """Escape a text, and replace what XML 1.0 cannot represent with blanks."""
+    from xml.sax.saxutils import escape  # which brings all that fetches from the network
+
+    return escape(NOT_XML.sub(" ", text))
+
+
+def attribute(text: str) -> str:
+    """Quote a text as the value of an attribute."""
+    from xml.sax.saxutils import quoteattr
+
+    return quoteattr(NOT_XML.sub(" ", text))
+
+
+def moment(date: str | None) -> datetime | None:
+    """Return the time that ``date`` is, in UTC: ``now``, or as ISO 8601 writes it; None for none.
+
+    Raises:
+        ConfigError: it is neither.
     """
-    with needs("polib", "corpora", "reading gettext catalogues"):
-        import polib
-    with open_binary(path) as stream:
-        try:
-            raw = read_whole(stream, path, "a catalogue")
-            if path.suffix == ".mo":
-                _check_compiled(raw)
-            else:
-                _check_strings(raw.decode("utf-8"))
-            catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
-            # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
-            states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
-            entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
-        except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
-            if RAISES[on_error]:
-                if isinstance(error, InputError):
-                    raise
-                line = error.line if isinstance(error, _NotAString) else None
-                raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
-            skipped.add("damaged catalogue")
-            return
-    language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()
-    swapped = language == languages[0]
-    for (message, translation), stale in zip(entries, states, strict=True):
-        if stale:
-            skipped.add("fuzzy or obsolete")
-        elif not translation:
-            skipped.add("not translated")
-        else:
-            yield (translation, message) if swapped else (message, translation)
+    if date is None:
+        return None
+    try:
+        found = datetime.now(UTC) if date == "now" else datetime.fromisoformat(date)
+    except ValueError:
+        raise ConfigError(f"date={date}: write now, or a date as in 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
-class _NotAString(ValueError):
-    """A line that should be a quoted string."""
+def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
+    """Yield TMX 1.4, valid against its document type; scores, lines and statuses are properties of the units."""
+    a, b = languages
+    return write_memory(
+        (
+            (
+                [(a, unit.source), (b, unit.target)],
+                {
+                    "note": unit.notes,
+                    "x-score": f"{unit.score:.6f}",
+                    "x-lines": unit.lines.replace("\t", " "),
+                    "x-status": unit.status,
+                },
+            )
+            for unit in units
+        ),
+        a,
+        date,
+    )
 
-    def __init__(self, line: int) -> None:
-        super().__init__("no text in quotes")
-        self.line = line
+
+def write_memory(
+    units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*", date: str | None = None
+) -> Iterator[str]:
+    """Write TMX 1.4 of units in any number of languages.
+
+    Args:
+        units: of each its texts after their languages, and its properties without the empty ones; ``note`` is a note.
+        source: language of the sources.
+        date: when the units were made, see :func:`moment`.
+    """
+    when = moment(date)
+    made = f' creationdate="{when:%Y%m%dT%H%M%SZ}"' if when else ""
+    yield f'{HEAD}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
+    yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
+    yield f'adminlang="en" srclang={attribute(source)} datatype="plaintext"{made}/>\n<body>\n'
+    for texts, properties in units:
+        note = f"<note>{escaped(properties['note'])}</note>" if properties.get("note") else ""
+        rest = ((name, value) for name, value in properties.items() if value and name != "note")
+        yield f"<tu{made}>{note}" + "".join(f'<prop type="{name}">{escaped(value)}</prop>' for name, value in rest)
+        yield (
+            "".join(f"<tuv xml:lang={attribute(code)}><seg>{escaped(text)}</seg></tuv>" for code, text in texts) + "</tu>\n"
+        )
+    yield "</body>\n</tmx>\n"
 
 
-def _check_strings(text: str) -> None:
-    """Raise an error if a string lacks one of its quotes."""
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        if (line := line.strip()).startswith(("msg", '"')) and not _STRING.fullmatch(line):
-            raise _NotAString(number)
+def write_xliff(
+    units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
+) -> Iterator[str]:
+    """Yield XLIFF 1.2, a unit a pair: translated, and signed off where a person said so; its score, and notes, are notes.
+
+    ``original`` is the name of the source's file.
+    """
+    when = moment(date)
+    made = f' date="{when:%Y-%m-%dT%H:%M:%SZ}"' if when else ""
+    yield f'{HEAD}<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
+    yield f'<file original={attribute(original or "xswe")} datatype="plaintext" tool-id="xswe"{made} '
+    yield f"source-language={attribute(languages[0])} target-language={attribute(languages[1])}>\n"
+    yield f'<header><tool tool-id="xswe" tool-name="xswe" tool-version="{__version__}"/></header>\n<body>\n'
+    for number, unit in enumerate(units, 1):
+        state = "translated" if unit.status in ("", "moved") else "signed-off"
+        target = f'<target state="{state}">{escaped(unit.target)}</target>' if unit.target else ""
+        approved = "yes" if unit.target else "no"  # else tools take a translation for a draft
+        yield f'<trans-unit id="{number}" approved="{approved}"><source>{escaped(unit.source)}</source>{target}'
+        yield "".join(f"<note>{escaped(note)}</note>" for note in _notes(unit)) + "</trans-unit>\n"
+    yield "</body>\n</file>\n</xliff>\n"
 
 
-def _check_compiled(raw: bytes) -> None:
-    """Raise an error if a string of a compiled catalogue is outside the file, which the library does not check."""
-    order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(raw[:4])
-    if order is None:
-        raise ValueError("no MO file")
-    _, count, *tables = struct.unpack_from(f"{order}4I", raw, 4)
-    for table in tables:
-        entries = np.frombuffer(raw, f"{order}u4", 2 * count, table).reshape(-1, 2).astype(np.int64)
-        if (entries.sum(1) > len(raw)).any():
-            raise ValueError("it ends before its last string")
+def write_xliff2(
+    units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
+) -> Iterator[str]:
+    """XLIFF 2.0, as :func:`write_xliff` writes 1.2; it has no place for a date."""
+    yield f'{HEAD}<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" '
+    yield f"srcLang={attribute(languages[0])} trgLang={attribute(languages[1])}>\n"
+    yield f'<file id="f1" original={attribute(original or "xswe")}>\n'
+    for number, unit in enumerate(units, 1):
+        notes = "".join(f"<note>{escaped(note)}</note>" for note in _notes(unit))
+        state = "initial" if not unit.target else "translated" if unit.status in ("", "moved") else "final"
+        target = f"<target>{escaped(unit.target)}</target>" if unit.target else ""
+        yield f'<unit id="u{number}"><notes>{notes}</notes><segment state="{state}"><source>{escaped(unit.source)}</source>'
+        yield f"{target}</segment></unit>\n"
+    yield "</file>\n</xliff>\n"
+
+
+def _notes(unit: Unit) -> list[str]:
+    """Return what is written of a unit beside its texts."""
+    status = f", {unit.status}" if unit.status else ""
+    return [f"score {unit.score:.6f}{status}", *([unit.notes] if unit.notes else [])]

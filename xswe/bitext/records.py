@@ -1,6 +1,6 @@
 """Bitext whose every record stays as it stands: what scoring appends to and filtering passes on.
 
-The readers of :mod:`xswe.corpus.formats` give texts; these give each pair's texts with the record that holds them: a line
+The readers of :mod:`xswe.bitext.source` give texts; these give each pair's texts with the record that holds them: a line
 with its other columns and its line end, an object with its other fields, a unit of a translation memory with its
 attributes and properties.
 """
@@ -20,11 +20,12 @@ from typing import BinaryIO, Literal, NamedTuple, assert_never, cast
 
 import numpy as np
 
-from xswe.corpus import kernels
-from xswe.corpus.blocks import complain, first_lines
-from xswe.corpus.documents import languages_of, units_of
-from xswe.corpus.formats import JUDGED, check_columns_are_text, check_sides_are_text
-from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, fields_within, uneven
+from xswe.bitext import kernels
+from xswe.bitext.checks import JUDGED, check_columns_are_text, check_sides_are_text
+from xswe.bitext.lines import complain, first_lines
+from xswe.bitext.memories import languages_of, units_of
+from xswe.bitext.rows import Rows, copied
+from xswe.bitext.tables import csv_rows, csv_separator, fields_within, uneven
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import (
     BLOCK_LINES,

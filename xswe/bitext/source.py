@@ -1,147 +1,16 @@
-"""The format and columns of a bitext file, and detection of columns that are not text.
-
-Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
-without an error. The rule looks for what no translation has: in nearly every line of a file's beginning one side is
-nothing but a number, where the other side is not the same number, or nothing but an address. Numbers in some lines, and
-tables whose numbers are on both sides, are text.
-"""
+"""Files of pairs: what a path, a folder, a pattern or an archive stands for."""
 
 from __future__ import annotations
 
 import glob
-import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from xswe.corpus.rows import Fields, HubSet
+from xswe.bitext.tables import Fields, HubSet
 from xswe.errors import ConfigError, InputError
 from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, suffix_of, without_packing
-from xswe.text.languages import LANGUAGES
-
-logger = logging.getLogger(__name__)
-# What data sets and spreadsheets call the columns of a bitext.
-_COLUMN = re.compile(
-    r"(?:source|src|target|tgt|trg)(?:[ _-]?(?:text|sentence|segment|lang|language))?|(?:sentence|text)[ _-]?[12ab]"
-    rf"|anchor|positive|translation|(?:{'|'.join(LANGUAGES)})(?:[_-]\w{{2,4}})?"
-    rf"|{'|'.join(one.name for one in LANGUAGES.values())}",
-    re.IGNORECASE,
-)
-JUDGED = 1000  # lines, at a file's beginning
-_LEAST = 10  # fewer lines say too little
-_SHARE = 0.9
-_KINDS = {
-    "a number": re.compile(r"[+-]?\.?\d[\d.,]*(?:e[+-]?\d+)?\s?%?", re.IGNORECASE),
-    "a web address": re.compile(r"(?:[a-z]+://)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:/\S*)?", re.IGNORECASE),
-}
-
-
-def check_columns_are_text(
-    path: Path,
-    columns: tuple[int, int],
-    languages: tuple[str, str],
-    lines: Sequence[tuple[int, str]],
-    in_corpus: bool = True,
-) -> None:
-    """Raise InputError if a column to be read is a number or a web address in nearly every one of a file's first ``lines``.
-
-    A header, one pair among many, is only warned of, and stays. ``lines`` have their numbers, and all have these 0-based
-    ``columns``; an unknown language is "". ``in_corpus`` says that the file is of ``corpus.paths``; else ``columns=``
-    names others.
-    """
-    rows = [[field.strip() for field in line.split("\t")] for _, line in lines]
-    if rows and lines[0][0] == 1 and all(_COLUMN.fullmatch(rows[0][column]) for column in columns):
-        _warn_of_header(path, *(rows[0][column] for column in columns))
-    found = _no_text([row[columns[0]] for row in rows], [row[columns[1]] for row in rows])
-    if found is None:
-        return
-    side, kind, bad = found
-    raise InputError(
-        path,
-        f"column {columns[side]} (counted from 0), read as {_language(languages, side)} text, is {kind} in {len(bad)} of "
-        f"the first {len(lines)} lines",
-        _cure(path, rows, in_corpus),
-        lines[bad[0]][0],
-    )
-
-
-@lru_cache
-def _warn_of_header(path: Path, source: str, target: str) -> None:
-    """Warn of a header, once even if a file is read several times."""
-    what = "names of columns, and are read as a pair; if they are, call the file .csv, or take them away"
-    logger.warning("%s:1: %s and %s look like %s:  tail -n +2 %s", path, source, target, what, path)
-
-
-def check_sides_are_text(
-    where: str | Path,
-    languages: tuple[str, str],
-    source: Sequence[str],
-    target: Sequence[str],
-    *,
-    cure: str = "name the files, or the fields, that hold the two texts",
-    lines: Sequence[int] = range(1, JUDGED + 1),
-) -> None:
-    """Raise InputError if one side of line-aligned files or records is a number or a web address in nearly every line.
-
-    The first texts of both are looked at, of the lines with these numbers.
-    """
-    found = _no_text(source, target)
-    if found is not None:
-        side, kind, bad = found
-        problem = f"its {_language(languages, side)} side is {kind} in {len(bad)} of the first {len(source)} lines"
-        raise InputError(where, problem, cure, lines[bad[0]])
-
-
-def _language(languages: tuple[str, str], side: int) -> str:
-    code = languages[side]
-    return LANGUAGES[code].name if code in LANGUAGES else ("source", "target")[side]
-
-
-def _kind_of(text: str) -> str | None:
-    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(text)), None)
-
-
-def _no_text(source: Sequence[str], target: Sequence[str]) -> tuple[int, str, list[int]] | None:
-    """Return which side is not text, what it is, and in which rows; None if both are text."""
-    if len(source) < _LEAST:
-        return None
-    for side, (own, other) in enumerate(((source, target), (target, source))):
-        kinds = [_kind_of(text) for text in own]
-        for kind in _KINDS:
-            rows = [row for row, k in enumerate(kinds) if k == kind and not _same_number(own[row], other[row])]
-            if len(rows) > _SHARE * len(source):
-                return side, kind, rows
-    return None
-
-
-def _same_number(text: str, other: str) -> bool:
-    """Return True if two texts are one number, however each language writes it."""
-    if not all(_KINDS["a number"].fullmatch(one) for one in (text, other)):
-        return False
-    return re.sub(r"\D", "", text) == re.sub(r"\D", "", other)
-
-
-def _cure(path: Path, rows: list[list[str]], in_corpus: bool) -> str:
-    """Name the columns that are text, where that is obvious."""
-    texts, numbers = [], []
-    for column, fields in enumerate(zip_longest(*rows, fillvalue="")):
-        kinds = [_kind_of(field) for field in fields if field]
-        if kinds.count(None) > _SHARE * len(rows):
-            texts.append(column)
-        elif kinds.count("a number") > _SHARE * len(rows):
-            numbers.append(column)
-    columns, score = (texts, numbers) if len(texts) == 2 else ([3, 4], [2])
-    entry = f"{{path: {path.name}, columns: {columns}{f', score: {score[0]}' if len(score) == 1 else ''}}}"
-    named = f"corpus.paths=[{entry}]" if in_corpus else f"columns=[{columns[0]},{columns[1]}]"
-    return f"name the columns of the two texts, the source's first, as in {named}"
-
-
-# Translation pairs from files of any known format: what a path stands for.
-
 
 PairFormat = Literal["tsv", "moses", "csv", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
 _BY_SUFFIX: dict[str, PairFormat] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.kernels import add_keys, add_to_filter, admit, find_keys, hash_texts, may_hold, move_keys, places_of
+from xswe.bitext.kernels import add_keys, add_to_filter, admit, find_keys, hash_texts, may_hold, move_keys, places_of
 from xswe.io.ragged import Texts, release
 
 _MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds

@@ -13,10 +13,13 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from xswe.corpus import kernels
-from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
-from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, check_sides_are_text
-from xswe.corpus.rows import Negatives, Rows, copied, pack, read_csv, read_hub, read_jsonl, read_parquet
+from xswe.bitext import kernels
+from xswe.bitext.catalogues import read_catalogue
+from xswe.bitext.checks import JUDGED, check_columns_are_text, check_sides_are_text
+from xswe.bitext.memories import read_tmx, read_xliff
+from xswe.bitext.rows import Negatives, Rows, copied, pack
+from xswe.bitext.source import PairFile
+from xswe.bitext.tables import read_csv, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError
 from xswe.io.inputs import steady
 from xswe.io.lines import (

@@ -1,7 +1,4 @@
-"""Blocks of pairs as they are read: both sides, scores, and hard negatives.
-
-Hard negatives are texts that say something else than the source of their pair, any number of them a pair.
-"""
+"""Tables of pairs: comma-separated values, JSON objects a line, Parquet, and data sets of the hub."""
 
 from __future__ import annotations
 
@@ -10,17 +7,17 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xswe.corpus.kernels import copy_spans, strip_spans
+from xswe.bitext.rows import Negatives, Rows, one_line, one_line_each
 from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
 from xswe.io.inputs import steady
@@ -35,169 +32,8 @@ from xswe.io.lines import (
     open_binary,
     read_lines,
 )
-from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
+from xswe.io.ragged import Texts
 from xswe.io.sources import damage
-
-
-@dataclass(frozen=True, eq=False)
-class Negatives:
-    """The negatives of some pairs."""
-
-    texts: Texts | TextView  # m texts, one pair's after the other's; none of them empty
-    bounds: np.ndarray  # int64 (n + 1,), pair ``i`` has the texts ``bounds[i]`` to ``bounds[i + 1]``
-
-    @classmethod
-    def of(cls, lists: Sequence[Sequence[str]]) -> Negatives:
-        """Flatten one list of texts a pair, without the empty ones."""
-        kept = [[text for text in one if text] for one in lists]
-        bounds = np.zeros(len(kept) + 1, np.int64)
-        np.cumsum([len(one) for one in kept], out=bounds[1:])
-        return cls(Texts.of([text for one in kept for text in one]), bounds)
-
-    @classmethod
-    def of_columns(cls, columns: Sequence[Texts]) -> Negatives:
-        """Take one text a pair from each column; empty ones are left out."""
-        size, texts = len(columns[0]), concatenate(columns)
-        places = np.arange(len(columns) * size).reshape(len(columns), size).T.ravel()
-        there = np.asarray(texts.sizes)[places] > 0
-        counts = there.reshape(size, len(columns)).sum(1)
-        return cls(texts.take(places[there]), np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Negatives of each pair, int64 (n,)."""
-        return np.diff(self.bounds)
-
-    def places(self, rows: np.ndarray) -> Bags:
-        """Return the indices of the texts of the pairs ``rows``, as bags."""
-        return Bags(np.arange(int(self.bounds[-1])), np.asarray(self.bounds)).take(rows)
-
-    def take(self, rows: np.ndarray) -> Negatives:
-        """Return the negatives of the pairs ``rows``, as a copy."""
-        found = self.places(rows)
-        return Negatives(self.texts.take(found.ids), found.offsets)
-
-    def view(self, rows: np.ndarray) -> Negatives:
-        """Return the negatives of ascending pairs ``rows``, without a copy of the texts."""
-        assert isinstance(self.texts, Texts)
-        found = self.places(rows)
-        return Negatives(TextView([(self.texts, found.ids)]), found.offsets)
-
-    def where(self, kept: np.ndarray) -> Negatives:
-        """Return only the texts that are ``kept``, bool (m,)."""
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-        return Negatives(self.texts.take(np.flatnonzero(kept)), before[self.bounds])
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write ``<name>.negatives.*.npy`` into ``folder``."""
-        self.texts[:].save(folder, f"{name}.negatives")
-        np.save(folder / f"{name}.negatives.counts.npy", self.counts.astype(np.int32))
-
-    @classmethod
-    def open(cls, folder: Path, name: str) -> Negatives | None:
-        """Memory-map what :meth:`save` wrote; None where there is nothing, or no pair has any."""
-        file = folder / f"{name}.negatives.counts.npy"
-        if not file.is_file():
-            return None
-        counts = np.load(file, mmap_mode="r")
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-        return cls(Texts.open(folder, f"{name}.negatives"), bounds) if bounds[-1] else None
-
-
-# Blocks of translation pairs as flat arrays: what every reader of a corpus hands on, and the tools to make them.
-
-
-BLOCK_PAIRS = 8192  # of the readers that go pair by pair
-
-
-class NegativesWriter:
-    """Writes the arrays of ``Negatives`` of the pair called ``name`` block by block.
-
-    Of existing files it keeps ``texts`` (rows and bytes) and ``pairs``.
-    """
-
-    def __init__(self, folder: Path, name: str, texts: tuple[int, int] = (0, 0), pairs: int = 0) -> None:
-        self._texts = text_writer(folder, f"{name}.negatives", (texts[0], texts[1]))
-        self._counts = GrowingArray(folder / f"{name}.negatives.counts.npy", np.int32, pairs)
-
-    @property
-    def state(self) -> tuple[tuple[int, int], int]:
-        """Rows and bytes of the texts, and pairs, written."""
-        return self._texts.state, self._counts.size
-
-    def append(self, negatives: Negatives | None, pairs: int) -> None:
-        """Add the negatives of ``pairs`` pairs, None for none."""
-        if negatives is not None:
-            append_texts(self._texts, negatives.texts[:])
-        self._counts.append(np.zeros(pairs, np.int32) if negatives is None else negatives.counts)
-
-    def sync(self) -> None:
-        """Flush what was added so far to the disk."""
-        self._texts.sync()
-        self._counts.sync()
-
-    def close(self) -> None:
-        """Finish all files."""
-        self._texts.close()
-        self._counts.close()
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Consecutive translation pairs of a file."""
-
-    source: Texts  # n texts without blanks at their ends and without line feeds; empty for a missing side
-    target: Texts  # n texts
-    score: np.ndarray | None = None  # float32 (n,), the corpus's own score, NaN where it has none; or None
-    skipped: dict[str, int] = field(default_factory=dict)  # lines left out by reason, in place of an error
-    negatives: Negatives | None = None  # of each pair, where the file names any
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-
-def copied(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Texts:
-    """Copy spans of a byte array to new texts."""
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(ends - starts, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), np.uint8)
-    copy_spans(np.asarray(data), np.ascontiguousarray(starts), offsets, out)
-    return Texts(out, offsets)
-
-
-def stripped(texts: Texts) -> Texts:
-    """Return texts without the blanks at their ends."""
-    starts, ends = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)
-    strip_spans(np.asarray(texts.data), np.asarray(texts.offsets), starts, ends)
-    return copied(texts.data, starts, ends)
-
-
-def one_line(texts: Texts) -> Texts:
-    """Return texts with each line feed, carriage return and tab replaced by a blank, and none at the ends."""
-    data = np.asarray(texts.data)
-    breaks = (data == 0x0A) | (data == 0x0D) | (data == 0x09)
-    if breaks.any():
-        texts = Texts(np.where(breaks, np.uint8(0x20), data), texts.offsets)
-    return stripped(texts)
-
-
-def one_line_each(negatives: Negatives) -> Negatives:
-    """Return negatives in one line each, as :func:`one_line` makes them, without those that are then empty."""
-    texts = one_line(negatives.texts[:])
-    return Negatives(texts, negatives.bounds).where(texts.sizes > 0)
-
-
-def pack(pairs: Iterable[tuple[str, ...]], negatives: bool = False) -> Iterator[Rows]:
-    """Pack pairs of strings, a block at a time; with ``negatives``, the strings after a pair are its negatives."""
-    pairs = iter(pairs)
-    while block := list(islice(pairs, BLOCK_PAIRS)):
-        source, target = (one_line(Texts.of([pair[k] for pair in block])) for k in range(2))
-        further = one_line_each(Negatives.of([pair[2:] for pair in block])) if negatives else None
-        yield Rows(source, target, negatives=further)
-
 
 logger = logging.getLogger(__name__)
 _BATCH = 16_384

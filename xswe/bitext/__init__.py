@@ -1,0 +1,1 @@
+"""Bitext: names of files to blocks of pairs, and back."""

@@ -1,0 +1,58 @@
+"""Terms in several languages: TBX-Basic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from xswe.bitext.memories import HEAD, NOT_XML, attribute, escaped
+from xswe.errors import ConfigError
+
+
+class Candidate(NamedTuple):
+    """A candidate translation of a term, a sentence with it, and a note."""
+
+    text: str
+    context: str
+    note: str
+
+
+def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:
+    """Yield TBX-Basic (ISO 30042): an entry a term with candidates, the best first, each with a sentence."""
+    source, target = languages
+    return write_concepts(
+        ({source: [Candidate(term, "", "")], target: candidates} if candidates else {} for term, candidates in terms),
+        source,
+    )
+
+
+def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source: str = "en") -> Iterator[str]:
+    """Yield TBX-Basic: an entry a concept; one without terms uses up its number, but has no entry.
+
+    Each concept maps languages to its terms, whose contexts and notes may be empty; ``source`` is the language of the
+    document. Without any term there is no valid document, and ConfigError is raised.
+    """
+    numbered = ((number, concept) for number, concept in enumerate(concepts, 1) if concept)
+    if (first := next(numbered, None)) is None:
+        raise ConfigError("no term was found, and TBX holds at least one: nothing is written; .tsv may be empty")
+
+    def text(given: str) -> str:
+        return escaped(" ".join(NOT_XML.sub(" ", given).split()))
+
+    def entry(one: Candidate) -> str:
+        context = f'<descrip type="context">{text(one.context)}</descrip>' if one.context else ""
+        return f"<tig><term>{text(one.text)}</term>{context}{f'<note>{text(one.note)}</note>' if one.note else ''}</tig>"
+
+    yield f'{HEAD}<!DOCTYPE martif SYSTEM "TBXBasiccoreStructV02.dtd">\n'
+    yield f'<martif type="TBX-Basic" xml:lang={attribute(source)}>\n<martifHeader><fileDesc><sourceDesc><p>Candidates '
+    yield 'found by xswe</p></sourceDesc></fileDesc><encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>'
+    yield "</martifHeader>\n<text><body>\n"
+    for number, concept in chain([first], numbered):
+        yield f'<termEntry id="c{number}">\n'
+        for code, terms in concept.items():
+            plain = len(terms) == 1 and not terms[0].context
+            before, between = ("", "") if plain else ("\n", "\n")
+            yield f"<langSet xml:lang={attribute(code)}>{before}{between.join(map(entry, terms))}{before}</langSet>\n"
+        yield "</termEntry>\n"
+    yield "</body></text>\n</martif>\n"
