@@ -24,11 +24,23 @@ def mini():
 
 
 def test_every_public_name_is_there_and_listed():
-    assert set(xswe.__all__) <= set(dir(xswe))
-    for name in xswe.__all__:
-        assert getattr(xswe, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'absent'"):
-        xswe.absent  # noqa: B018
+    assert sorted(xswe.__all__) == dir(xswe)
+    assert len(dir(xswe)) <= 45  # as many as can be read
+    for module in (xswe, xswe.types):
+        assert all(getattr(module, name) is not None for name in dir(module))
+        with pytest.raises(AttributeError, match="no attribute 'absent'"):
+            module.absent  # noqa: B018
+
+
+def test_a_result_is_found_among_the_types():
+    assert isinstance(xswe.mine(None, *[np.eye(3, dtype=np.float32)] * 2, threshold=None), xswe.types.MinedPairs)
+    with pytest.raises(AttributeError, match=r"xswe\.MinedPairs is xswe\.types\.MinedPairs"):
+        xswe.MinedPairs  # noqa: B018
+
+
+def test_a_misspelt_name_is_guessed():
+    done = subprocess.run([sys.executable, "-c", "import xswe; xswe.lod"], capture_output=True, text=True)
+    assert "Did you mean: 'load'?" in done.stderr
 
 
 def test_importing_loads_nothing_of_it():
@@ -95,9 +107,9 @@ def test_mistakes_in_mining_are_named(mini, tmp_path):
     vectors = np.eye(256, dtype=np.float32)[:3]
     strict = xswe.mine(mini, ["7 cats", "A dog."], ["8 Katzen", "Ein Hund."], threshold=None, filters={"numbers": True})
     assert [(pair.source, pair.target) for pair in strict] == [("A dog.", "Ein Hund.")]
-    with pytest.raises(ConfigError, match="number: there is no such setting; mine's filters has"):
+    with pytest.raises(ConfigError, match=r"number: there is no such setting; did you mean numbers\?"):
         xswe.mine(mini, ["a"], ["b"], filters={"number": True})
-    with pytest.raises(ConfigError, match="treshold: there is no such setting; mine has score"):
+    with pytest.raises(ConfigError, match=r"treshold: there is no such setting; did you mean threshold\?"):
         xswe.mine(mini, EN, DE, treshold=1.0)
     with pytest.raises(ConfigError, match="give both sides alike"):
         xswe.mine(mini, vectors, DE)

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import griffe
 
 ROOT = Path(__file__).resolve().parents[1]
-_LAST = ("evaluation", "errors")  # the rooms that come after the others
+_LAST = ("evaluation", "errors", "types")  # the rooms that come after the others
 
 
 def parts() -> dict[str, list[str]]:
-    """Return the public names by the room of the library that they come from."""
-    found: dict[str, list[str]] = {"model": ["load"], "errors": ["errors"]}
+    """Return the public names by the room of the library that they come from; those of results and settings by theirs."""
+    found: dict[str, list[str]] = {"model": ["load"], "errors": ["errors"], "types": ["types"]}
     for name, (module, _) in xswe._PUBLIC.items():
         found.setdefault(module.split(".")[1], []).append(name)
     # Functions first, then the classes that they return.
@@ -98,7 +98,7 @@ def format_table() -> str:
 
 def _opening(room: str) -> str:
     """Return what a room of the library says of itself."""
-    member = _package()[room] if room != "errors" else None
+    member = _package()[room] if room not in ("errors", "types") else None
     return f"{_docstring(member)}" if member is not None and member.docstring else ""
 
 
@@ -116,6 +116,9 @@ def _member(member: Any, name: str, level: int) -> str:
     """Return what there is to say of a function, a class with its public members, or a module."""
     member = member.final_target if member.is_alias else member
     head = f"{'#' * level} {name} {{ #{_anchor(name)} }}\n\n"
+    if name == "types":
+        named = ((own, _package()[f"{place.removeprefix('xswe.')}.{own}"]) for own, place in xswe.types._PLACES.items())
+        return head + _docstring(member) + "".join(_member(one, own, level + 1) for own, one in sorted(named))
     if member.is_module:
         return head + _docstring(member) + "".join(_member(one, one.name, level + 1) for one in _own(member))
     signature = f"```text\n{_signature(member, name)}\n```\n\n" if member.is_function or member.is_class else ""

@@ -9,7 +9,7 @@
 find what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens what it kept), ``train``
 makes a model, ``evaluate``, ``compare`` and ``sweep`` measure them,
 ``write_report`` makes a page to look at of any result, ``SentencePCA`` is the papers' reduction and
-``SentenceVectors`` a model, both as scikit-learn's transformers.
+``SentenceVectors`` a model, both as scikit-learn's transformers. ``xswe.types`` has what they return and their settings.
 Each is loaded when it is first used: loading and encoding need numpy, numba,
 tokenizers and safetensors; torch and transformers are imported by training only.
 """
@@ -18,22 +18,22 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xswe.io.numba_cache import find_room
 from xswe.version import __version__
 
 if TYPE_CHECKING:
-    from xswe import errors
-    from xswe.alignment.documents import AlignedDocuments, align_documents, pair_documents
+    from xswe import errors, types
+    from xswe.alignment.documents import align_documents, pair_documents
     from xswe.alignment.lexicon import bilingual_terms, phrase_table
-    from xswe.alignment.sentences import AlignedTexts, align
-    from xswe.alignment.words import WordLinks, align_words
-    from xswe.evaluation.evaluate import Comparison, Scores, compare, evaluate
-    from xswe.mining.dedup import Deduplicated, dedup
+    from xswe.alignment.sentences import align
+    from xswe.alignment.words import align_words
+    from xswe.evaluation.evaluate import compare, evaluate
+    from xswe.mining.dedup import dedup
     from xswe.mining.filter import filter_bitext as filter
-    from xswe.mining.mined import MinedPairs, mine
-    from xswe.mining.score import HardNegatives, mine_negatives
+    from xswe.mining.mined import mine
+    from xswe.mining.score import mine_negatives
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import BatchEncoder, encode_file
     from xswe.model.ensemble import Ensemble, push_to_hub
@@ -43,26 +43,24 @@ if TYPE_CHECKING:
     from xswe.phrases.terms import find_terms
     from xswe.report.write import write_report
     from xswe.search.index import Index, index, load_index
-    from xswe.search.types import Hit, Hits
     from xswe.serving.app import make_app, serve
-    from xswe.text.sentences import SplitText, split_text
+    from xswe.text.sentences import split_text
     from xswe.training.sentence_pca import SentencePCA
-    from xswe.training.sweep import Sweep, sweep
+    from xswe.training.sweep import sweep
     from xswe.training.train import train
-    from xswe.work.config import ExecutionConfig
-    from xswe.work.status import WorkStatus, work_status
+    from xswe.work.status import work_status
 
 # Which public names each module has; one that is called otherwise there says how.
 _MODULES = {
-    "alignment.documents": "AlignedDocuments align_documents pair_documents",
+    "alignment.documents": "align_documents pair_documents",
     "alignment.lexicon": "bilingual_terms phrase_table",
-    "alignment.sentences": "AlignedTexts align",
-    "alignment.words": "WordLinks align_words",
-    "evaluation.evaluate": "Comparison Scores compare evaluate",
-    "mining.dedup": "Deduplicated dedup",
+    "alignment.sentences": "align",
+    "alignment.words": "align_words",
+    "evaluation.evaluate": "compare evaluate",
+    "mining.dedup": "dedup",
     "mining.filter": "filter:filter_bitext",
-    "mining.mined": "MinedPairs mine",
-    "mining.score": "HardNegatives mine_negatives score:score_pairs",
+    "mining.mined": "mine",
+    "mining.score": "mine_negatives score:score_pairs",
     "model.encode_file": "BatchEncoder encode_file",
     "model.ensemble": "Ensemble push_to_hub",
     "model.sentence_vectors": "SentenceVectors",
@@ -71,14 +69,12 @@ _MODULES = {
     "phrases.terms": "find_terms",
     "report.write": "write_report",
     "search.index": "Index index load_index",
-    "search.types": "Hit Hits",
     "serving.app": "make_app serve",
-    "text.sentences": "SplitText split_text",
+    "text.sentences": "split_text",
     "training.sentence_pca": "SentencePCA",
-    "training.sweep": "Sweep sweep",
+    "training.sweep": "sweep",
     "training.train": "train",
-    "work.config": "ExecutionConfig",
-    "work.status": "WorkStatus work_status",
+    "work.status": "work_status",
 }
 _PUBLIC = {
     name.partition(":")[0]: (f"xswe.{module}", name.rpartition(":")[2])
@@ -86,26 +82,12 @@ _PUBLIC = {
     for name in names.split()
 }
 __all__ = [
-    "AlignedDocuments",
-    "AlignedTexts",
     "BatchEncoder",
-    "Comparison",
-    "Deduplicated",
     "Ensemble",
-    "ExecutionConfig",
-    "HardNegatives",
-    "Hit",
-    "Hits",
     "Index",
-    "MinedPairs",
-    "Scores",
     "SentencePCA",
     "SentenceVectors",
-    "SplitText",
     "StaticModel",
-    "Sweep",
-    "WordLinks",
-    "WorkStatus",
     "__version__",
     "align",
     "align_documents",
@@ -133,6 +115,7 @@ __all__ = [
     "split_text",
     "sweep",
     "train",
+    "types",
     "work_status",
     "write_report",
 ]
@@ -140,6 +123,10 @@ __all__ = [
 find_room()  # before anything imports numba
 
 
+@overload
+def load(model: Literal["mini"], *, revision: str | None = None, token: str | None = None) -> StaticModel: ...
+@overload
+def load(model: str | Path, *, revision: str | None = None, token: str | None = None) -> StaticModel | Ensemble: ...
 def load(model: str | Path, *, revision: str | None = None, token: str | None = None) -> StaticModel | Ensemble:
     """Load a model, or an ensemble of models.
 
@@ -157,14 +144,18 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
     return load_any(locate(model, revision, token=token))
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return importlib.import_module("xswe.errors")
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'xswe' has no attribute {name!r}")
-    module, inside = _PUBLIC[name]
-    return getattr(importlib.import_module(module), inside)
+if not TYPE_CHECKING:  # which would take any name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name in ("errors", "types"):
+            return importlib.import_module(f"xswe.{name}")
+        if name in _PUBLIC:
+            module, inside = _PUBLIC[name]
+            return getattr(importlib.import_module(module), inside)
+        if not name.startswith("_") and name in dir(importlib.import_module("xswe.types")):
+            raise AttributeError(f"xswe.{name} is xswe.types.{name}")
+        raise AttributeError(f"module 'xswe' has no attribute {name!r}", name=name, obj=importlib.import_module("xswe"))
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

@@ -176,5 +176,5 @@ def test_settings_of_a_search_may_be_named_one_by_one():
     one = xswe.find_phrases(model, ["train"], passages, k=1)
     assert [hit.places[0].text for hit in one[0]] == ["Zug"]
     assert xswe.find_terms(model, ["train"], passages, k=1, min_score=0.5)[0][0].text == "Zug"
-    with pytest.raises(ConfigError, match="kk: there is no such setting; a search of phrases has min_size"):
+    with pytest.raises(ConfigError, match="kk: there is no such setting; did you mean k"):
         xswe.find_phrases(model, ["train"], passages, kk=1)

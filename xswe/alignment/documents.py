@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from xswe.search.types import Neighbours, SearchConfig
 from xswe.text.languages import LANGUAGES, base_language
 from xswe.version import __version__
 from xswe.work.kept import keep
+
+if TYPE_CHECKING:
+    from xswe.settings import AlignSettings
 
 Pairing = Literal["names", "content"]
 _BY_NAMES = for_all(Pairing, {"names": True, "content": False})
@@ -229,7 +232,7 @@ def align_documents(
     manifest: str | Path | None = None,
     format: str = "auto",
     config: AlignConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[AlignSettings],
 ) -> AlignedDocuments:
     """Align all documents of a folder with their translations in another.
 

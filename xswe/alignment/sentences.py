@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from xswe.progress import took
 from xswe.text.languages import base_language, check_languages, has_cjk, has_kana
 from xswe.text.sentences import Sentence, is_document, split_text
 from xswe.work.folder import work_folder
+
+if TYPE_CHECKING:
+    from xswe.settings import AlignSettings, MannerSettings
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +184,7 @@ class AlignedTexts(Result):
         )
         return source, target
 
-    def write(self, path: str | Path, *, format: str = "auto", **manner: Any) -> None:  # bitext has formats of its own
+    def write(self, path: str | Path, *, format: str = "auto", **manner: Unpack[MannerSettings]) -> None:
         """Write the beads, whole or not at all.
 
         Args:
@@ -207,7 +210,7 @@ def align(
     output: str | Path | None = None,
     format: str = "auto",
     config: AlignConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[AlignSettings],
 ) -> AlignedTexts:
     """Align the sentences of a text and of its translation, in order: up to five with up to five, or with none.
 

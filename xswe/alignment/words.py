@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from xswe.progress import bar
 from xswe.text.borders import whole_words, without_particles
 from xswe.text.languages import has_kana
 from xswe.text.spans import make_cutter
+
+if TYPE_CHECKING:
+    from xswe.settings import LinkSettings
 
 LinkMethod = Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
 _METHODS = for_all(
@@ -261,7 +264,7 @@ def align_words(
     *,
     tokens: bool = False,
     config: LinkConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[LinkSettings],
 ) -> WordLinks:
     """Link the words of sentences and of their translations.
 
@@ -339,7 +342,7 @@ def counterparts(
     return [[pair.counterpart(*span) for span in own] for pair, own in zip(links, spans, strict=True)]
 
 
-def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Any) -> list[tuple[int, int]]:
+def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Unpack[LinkSettings]) -> list[tuple[int, int]]:
     """Link the words of one pair by vectors that are at hand, float32 (words, d) of either side; see :func:`align_words`.
 
     Returns:

@@ -130,7 +130,8 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     search = {name: settings[name] for name in nested if name in settings}
     own = {name: value for name, value in settings.items() if name not in search}
     if unknown := sorted(set(own) - set(known)):
-        raise ConfigError(f"{unknown[0]}: there is no such setting; {what} has {', '.join([*known, *nested])}")
+        guess = meant(unknown[0], [*known, *nested]) or f"; {what} has {', '.join([*known, *nested])}"
+        raise ConfigError(f"{unknown[0]}: there is no such setting{guess}")
     if search:
         own["neighbours"] = dataclasses.replace(own.get("neighbours", config.neighbours), **search)
     for name, value in own.items():

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.kept import unrepeatable
 from xswe.work.once import is_made, once
+
+if TYPE_CHECKING:
+    from xswe.settings import DedupSettings
 
 REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)
@@ -215,7 +218,7 @@ def dedup(
     rejects: str | Path | None = None,
     work: str | Path | None = None,
     config: DedupConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[DedupSettings],
 ) -> Deduplicated:
     """Find duplicates among lines, and leave them out.
 

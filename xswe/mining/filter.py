@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from xswe.work.folder import work_folder
 from xswe.work.once import once
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, two_steps
+
+if TYPE_CHECKING:
+    from xswe.settings import FilterSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +125,7 @@ def filter_bitext(
     config: BitextFilter | None = None,
     rerank: Encoder | None = None,
     execution: ExecutionConfig = LOCAL,
-    **settings: Any,
+    **settings: Unpack[FilterSettings],
 ) -> Filtered:
     """Leave out what is no translation.
 

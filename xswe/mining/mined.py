@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from xswe.mining.threshold import Evidence, Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.search.types import Encoder
 from xswe.work.folder import work_folder
+
+if TYPE_CHECKING:
+    from xswe.settings import MineSettings
 
 
 class Pair(NamedTuple):
@@ -121,7 +124,7 @@ def mine(
     work: str | Path | None = None,
     rerank: Encoder | None = None,
     config: MineConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[MineSettings],
 ) -> MinedPairs:
     """Find translations among the lines of two sides, or paraphrases and near-duplicates among those of one.
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from xswe.search.types import Neighbours, SearchConfig, Storage, Vectors, Vector
 from xswe.work.folder import work_folder
 from xswe.work.kept import unrepeatable
 from xswe.work.once import once
+
+if TYPE_CHECKING:
+    from xswe.settings import NegativesSettings
 
 _BLOCK = 16_384
 UNSCORED = float("nan")
@@ -349,7 +352,7 @@ def mine_negatives(
     output: str | Path | None = None,
     *,
     config: NegativesConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[NegativesSettings],
 ) -> HardNegatives:
     """Find, for every pair of a bitext, the wrong targets that are nearest to its source.
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from xswe.work.config import ExecutionConfig
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.run import run_shards
 from xswe.work.stage import Job, Stage
+
+if TYPE_CHECKING:
+    from xswe.settings import SpanSettings
 
 logger = logging.getLogger(__name__)
 _SPARE = 32  # places of a shard's lists of distinct spans beside k: of equal ones another may come first in the whole
@@ -147,7 +150,7 @@ def find_phrases(
     *,
     checkpoint: Path | None = None,
     passages_identity: object = None,
-    **settings: Any,
+    **settings: Unpack[SpanSettings],
 ) -> list[list[Hit]]:
     """Find, for each phrase, the spans of the passages that are nearest to it.
 

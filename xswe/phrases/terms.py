@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
 from xswe.text.languages import has_cjk, has_kana, rim_words
+
+if TYPE_CHECKING:
+    from xswe.settings import SpanSettings
 
 PLACES = 8  # of each span, by which its form is chosen
 POOL = 100  # distinct spans of each phrase that are looked at, at least
@@ -83,7 +86,7 @@ def find_terms(
     checkpoint: Path | None = None,
     passages_identity: object = None,
     bitext: Iterable[tuple[str, str]] | None = None,
-    **settings: Any,
+    **settings: Unpack[SpanSettings],
 ) -> list[list[Term]]:
     """Find, for each phrase, what says it in the passages, by evidence.
 

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.settings import changed
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from xswe.serving.passages import Entry
+    from xswe.settings import ServeSettings
 
 logger = logging.getLogger(__name__)
 _UNREAD = 1 << 19  # bytes of answers that the system keeps for a client that does not read
@@ -31,7 +32,7 @@ def make_app(
     corpora: Sequence[Entry] = (),
     *,
     config: ServeConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[ServeSettings],
 ) -> Callable[..., Awaitable[None]]:
     """Make the application, for any ASGI server.
 
@@ -69,7 +70,7 @@ def serve(
     corpora: Sequence[Entry] = (),
     *,
     config: ServeConfig | None = None,
-    **settings: Any,
+    **settings: Unpack[ServeSettings],
 ) -> None:
     """Serve the application until it is interrupted: see :func:`make_app`.
 

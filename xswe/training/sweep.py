@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from xswe.progress import track
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.training.config import TrainConfig
 from xswe.training.train import NAMED, Texts, configure, load_encoder, run_name, train_with
+
+if TYPE_CHECKING:
+    from xswe.settings import SweepSettings
 
 _SATURATED = 0.995
 
@@ -193,7 +196,7 @@ def sweep(
     tasks: str | Sequence[str] = (),
     data: str | Path | None = None,
     output: str | Path | None = None,
-    **settings: Any,
+    **settings: Unpack[SweepSettings],
 ) -> Sweep:
     """Train a model for every choice of a grid and every seed, and compare them.
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from xswe.training.extract import SEPARATE
 from xswe.training.pipeline import run_stages
 from xswe.training.stages import versions
 from xswe.work.config import LOCAL, ExecutionConfig
+
+if TYPE_CHECKING:
+    from xswe.settings import TrainSettings
 
 
 def measure(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
@@ -159,7 +162,7 @@ def train(
     shared: str | Path | None = None,
     keep_steps: bool = False,
     execution: ExecutionConfig = LOCAL,
-    **settings: Any,
+    **settings: Unpack[TrainSettings],
 ) -> TrainResult:
     """Train a model.
 

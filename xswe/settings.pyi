@@ -1,0 +1,418 @@
+"""The settings of the public functions as keyword arguments, for type checkers.
+
+Generated from the dataclasses of settings by tools/stubs.py, which is to be run, not this file to be changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cleaning import CleanConfig
+from xswe.corpus.contexts import ContextConfig
+from xswe.evaluation.metrics import Bootstrap
+from xswe.mining.side import FilterConfig
+from xswe.search.types import SearchConfig
+from xswe.teacher.protocol import TeacherConfig
+from xswe.training.config import PCAConfig, ShapeConfig, TrainConfig
+from xswe.training.extract import ExtractConfig
+from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
+from xswe.training.refine import RefineConfig
+from xswe.training.triplets import GradedConfig, SpanTraining
+from xswe.work.config import ExecutionConfig
+
+
+class AlignSettings(TypedDict, total=False):
+    """How sentences are aligned."""
+
+    most: int
+    gap: float
+    merge: float
+    length: float
+    prior: float
+    search: int
+    min_score: float | None
+    precision: float | None
+    evidence: bool
+    threads: int | None
+    languages: Sequence[str]
+    split: bool | None
+    fixed: str | Path | Sequence[Any] | None
+    uncorrected: str | Path | Sequence[Any] | None
+    moved: bool
+    gaps: bool | None
+    bom: bool
+    date: str | None
+
+
+class SearchSettings(TypedDict, total=False):
+    """How neighbours are sought."""
+
+    method: Literal["exact", "clusters"]
+    memory: float
+    clusters: int
+    probes: int
+    device: str
+    seed: int
+    threads: int | None
+
+
+class ExecutionSettings(TypedDict, total=False):
+    """Where the work of a verb is done."""
+
+    kind: Literal["local", "array", "ray"]
+    index: int | None
+    count: int | None
+    wait: float
+    address: str | None
+    workers: int | None
+    cpus: float
+    gpus: float
+    shard: int
+
+
+class DedupSettings(TypedDict, total=False):
+    """What counts as a duplicate, and how duplicates are sought."""
+
+    threshold: float | None
+    near: float | None
+    digits: Literal["compare", "ignore"]
+    column: int | str
+    on_error: Literal["raise", "skip"]
+    storage: Literal["float32", "float16", "int8"]
+    keep: bool
+    neighbours: SearchConfig | SearchSettings
+    execution: ExecutionConfig | ExecutionSettings
+    threads: int | None
+    method: Literal["exact", "clusters"]
+
+
+class FilterSettings(TypedDict, total=False):
+    """Which pairs stay."""
+
+    threshold: Any
+    precision: float | None
+    duplicates: bool
+    near_duplicates: bool
+    copies: bool
+    numbers: bool
+    ratio: float
+    letters: float
+    script: float
+    min_characters: int
+    max_characters: int
+    hubs: int
+    columns: Sequence[int | str]
+    languages: Sequence[str]
+    language: Literal["", "lingua"]
+    on_error: Literal["raise", "skip"]
+    evidence: bool
+    rerank_share: float
+
+
+class LinkSettings(TypedDict, total=False):
+    """How words are linked."""
+
+    method: Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
+    prior: float
+    min_score: float
+    turns: int
+    keep: float
+    heat: float
+    share: float
+
+
+class MannerSettings(TypedDict, total=False):
+    """How beads are written."""
+
+    languages: Sequence[str]
+    gaps: bool | None
+    bom: bool
+    date: str | None
+    original: str
+
+
+class LineFilterSettings(TypedDict, total=False):
+    """Which lines and which candidate pairs are left out."""
+
+    duplicates: bool
+    min_characters: int
+    script: bool
+    identical: bool
+    length_ratio: float
+    numbers: bool
+
+
+class MineSettings(TypedDict, total=False):
+    """How translations are mined."""
+
+    score: Literal["cosine", "ratio", "distance", "csls"]
+    k: int
+    select: Literal["max", "intersection", "forward", "backward", "kbest"]
+    best: int
+    threshold: Any
+    precision: float | None
+    gold: str | None
+    min_score: float | None
+    max_score: float | None
+    rerank_share: float
+    storage: Literal["float32", "float16", "int8"]
+    ids: bool
+    split: bool | None
+    languages: Sequence[str]
+    format: Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
+    on_error: Literal["raise", "skip"]
+    neighbours: SearchConfig | SearchSettings
+    filters: FilterConfig | LineFilterSettings
+    keep: bool
+    evidence: bool
+    execution: ExecutionConfig | ExecutionSettings
+    threads: int | None
+    method: Literal["exact", "clusters"]
+
+
+class NegativesSettings(TypedDict, total=False):
+    """Which wrong targets are taken."""
+
+    negatives: int
+    candidates: int
+    relative_margin: float
+    min_score: float | None
+    columns: Sequence[int | str]
+    languages: Sequence[str]
+    on_error: Literal["raise", "skip"]
+    storage: Literal["float32", "float16", "int8"]
+    neighbours: SearchConfig | SearchSettings
+    threads: int | None
+    method: Literal["exact", "clusters"]
+
+
+class ServeSettings(TypedDict, total=False):
+    """How the application listens, and what it lets in."""
+
+    host: str
+    port: int
+    aliases: Sequence[str]
+    api_key: str | None
+    hosts: Sequence[str]
+    origins: Sequence[str]
+    max_bytes: int
+    max_texts: int
+    max_characters: int
+    max_buffered: int
+    max_connections: int
+    waiting: int
+    seconds: float
+    threads: int | None
+    access_log: bool
+    keep: bool
+
+
+class SpanSettings(TypedDict, total=False):
+    """What is searched for."""
+
+    min_size: int
+    max_size: int
+    k: int
+    min_score: float | None
+    distinct: bool
+    examples: int
+    threads: int
+
+
+class CleanSettings(TypedDict, total=False):
+    """Filters beyond blank, over-long and repeated pairs; all are off by default."""
+
+    normalise: Literal["", "NFC", "NFKC"]
+    control: bool
+    width: bool
+    simplify: bool
+    min_characters: int
+    letters: float
+    script: float
+    ratio: float
+    identical: bool
+    near_duplicates: bool
+    hubs: int
+    language: Literal["", "lingua"]
+
+
+class CorpusSettings(TypedDict, total=False):
+    """What to read and what to drop."""
+
+    paths: Any
+    cache: str
+    offline: bool
+    columns: Sequence[int]
+    split: bool
+    on_error: Literal["raise", "skip"]
+    max_characters: int
+    min_score: float | None
+    clean: CleanConfig | CleanSettings
+    decontaminate: Sequence[str]
+    held_out: float
+    development: float
+    max_held_out: int
+    max_development: int
+    limit: int
+
+
+class UnitsSettings(TypedDict, total=False):
+    """What gets a vector."""
+
+    kind: Literal["words", "teacher", "subwords"]
+    vocabulary: str
+    size: int
+    sample: int
+    most_frequent: Mapping[str, int]
+    segmenters: Mapping[str, str]
+    folding: bool
+    lowercase: bool
+
+
+class ContextSettings(TypedDict, total=False):
+    """How contexts are chosen."""
+
+    per_unit: int
+    candidates: int
+    pick: Literal["shortest", "random", "first"]
+    length: Literal["units", "tokens"]
+    seed: int
+
+
+class ExtractSettings(TypedDict, total=False):
+    """Settings of the extraction."""
+
+    merge: Literal["average", "frequency", "separate"]
+    shared: Literal["contexts", "vocabulary"]
+    isolated: bool
+
+
+class PCASettings(TypedDict, total=False):
+    """Settings of the sentence PCA."""
+
+    level: Literal["sentence", "word"]
+    drop: Any
+    dim: int
+    sentences: int
+    sample_from: Literal["corpus", "contexts"]
+    norm: float
+    spread: float
+
+
+class RefineSettings(TypedDict, total=False):
+    """Settings of the refinement; the defaults are the recipes', the EN paper's value is named where it differs."""
+
+    max_steps: int
+    batch_size: int
+    learning_rate: float
+    decay_start: float
+    optimiser: Literal["lazy", "dense"]
+    max_grad_norm: float
+    eval_steps: int
+    patience: int
+    seed: int
+    threads: int
+    duplicates: Literal["mask", "drop", "keep"]
+    neighbours: int
+    sample_from: Literal["corpus", "contexts"]
+    per_unit: int
+    epochs: float
+    warmup: float
+    schedule: Literal["linear", "cosine"]
+    weight_decay: float
+    patience_epochs: float
+
+
+class ObjectiveSettings(TypedDict, total=False):
+    """A weighted sum of losses on a batch of translation pairs, or of sentences of one language."""
+
+    temperature: float
+    margin: float
+    distillation: float
+    distillation_temperature: float
+    distillation_on: Sequence[str]
+    distillation_centred: bool
+    ranking: float
+    prefixes: Sequence[int]
+    prefix_weights: Sequence[float]
+    directions: Literal["both", "source"]
+
+
+class GradedSettings(TypedDict, total=False):
+    """Settings of supervised similarity."""
+
+    paths: Sequence[str]
+    weight: float
+    temperature: float
+    batch_size: int
+
+
+class ShapeSettings(TypedDict, total=False):
+    """What is done to the refined vectors at the end; both are folded into the table."""
+
+    norms: float
+    centre: float
+
+
+class SpanTrainingSettings(TypedDict, total=False):
+    """Settings of the span-max training."""
+
+    max_steps: int
+    batch_size: int
+    learning_rate: float
+    scale: float
+    similarity: Literal["normalised", "cosine"]
+    min_size: int
+    max_size: int
+    around: int
+    neighbours: float
+    hard: int
+    optimiser: Literal["lazy", "dense"]
+    pairs: int
+    triples: Sequence[Any]
+    eval_steps: int
+    seed: int
+    threads: int
+
+
+class TeacherSettings(TypedDict, total=False):
+    """Which encoder, and how it is run."""
+
+    model: str
+    revision: str | None
+    prompt: str | None
+    pooling: Literal["auto", "cls", "mean"]
+    max_tokens: int
+    batch_tokens: int
+    dtype: Literal["float32", "bfloat16", "auto"]
+    device: Literal["auto", "cpu", "cuda"]
+    threads: int
+
+
+class TrainSettings(TypedDict, total=False):
+    """Everything that decides a model."""
+
+    corpus: CorpusConfig | CorpusSettings
+    units: str | UnitsConfig | UnitsSettings
+    contexts: ContextConfig | ContextSettings
+    extract: ExtractConfig | ExtractSettings
+    pca: PCAConfig | PCASettings
+    refine: RefineConfig | RefineSettings
+    objective: str | Objective | ObjectiveSettings
+    graded: GradedConfig | GradedSettings
+    shape: ShapeConfig | ShapeSettings
+    spans: SpanTraining | SpanTrainingSettings
+    distilled: str | TeacherConfig | TeacherSettings | None
+    seed: int
+    threads: int | None
+    clean: str | CleanConfig | CleanSettings
+
+
+class SweepSettings(TrainSettings, total=False):
+    """What all runs of a sweep have in common."""
+
+    teacher: str | Path | TeacherConfig | TeacherSettings | None
+    recipe: str | TrainConfig
+    bootstrap: Bootstrap | None

@@ -1,0 +1,53 @@
+"""What the public functions return and take, by name, for annotations; each is loaded when it is first used.
+
+A function that takes mined pairs says so by ``def best(pairs: xswe.types.MinedPairs) -> xswe.types.Pair``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Which names each module has; tools/stubs.py writes types.pyi of it, for type checkers.
+_MODULES = {
+    "alignment.beads": "AlignConfig",
+    "alignment.documents": "AlignedDocuments AlignedPair DocumentPair",
+    "alignment.lexicon": "BilingualTerm BilingualTerms Phrase PhraseTable",
+    "alignment.sentences": "AlignedTexts",
+    "alignment.words": "LinkConfig LinkedPair WordLinks",
+    "evaluation.evaluate": "Comparison Measured PairedTest Scores",
+    "evaluation.metrics": "Bootstrap Row",
+    "mining.dedup": "DedupConfig Deduplicated",
+    "mining.filter": "Filtered",
+    "mining.mined": "MinedPairs Pair",
+    "mining.pipeline": "MineConfig MineReport",
+    "mining.score": "HardNegatives NegativesConfig",
+    "mining.side": "FilterConfig",
+    "mining.threshold": "Threshold",
+    "mining.verdicts": "BitextFilter",
+    "model.encode_file": "EncodedFile",
+    "model.ensemble": "AnyModel",
+    "model.static": "Neighbour Neighbours",
+    "phrases.search": "SpanConfig",
+    "phrases.terms": "Term",
+    "search.types": "Hit Hits SearchConfig",
+    "serving.config": "ServeConfig",
+    "teacher.protocol": "TeacherConfig",
+    "text.sentences": "Sentence SplitText",
+    "training.config": "TrainConfig",
+    "training.sweep": "Sweep SweepPoint",
+    "training.train": "TrainResult",
+    "work.config": "ExecutionConfig",
+    "work.status": "StageStatus WorkStatus",
+}
+_PLACES = {name: f"xswe.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'xswe.types' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_PLACES)

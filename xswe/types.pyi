@@ -1,0 +1,31 @@
+"""Generated from the table in types.py by tools/stubs.py."""
+
+from xswe.alignment.beads import AlignConfig as AlignConfig
+from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair
+from xswe.alignment.lexicon import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms, Phrase as Phrase, PhraseTable as PhraseTable
+from xswe.alignment.sentences import AlignedTexts as AlignedTexts
+from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
+from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
+from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
+from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated
+from xswe.mining.filter import Filtered as Filtered
+from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
+from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
+from xswe.mining.score import HardNegatives as HardNegatives, NegativesConfig as NegativesConfig
+from xswe.mining.side import FilterConfig as FilterConfig
+from xswe.mining.threshold import Threshold as Threshold
+from xswe.mining.verdicts import BitextFilter as BitextFilter
+from xswe.model.encode_file import EncodedFile as EncodedFile
+from xswe.model.ensemble import AnyModel as AnyModel
+from xswe.model.static import Neighbour as Neighbour, Neighbours as Neighbours
+from xswe.phrases.search import SpanConfig as SpanConfig
+from xswe.phrases.terms import Term as Term
+from xswe.search.types import Hit as Hit, Hits as Hits, SearchConfig as SearchConfig
+from xswe.serving.config import ServeConfig as ServeConfig
+from xswe.teacher.protocol import TeacherConfig as TeacherConfig
+from xswe.text.sentences import Sentence as Sentence, SplitText as SplitText
+from xswe.training.config import TrainConfig as TrainConfig
+from xswe.training.sweep import Sweep as Sweep, SweepPoint as SweepPoint
+from xswe.training.train import TrainResult as TrainResult
+from xswe.work.config import ExecutionConfig as ExecutionConfig
+from xswe.work.status import StageStatus as StageStatus, WorkStatus as WorkStatus
