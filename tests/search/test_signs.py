@@ -8,14 +8,14 @@ import pytest
 from tests.search.test_index import unit
 from xswe.search import signs as module
 from xswe.search.kernels import Coded, make_codes, nearest
-from xswe.search.signs import Signs, candidates, centre_of, make_signs
+from xswe.search.signs import Signs, candidates, centre_of, live_bits, make_signs
 from xswe.search.types import Vectors
 
 
 def signed(vectors):
     codes, scales, _ = make_codes(vectors)
     centre = centre_of(codes, scales)
-    return Signs(make_signs(codes, scales, centre), centre, scales)
+    return Signs(make_signs(codes, scales, centre), centre, live_bits(scales))
 
 
 def bits_of(vectors, signs):
@@ -25,7 +25,7 @@ def bits_of(vectors, signs):
 
 def plain_candidates(query, vectors, signs, count, rows):
     """The same by sorting all rows: by distance, and of the nearest by their sums."""
-    live = rows[~np.isnan(signs.scales[rows])]
+    live = rows[np.unpackbits(signs.live.view(np.uint8), bitorder="little")[rows].astype(bool)]
     bits = np.unpackbits(signs.bits.view(np.uint8), axis=1, bitorder="little")[:, : vectors.shape[1]].astype(bool)
     distances = (bits[live] != bits_of(query[None], signs)).sum(axis=1)
     near = np.sort(live[np.argsort(distances, kind="stable")[: module.NEAR * count]])
@@ -54,7 +54,7 @@ def test_candidates_are_those_of_a_plain_sort(monkeypatch, dim, size):
     rng = np.random.default_rng(dim + size)
     vectors = unit(rng, size, dim)
     signs = signed(vectors)
-    signs.scales[rng.permutation(size)[: size // 3]] = np.nan
+    signs = signs._replace(live=live_bits(np.where(rng.permutation(size) < size // 3, np.nan, 1)))
     some = np.sort(rng.permutation(size)[: size // 2 + 1]).astype(np.int32)
     queries = unit(rng, 11, dim)  # more than share a pass
     for count in (1, 50, 2000):

@@ -7,6 +7,7 @@ those of a query are found at the speed of memory. Of these the inner products o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class Signs(NamedTuple):
 
     bits: np.ndarray  # uint64 (n, words), of :func:`make_signs`
     centre: np.ndarray  # float32 (d,), what was taken off the vectors
-    scales: np.ndarray  # float32 (n,); rows where it is NaN are left out
+    live: np.ndarray  # uint32, of :func:`live_bits`: which rows count
 
 
 class _Found(NamedTuple):
@@ -73,6 +74,12 @@ def _add_up(codes: np.ndarray, scales: np.ndarray, total: np.ndarray) -> int:
     return count
 
 
+def live_bits(scales: np.ndarray) -> np.ndarray:
+    """Return a bit for each row that has a scale, uint32, zeros behind the last."""
+    packed = np.packbits(scales == scales, bitorder="little")
+    return np.concatenate([packed, np.zeros(-len(packed) % 4, np.uint8)]).view("<u4").astype(np.uint32, copy=False)
+
+
 def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Return the sign bits of what codes stand for, uint64 (n, words); the first dimension is the lowest bit."""
     out = np.zeros((len(codes), words_of(codes.shape[1])), np.uint64)
@@ -89,51 +96,65 @@ def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, out: np.nda
             out[i, j >> 6] |= bit << np.uint64(j & 63)
 
 
-@intrinsic
-def _count_differences(_: Any, rows: Any, query: Any, words: Any, out: Any) -> Any:
-    """Write in how many bits ``_ROWS`` rows differ from a query.
+def _counter(one_stripe: bool) -> Any:
+    """Return what writes in how many bits ``_ROWS`` rows, of one stripe each or of any number, differ from a query."""
+    long, short, index = ir.IntType(64), ir.IntType(16), ir.IntType(32)
+    half, lanes = ir.VectorType(long, _STRIPE), 2 * _STRIPE
+    both = ir.VectorType(long, lanes)  # a stripe of a row, and that of the next row
 
-    Args:
-        rows: address of uint64 (_ROWS, words).
-        query: address of uint64 (words,).
-        words: of a row, a multiple of ``_STRIPE``.
-        out: address of uint16 (_ROWS,).
-    """
-    long, short = ir.IntType(64), ir.IntType(16)
-    stripe = ir.VectorType(long, _STRIPE)
+    def mixed(builder: Any, a: Any, b: Any, order: Iterable[int]) -> Any:
+        places = [*order]
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(index, len(places)), places))
 
-    def mixed(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
-
-    def halves_added(builder: Any, a: Any, b: Any) -> Any:
-        return builder.add(mixed(builder, a, b, [0, 4, 2, 6]), mixed(builder, a, b, [1, 5, 3, 7]))
+    def load(builder: Any, address: Any, word: Any, kind: Any) -> Any:
+        place = builder.add(address, builder.mul(word, long(8)))
+        return builder.load(builder.inttoptr(place, kind.as_pointer()), align=8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, query, words, out = arguments
-        count = builder.module.declare_intrinsic("llvm.ctpop.v4i64", (), ir.FunctionType(stripe, [stripe]))
-        totals = [cgutils.alloca_once_value(builder, ir.Constant(stripe, None)) for _ in range(_ROWS)]
+        count = builder.module.declare_intrinsic(f"llvm.ctpop.v{lanes}i64", (), ir.FunctionType(both, [both]))
 
-        def load(address: Any, word: Any) -> Any:
-            place = builder.add(address, builder.mul(word, long(8)))
-            return builder.load(builder.inttoptr(place, stripe.as_pointer()), align=8)
+        def counts(word: Any) -> list[Any]:
+            """Return the counts of the stripes at a word, of two rows each."""
+            own, found = load(builder, query, word, half), []
+            own = mixed(builder, own, own, [*range(_STRIPE)] * 2)
+            for row in range(0, _ROWS, 2):
+                first = builder.add(word, builder.mul(words, long(row)))
+                if one_stripe:
+                    other = load(builder, rows, first, both)
+                else:
+                    two = [load(builder, rows, place, half) for place in (first, builder.add(first, words))]
+                    other = mixed(builder, *two, range(lanes))
+                found.append(builder.call(count, [builder.xor(own, other)]))
+            return found
 
-        with cgutils.for_range_slice(builder, long(0), words, long(_STRIPE), long) as (word, _):
-            own = load(query, word)
-            for i, total in enumerate(totals):
-                other = load(rows, builder.add(word, builder.mul(words, long(i))))
-                builder.store(builder.add(builder.load(total), builder.call(count, [builder.xor(own, other)])), total)
-        sums = [builder.load(total) for total in totals]
-        pairs = [halves_added(builder, *sums[i : i + 2]) for i in range(0, _ROWS, 2)]
-        # Of four rows: those of a pair stand beside each other, their first halves before the second ones.
-        fours = [
-            builder.add(mixed(builder, a, b, [0, 1, 4, 5]), mixed(builder, a, b, [2, 3, 6, 7]))
-            for a, b in zip(pairs[::2], pairs[1::2], strict=True)
-        ]
-        eight = builder.trunc(mixed(builder, fours[0], fours[1], [*range(_ROWS)]), ir.VectorType(short, _ROWS))
+        if one_stripe:
+            totals = counts(long(0))
+        else:
+            places = [cgutils.alloca_once_value(builder, ir.Constant(both, None)) for _ in range(_ROWS // 2)]
+            with cgutils.for_range_slice(builder, long(0), words, long(_STRIPE), long) as (word, _):
+                for place, more in zip(places, counts(word), strict=True):
+                    builder.store(builder.add(builder.load(place), more), place)
+            totals = [builder.load(place) for place in places]
+        sums = totals[0]  # four counts share a lane, and are added up together
+        for i, total in enumerate(totals[1:], 1):
+            sums = builder.or_(sums, builder.shl(total, ir.Constant(both, [16 * i] * lanes)))
+        for step in (2, 1):
+            sums = builder.add(sums, mixed(builder, sums, sums, (lane ^ step for lane in range(lanes))))
+        two = builder.bitcast(mixed(builder, sums, sums, (0, _STRIPE)), ir.VectorType(short, _ROWS))
+        eight = mixed(builder, two, two, (row // 2 + row % 2 * (_ROWS // 2) for row in range(_ROWS)))
         builder.store(eight, builder.inttoptr(out, eight.type.as_pointer()), align=2)
         return context.get_dummy_value()
 
-    return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate
+    @intrinsic
+    def counter(_: Any, rows: Any, query: Any, words: Any, out: Any) -> Any:
+        """Write the differences, uint16 (_ROWS,), of uint64 (_ROWS, words) from uint64 (words,), given their addresses."""
+        return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate
+
+    return counter
+
+
+_count_differences, _count_short_differences = _counter(False), _counter(True)
 
 
 @intrinsic
@@ -177,7 +198,10 @@ def _measure(bits: np.ndarray, query: np.ndarray, rows: np.ndarray, first: int, 
     if not len(rows):
         while place + _ROWS <= last:
             there = address_of(bits, place * words), address_of(query, 0), address_of(out, place - first)
-            _count_differences(there[0], there[1], words, there[2])
+            if words == _STRIPE:
+                _count_short_differences(there[0], there[1], words, there[2])
+            else:
+                _count_differences(there[0], there[1], words, there[2])
             place += _ROWS
     for i in range(place, last):
         out[i - first] = np.uint16(_difference(bits[rows[i] if len(rows) else i], query))
@@ -229,13 +253,15 @@ def _scan(
             limit, count = np.uint16(found.limits[q]), found.counts[q]
             for start in range(0, size, _LANES):
                 near = _reach(address_of(distances, start), limit)
+                if not len(rows):
+                    near &= np.uint64(signs.live[(first + start) // _LANES])
                 while near:
                     place = start + np.int64(trailing_zeros(near))
                     near &= near - np.uint64(1)
                     if place >= size:
                         break
                     row = rows[first + place] if len(rows) else np.int32(first + place)
-                    if signs.scales[row] == signs.scales[row]:
+                    if signs.live[row // _LANES] >> np.uint32(row % _LANES) & np.uint32(1):
                         found.rows[q, count], found.distances[q, count] = row, distances[place]
                         count += 1
             found.counts[q] = count
@@ -338,7 +364,7 @@ def _nearest(bits: np.ndarray, wanted: int, signs: Signs, rows: np.ndarray | Non
     room = np.empty(_GROUP, np.uint16), np.empty(most + 1, np.int64)
     limits = [int(_guess(signs, query, some, size, _GENEROUS * wanted, *room)) for query in bits]
     while True:
-        parts = over_blocks(lambda a, b: work(a, b, limits), size, threads)  # noqa: B023
+        parts = over_blocks(lambda a, b: work(a * _LANES, min(b * _LANES, size), limits), -(-size // _LANES), threads)  # noqa: B023
         missing = [q for q, limit in enumerate(limits) if limit < most and sum(part.counts[q] for part in parts) < wanted]
         if not missing:
             break

@@ -23,7 +23,7 @@ from xswe.search.columns import Columns, Where
 from xswe.search.kernels import Coded, nearest
 from xswe.search.layout import file_of, map_array, shapes_of
 from xswe.search.sentences import State
-from xswe.search.signs import Signs, candidates
+from xswe.search.signs import Signs, candidates, live_bits
 from xswe.search.types import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
 
@@ -75,7 +75,7 @@ class Snapshot:
         self._coded = Coded(self._arrays["codes"], scales, vectors, self.facts["error"], self.names)
         self._signs: Signs | None = None
         if "signs" in self._arrays:
-            self._signs = Signs(self._arrays["signs"], np.frombuffer(self.facts["centre"], np.float32), scales)
+            self._signs = Signs(self._arrays["signs"], np.frombuffer(self.facts["centre"], np.float32), live_bits(scales))
         self._columns = Columns.of(self.facts.get("columns"))
         self._filters: OrderedDict[str, np.ndarray] = OrderedDict()
         self._lock = Lock()
