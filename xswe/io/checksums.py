@@ -123,9 +123,10 @@ class Blocks:
         """Compare some blocks, or all, that were not compared before; a ModelError names the file and place of damage."""
         if not self._pending:
             return
-        todo = np.flatnonzero(~self._sound) if blocks is None else np.unique(blocks[~self._sound[blocks]]).astype(np.int64)
+        todo = np.flatnonzero(~self._sound) if blocks is None else blocks[~self._sound[blocks]]
         if not len(todo):
             return
+        todo = np.unique(todo).astype(np.int64)
         damaged = over_blocks(lambda start, stop: self._compare(todo[start:stop]), len(todo), threads)
         for block in chain.from_iterable(damaged):
             raise ModelError(f"{self.path}: {self.place(block)} are not what was written; {self._advice}")
