@@ -260,7 +260,7 @@ def _estimate(
 
 
 def nearest(
-    queries: np.ndarray, k: int, coded: Coded, rows: np.ndarray | None = None, repeats: int = 1, threads: int = 1
+    queries: np.ndarray, k: int, coded: Coded, rows: np.ndarray | None = None, threads: int = 1
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Find the k vectors with the largest inner products with each query; a few queries share a pass over the codes.
 
@@ -268,8 +268,7 @@ def nearest(
         queries: float32 (q, d), of norm 1, or zero, which have none.
         k: how many.
         coded: where to look.
-        rows: int32, which rows to look at; None for all.
-        repeats: how often at most one of them occurs.
+        rows: int32, rising, which rows to look at; None for all.
         threads: how many share the rows.
 
     Returns:
@@ -289,7 +288,7 @@ def nearest(
         own, step = queries[some], steps[some, None]
         rounded = np.rint(own / step).astype(np.int16)
         slack = 2 * (norms(own - rounded * step) * (1 + coded.error) + coded.error + _ROUNDING) / steps[some]
-        estimated = _estimated(rounded, min(k, count), slack, coded, rows, repeats, threads)
+        estimated = _estimated(rounded, min(k, count), slack, coded, rows, threads)
         for place, wanted in zip(some.tolist(), estimated, strict=True):
             scores = row_products(coded.vectors.take(wanted), queries[place])
             names = wanted if coded.names is None else coded.names[wanted]
@@ -299,19 +298,19 @@ def nearest(
 
 
 def _estimated(
-    rounded: np.ndarray, k: int, slack: np.ndarray, coded: Coded, rows: np.ndarray | None, repeats: int, threads: int
+    rounded: np.ndarray, k: int, slack: np.ndarray, coded: Coded, rows: np.ndarray | None, threads: int
 ) -> Iterator[np.ndarray]:
     """Yield, for each of some rounded queries, the rows that may be among its k best."""
     count = len(coded.codes) if rows is None else len(rows)
     out = np.empty((len(rounded), count), np.float32)
 
     def work(start: int, stop: int) -> np.ndarray:
-        best, ids = empty_lists(len(rounded), k * repeats)
+        best, ids = empty_lists(len(rounded), k)
         given = coded.codes, coded.scales, rounded, _EVERY if rows is None else rows
         _estimate(*given, (start, stop), out, best, ids)
         return best
 
-    lists = np.sort(np.concatenate(over_blocks(work, count, threads), axis=1), axis=1)[:, -k * repeats]
+    lists = np.sort(np.concatenate(over_blocks(work, count, threads), axis=1), axis=1)[:, -k]
     for scores, best, off in zip(out, lists.tolist(), slack.tolist(), strict=True):
         wanted = np.flatnonzero(scores >= best - off) if best > -np.inf else np.flatnonzero(scores == scores)
-        yield wanted if rows is None else np.unique(rows[wanted])
+        yield wanted if rows is None else rows[wanted]

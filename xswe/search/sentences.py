@@ -485,7 +485,7 @@ def _damaged_sentences(database: sqlite3.Connection, path: Path) -> list[str]:
 
 def _is_sound(text: Any, metadata: Any, known: Any) -> bool:
     """Return True if this is a sentence, and of this checksum as it is noted."""
-    sentence = isinstance(text, str) and isinstance(metadata, (str, type(None)))
+    sentence = isinstance(text, str) and (metadata is None or isinstance(metadata, str))
     return sentence and bool(known == _sentence_sum(text, metadata).to_bytes(4, "little"))
 
 
