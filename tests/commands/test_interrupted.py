@@ -86,7 +86,7 @@ PASSAGES = "xswe.phrases.search:Search.add"
 TRAIN = "train pair=en-de teacher=none pca.dim=256 refine.max_steps=9 refine.batch_size=64 threads=1 output=run"
 CORPUS = "corpus corpus.paths=[pairs.tsv,more.tsv] pair=en-de output=made threads=1"
 FOLDERS = "align model=mini source=english target=german output=beads/ languages=[en,de] threads=1"
-CLEAN, ALIGN = "xswe.corpus.convert:clean_file", "xswe.alignment.documents:align"
+CLEAN, ALIGN = "xswe.corpus.cleaning:Cleaner.__call__", "xswe.alignment.documents:align"
 STEP, PREPARE = "xswe.training.refine:Trainer.step", "xswe.training.inputs:prepare"
 CASES = {
     "encode, some lines": Case(ENCODE, WRITE, 3, "goes on after 8,192 lines", WRITE, 15),

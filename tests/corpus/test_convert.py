@@ -25,6 +25,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.files import read_json
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, FlatWriter
+from xswe.work import kept
 
 EN_JA = ("en", "ja")
 ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)
@@ -108,7 +109,7 @@ def test_converted_is_what_is_read_whatever_the_threads(tmp_path, clean):
     made = []
     for threads in (1, 3):
         folder = tmp_path / f"out{threads}"
-        bitext, counts = convert(files, EN_JA, config, folder, threads=threads, shard_pairs=700)
+        bitext, counts = convert(files, EN_JA, config, folder, threads=threads)
         assert pairs(bitext) == pairs(expected)
         assert (counts.read, counts.kept, counts.dropped, counts.checksums) == (
             report.read,
@@ -152,7 +153,7 @@ def test_a_conversion_that_broke_anywhere_ends_with_the_same_bytes(tmp_path, mon
     from xswe.corpus import convert as module
 
     files, config = corpus(tmp_path), CorpusConfig(clean=clean)
-    convert(files, EN_JA, config, tmp_path / "whole", shard_pairs=700)
+    convert(files, EN_JA, config, tmp_path / "whole")
     calls, keep = [], module.kept_rows
 
     def broken(*arguments):
@@ -162,12 +163,13 @@ def test_a_conversion_that_broke_anywhere_ends_with_the_same_bytes(tmp_path, mon
         return keep(*arguments)
 
     monkeypatch.setattr(module, "kept_rows", broken)
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        convert(files, EN_JA, config, tmp_path / "out", shard_pairs=700)
+        convert(files, EN_JA, config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     calls.clear()
     monkeypatch.setattr(module, "kept_rows", keep)
-    _, report = convert(files, EN_JA, config, tmp_path / "out", shard_pairs=700)
+    _, report = convert(files, EN_JA, config, tmp_path / "out")
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
     assert report.dropped == read_json(tmp_path / "whole" / "signature.json")["report"]["dropped"]
 
@@ -178,9 +180,10 @@ def test_a_conversion_killed_again_and_again_ends_with_the_same_bytes(tmp_path):
     convert(files, EN_JA, CorpusConfig(), tmp_path / "whole")
     program = (
         "import sys; from pathlib import Path; from xswe.corpus.convert import convert\n"
+        "import xswe.work.kept; xswe.work.kept.BRIEF = 0.05\n"
         "from xswe.bitext.source import find_pairs; from xswe.corpus.bitext import CorpusConfig\n"
         "here = Path(sys.argv[1]); files = find_pairs([here / 'x.zip', here / 'y.tsv'], ('en', 'ja'))\n"
-        "convert(files, ('en', 'ja'), CorpusConfig(), here / 'out', threads=2, shard_pairs=10_000)"
+        "convert(files, ('en', 'ja'), CorpusConfig(), here / 'out', threads=2)"
     )
 
     def written():

@@ -116,11 +116,12 @@ def test_a_conversion_that_broke_keeps_the_negatives_where_they_belong(tmp_path,
     from xswe.corpus import convert as module
 
     monkeypatch.setattr("xswe.bitext.rows.BLOCK_PAIRS", 50)
+    monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
     records = [
         {"anchor": f"a{i}", "positive": f"p{i}", "negative": [f"n{i}.{k}" for k in range(i % 4)]} for i in range(400)
     ]
     files = find_pairs([write_jsonl(tmp_path / "a.jsonl", records)], JA_JA)
-    whole, _ = convert(files, JA_JA, CorpusConfig(), tmp_path / "whole", shard_pairs=100)
+    whole, _ = convert(files, JA_JA, CorpusConfig(), tmp_path / "whole")
     expected = [(r["anchor"], r["positive"], r["negative"]) for r in records]
     assert tuples(whole) == expected == tuples(load_bitext(files, JA_JA, CorpusConfig())[0])
     calls, keep = [], module.kept_rows
@@ -133,9 +134,9 @@ def test_a_conversion_that_broke_keeps_the_negatives_where_they_belong(tmp_path,
 
     monkeypatch.setattr(module, "kept_rows", broken)
     with pytest.raises(KeyboardInterrupt):
-        convert(files, JA_JA, CorpusConfig(), tmp_path / "out", shard_pairs=100)
+        convert(files, JA_JA, CorpusConfig(), tmp_path / "out")
     monkeypatch.setattr(module, "kept_rows", keep)
-    assert tuples(convert(files, JA_JA, CorpusConfig(), tmp_path / "out", shard_pairs=100)[0]) == expected
+    assert tuples(convert(files, JA_JA, CorpusConfig(), tmp_path / "out")[0]) == expected
     for file in (tmp_path / "whole").glob("*.npy"):
         assert file.read_bytes() == (tmp_path / "out" / file.name).read_bytes()
     parts = split(whole, CorpusConfig(held_out=0.1, development=0.1), seed=0)

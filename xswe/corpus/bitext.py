@@ -9,7 +9,7 @@ block: once forwards, to know the generator's state before each block, and once 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import call
 from pathlib import Path
@@ -174,24 +174,18 @@ def make_cleaner(languages: tuple[str, str], config: CorpusConfig, threads: int 
     return Cleaner(languages, config.clean, config.max_characters, evaluation, threads)
 
 
-def clean_file(
-    file: PairFile,
-    config: CorpusConfig,
-    cleaner: Cleaner,
-    threads: int = 1,
-    skip: int = 0,
-    spans: Spans | None = None,
-) -> Iterator[Cleaned]:
-    """Yield a file's cleaned blocks in order, from block ``skip`` on, of spans of it (see ``read_jobs``) or of all."""
+def clean_jobs(
+    file: PairFile, config: CorpusConfig, cleaner: Cleaner, spans: Spans | None = None
+) -> Iterator[Callable[[], Cleaned]]:
+    """Yield what makes a file's cleaned blocks, in order; of spans of it (see ``read_jobs``) or of all."""
+    least = config.min_score if file.min_score is None else file.min_score
+    for job in read_jobs(file, on_error=config.on_error, scores=least is not None, spans=spans):
+        yield lambda job=job: cleaner(job(), least)
 
-    def cleaned() -> Iterator[Any]:
-        least = config.min_score if file.min_score is None else file.min_score
-        jobs = read_jobs(file, on_error=config.on_error, scores=least is not None, spans=spans)
-        for number, job in enumerate(jobs):
-            if number >= skip:
-                yield lambda job=job: cleaner(job(), least)
 
-    return in_order(call, cleaned(), threads)
+def clean_file(file: PairFile, config: CorpusConfig, cleaner: Cleaner, threads: int = 1) -> Iterator[Cleaned]:
+    """Yield a file's cleaned blocks in order."""
+    return in_order(call, clean_jobs(file, config, cleaner), threads)
 
 
 def kept_rows(rows: Rows, reasons: np.ndarray) -> Rows:

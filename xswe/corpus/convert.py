@@ -1,8 +1,8 @@
 """A corpus of any size, converted once to flat memory-mapped arrays and cut into its parts.
 
-The arrays grow by blocks. Every few hundred thousand pairs they are brought to the disk and the place reached is noted (a
-shard): a conversion that was killed goes on after its last whole shard and ends with the same bytes. What was kept before
-is not remembered in files of its own: its hashes are computed again from the text, at the speed of the disk.
+The arrays grow by blocks. Every few seconds they are brought to the disk and the place reached is noted: a conversion that
+was killed goes on from there and ends with the same bytes. What was kept before is not remembered in files of its own: its
+hashes are computed again from the text, at the speed of the disk.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
     CorpusReport,
-    clean_file,
     content_settings,
     corpus_files,
     describe_files,
@@ -49,22 +48,23 @@ from xswe.corpus.cards import (
     find_card,
     is_card,
 )
+from xswe.corpus.cleaned import CleanedBlocks, cleaned_ahead
 from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
-from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import GrowingArray, Texts, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
-from xswe.progress import bar
+from xswe.progress import bar, every
 from xswe.version import __version__
+from xswe.work import kept
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 from xswe.work.config import LOCAL, ExecutionConfig
-from xswe.work.folder import work_folder
-from xswe.work.kept import keep
-from xswe.work.records import Checksum, sound_record, write_record
+from xswe.work.parts import BEGINNING, Place
+from xswe.work.records import Checksum
 
 logger = logging.getLogger(__name__)
-SHARD_PAIRS = 500_000
+_STATE = "state.safetensors"
 _REHASH = 1 << 16  # pairs at a time
 
 
@@ -80,7 +80,6 @@ def convert(
     folder: Path,
     *,
     threads: int = 1,
-    shard_pairs: int = SHARD_PAIRS,
     execution: ExecutionConfig = LOCAL,
 ) -> tuple[Bitext, CorpusReport]:
     """Convert files to a folder that is memory-mapped, unless it is there; in the order of the files.
@@ -91,7 +90,6 @@ def convert(
         config: the settings.
         folder: where it goes; ``<folder>.partial`` holds what a killed run left.
         threads: how many work at once; the result does not depend on it.
-        shard_pairs: pairs read between two points from which a killed run goes on.
         execution: who reads and cleans: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
 
     Returns:
@@ -106,36 +104,45 @@ def convert(
     identity = identity_of(files, languages, config)
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
-    partial, shards = folder.with_name(f"{folder.name}.partial"), None
-    with ExitStack() as stack:
-        try:
-            if not execution.alone:
-                shared = stack.enter_context(work_folder(str(folder), execution, leave=()))
-                cleaned = clean_by_shards(files, languages, config, identity, shared, execution, threads)
-                shards = stack.enter_context(cleaned)
-        except Unfinished:
-            if not (folder / "signature.json").is_file():  # else another task of the array has made it meanwhile
-                raise
-        with held(partial):  # another process may be converting the same, which is waited for
-            if (folder / "signature.json").is_file():
-                shutil.rmtree(partial)
-            else:
-                try:
-                    report = _Conversion(files, languages, config, partial, identity, threads, shards).run(shard_pairs)
-                except BaseException:
-                    if not (partial / "progress.json").is_file():  # without it the next run begins anew
-                        shutil.rmtree(partial, ignore_errors=True)
-                    raise
-                told = _signature(partial, files, languages, config, identity, report, threads)
-                write_json(partial / "signature.json", told)
-                _put_in_place(partial, folder)
-                keep(folder / "signature.json", f"after the conversion of {'-'.join(languages)}")
-                logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
+    try:
+        with cleaned_ahead(files, languages, config, identity, folder, execution, threads) as cleaned:
+            _convert(files, languages, config, folder, identity, cleaned, threads)
+    except Unfinished:
+        if not (folder / "signature.json").is_file():  # else another task of the array has made it meanwhile
+            raise
     return _open(folder, languages, identity)
 
 
+def _convert(
+    files: Sequence[PairFile],
+    languages: tuple[str, str],
+    config: CorpusConfig,
+    folder: Path,
+    identity: str,
+    cleaned: CleanedBlocks,
+    threads: int,
+) -> None:
+    """Put the cleaned blocks together, unless another process, for which this one waits, has done so."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    with held(partial):
+        if (folder / "signature.json").is_file():
+            shutil.rmtree(partial)
+            return
+        try:
+            report = _Conversion(files, languages, config, partial, cleaned.identity).run(cleaned)
+        except BaseException:
+            if not (partial / _STATE).is_file():  # without it the next run begins anew
+                shutil.rmtree(partial, ignore_errors=True)
+            raise
+        told = _signature(partial, files, languages, config, identity, report, threads)
+        write_json(partial / "signature.json", told)
+        _put_in_place(partial, folder)
+        kept.keep(folder / "signature.json", f"after the conversion of {'-'.join(languages)}")
+        logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
+
+
 def _put_in_place(partial: Path, folder: Path) -> None:
-    (partial / "progress.json").unlink()
+    (partial / _STATE).unlink(missing_ok=True)
     (partial / ".lock").unlink(missing_ok=True)
     if folder.exists():
         folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
@@ -181,50 +188,40 @@ def _is_sound(path: Path, signed: int, bytes: int, sha256: str) -> bool:
 
 
 class _Conversion:
-    """One pass over the files, or over what a killed pass left of them."""
+    """The arrays of a bitext, put together block by block; what a killed run left of them is gone on with."""
 
     def __init__(
-        self,
-        files: Sequence[PairFile],
-        languages: tuple[str, str],
-        config: CorpusConfig,
-        folder: Path,
-        identity: str,
-        threads: int,
-        shards: CleanedShards | None = None,
+        self, files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, folder: Path, identity: str
     ) -> None:
-        self.files, self.languages, self.config, self.folder = files, languages, config, folder
-        self.threads, self.shards = threads, shards
-        self.identity = identity if shards is None else shards.stage.identity  # the blocks that are counted are others
-        name = "-".join(languages)
+        self.files, self.folder, self.identity, self.name = files, folder, identity, "-".join(languages)
         self.sums: dict[str, tuple[Checksum, Checksum]] = defaultdict(lambda: (Checksum(), Checksum()))
-        state = self._kept(name)
-        self.file, self.block = state["file"], state["block"]
+        state = self._kept()
+        self.begin: Place = state["place"][0], state["place"][1]
         self.report = CorpusReport(**state["report"])
-        if self.file or self.block:
-            self._keep()
-        self.source = text_writer(folder, f"{name}.source", tuple(state["source"]))
-        self.target = text_writer(folder, f"{name}.target", tuple(state["target"]))
+        self.source = text_writer(folder, f"{self.name}.source", tuple(state["source"]))
+        self.target = text_writer(folder, f"{self.name}.target", tuple(state["target"]))
         begun = state.get("negatives", ((0, 0), 0))
         wanted = any(file.with_negatives for file in files)
-        self.negatives = NegativesWriter(folder, name, *begun) if wanted else None
-        self.cleaner: Cleaner = make_cleaner(languages, config, threads)
+        self.negatives = NegativesWriter(folder, self.name, *begun) if wanted else None
         self.admission = make_admission(config, folder)
+        if self.begin != BEGINNING:
+            self._remember(make_cleaner(languages, config))
 
-    def _kept(self, name: str) -> dict[str, Any]:
-        """Return the place that a killed run reached, after what it wrote was compared with its checksums."""
-        state = sound_record(self.folder / "progress.json", self.identity)
-        if state is not None:
+    def _kept(self) -> dict[str, Any]:
+        """Return the state that a killed run noted, after what it wrote was compared with its checksums."""
+        if (found := load_checkpoint(self.folder / _STATE, self.identity)) is not None:
+            state = found[1]
             with suppress(OSError, ValueError):  # an array is too short
                 for part in ("source", "target"):
-                    self._take_in(part, map_unfinished(self.folder, f"{name}.{part}", state[part]))
+                    self._take_in(part, map_unfinished(self.folder, f"{self.name}.{part}", state[part]))
                 if "negatives" in state:
-                    self._take_in("negatives", map_unfinished(self.folder, f"{name}.negatives", state["negatives"][0]))
+                    self._take_in("negatives", map_unfinished(self.folder, f"{self.name}.negatives", state["negatives"][0]))
                 if state["sums"] == self._sums():
                     return state
             logger.warning("%s: damaged since it was written; the conversion begins anew", self.folder)
             self.sums.clear()
-        return {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
+        (self.folder / _STATE).unlink(missing_ok=True)
+        return {"place": BEGINNING, "source": (0, 0), "target": (0, 0), "report": {}}
 
     def _take_in(self, part: str, texts: Texts) -> None:
         for checksum, numbers in zip(self.sums[part], (texts.data, texts.sizes), strict=True):
@@ -233,87 +230,60 @@ class _Conversion:
     def _sums(self) -> dict[str, list[int]]:
         return {part: [checksum.finish() for checksum in sums] for part, sums in self.sums.items()}
 
-    def run(self, shard_pairs: int) -> CorpusReport:
-        """Convert all files, from where the last run stopped; the place is noted after every so many pairs read."""
+    def _remember(self, cleaner: Cleaner) -> None:
+        """Show the admission what the killed run kept."""
+        self.source.sync()
+        self.target.sync()
+        logger.info("going on after %s pairs", f"{self.report.read:,}")
+        source = map_unfinished(self.folder, f"{self.name}.source", self.source.state)
+        target = map_unfinished(self.folder, f"{self.name}.target", self.target.state)
+        for start in range(0, len(source), _REHASH):
+            rows = Rows(source[start : start + _REHASH], target[start : start + _REHASH])
+            reasons_of(cleaner.hashed(rows), self.admission)
+
+    def run(self, cleaned: CleanedBlocks) -> CorpusReport:
+        """Take up all blocks; the place reached is noted now and then."""
+        due = every(kept.BRIEF)
         with (
             self.source,
             self.target,
             closing(self.negatives) if self.negatives else nullcontext(),
-            bar(f"convert {'-'.join(self.languages)}", unit="pair") as progress,
+            bar(f"convert {self.name}", unit="pair", initial=self.report.read) as progress,
         ):
-            self.remember()
-            progress.update(self.report.read)
-            for number in range(self.file, len(self.files)):
-                since = 0
-                file = self.files[number]
-                for block in self.cleaned(number, self.block):
-                    reasons = reasons_of(block, self.admission)
-                    self.report.add(len(block.rows), reasons, block.rows.skipped)
-                    rows = kept_rows(block.rows, reasons)
-                    for part, writer, texts in (("source", self.source, rows.source), ("target", self.target, rows.target)):
-                        append_texts(writer, texts)
-                        self._take_in(part, texts)
-                    if self.negatives is not None:
-                        self.negatives.append(rows.negatives, len(rows))
-                        if rows.negatives is not None:
-                            self._take_in("negatives", rows.negatives.texts[:])
-                    self.block += 1
-                    since += len(block.rows)
-                    progress.update(len(block.rows))
-                    if since >= shard_pairs:
-                        self.note()
-                        since = 0
-                self.report.checksums |= {str(path): digest_of(path) for path in file.files}
-                self.file, self.block = number + 1, 0
-                self.note()
+            for place, block in cleaned.read(self.begin):
+                self._add(block)
+                progress.update(len(block.rows))
+                if due():
+                    self._note(place)
+        for path in (path for file in self.files for path in file.files):
+            self.report.checksums[str(path)] = digest_of(path)
         self.report.dropped = dict(sorted(self.report.dropped.items()))  # whatever blocks they were met in
         return self.report
 
-    def cleaned(self, number: int, skip: int) -> Iterator[Cleaned]:
-        """Iterate over the cleaned blocks of a file but for the first ``skip``."""
-        if self.shards is not None:
-            return self.shards.blocks(number, skip)
-        return clean_file(self.files[number], self.config, self.cleaner, self.threads, skip)
+    def _add(self, block: Cleaned) -> None:
+        """Keep of a block what no reason drops."""
+        reasons = reasons_of(block, self.admission)
+        self.report.add(len(block.rows), reasons, block.rows.skipped)
+        rows = kept_rows(block.rows, reasons)
+        for part, writer, texts in (("source", self.source, rows.source), ("target", self.target, rows.target)):
+            append_texts(writer, texts)
+            self._take_in(part, texts)
+        if self.negatives is not None:
+            self.negatives.append(rows.negatives, len(rows))
+            if rows.negatives is not None:
+                self._take_in("negatives", rows.negatives.texts[:])
 
-    def note(self) -> None:
-        """Bring everything to the disk and note the place reached."""
+    def _note(self, place: Place) -> None:
+        """Bring everything to the disk, and note the place reached."""
         self.source.sync()
         self.target.sync()
-        state = {
-            "sums": self._sums(),
-            "file": self.file,
-            "block": self.block,
-            "source": self.source.state,
-            "target": self.target.state,
-            "report": asdict(self.report),
-        }
+        state: dict[str, Any] = {"place": place, "source": self.source.state, "target": self.target.state}
+        state |= {"sums": self._sums(), "report": asdict(self.report)}
         if self.negatives is not None:
             self.negatives.sync()
             state["negatives"] = self.negatives.state
-        write_record(self.folder / "progress.json", self.identity, **state)
-        self._keep()
-
-    def _keep(self) -> None:
-        keep(self.folder / "progress.json", f"after {self.report.read:,} pairs of {'-'.join(self.languages)}")
-
-    def remember(self) -> None:
-        """Show the admission what an earlier run kept."""
-        if not self.source.state[0]:
-            return
-        self.source.sync()
-        self.target.sync()
-        logger.info("going on after %s pairs", f"{self.report.read:,}")
-        kept = _unfinished(self.folder, self.languages, self.source.state, self.target.state)
-        for start in range(0, len(kept), _REHASH):
-            rows = Rows(kept.source[start : start + _REHASH], kept.target[start : start + _REHASH])
-            reasons_of(self.cleaner.hashed(rows), self.admission)
-
-
-def _unfinished(folder: Path, languages: tuple[str, str], source: tuple[int, int], target: tuple[int, int]) -> Bitext:
-    """Memory-map arrays whose headers do not yet tell their length."""
-    name = "-".join(languages)
-    sides = [map_unfinished(folder, f"{name}.{side}", state) for side, state in (("source", source), ("target", target))]
-    return Bitext(languages, sides[0], sides[1])
+        where = f"after {self.report.read:,} pairs of {self.name}"
+        save_checkpoint(self.folder / _STATE, self.identity, {}, state, where)
 
 
 def _signature(

@@ -13,11 +13,12 @@ from xswe.bitext import lines as blocks
 from xswe.bitext.source import find_pairs
 from xswe.corpus import convert as converting
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cleaned import CleanedBlocks
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert
-from xswe.corpus.convert_shards import CleanedShards
 from xswe.errors import Unfinished, XsweError
 from xswe.io.files import read_json
+from xswe.work import kept
 from xswe.work.config import LOCAL, ExecutionConfig
 
 EN_DE = ("en", "de")
@@ -87,14 +88,14 @@ def test_an_array_in_any_order(files, config, local, tmp_path):
 
 
 def test_a_task_of_an_array_that_was_waiting_when_another_ended(files, config, local, tmp_path, monkeypatch):
-    clean, how = converting.clean_by_shards, ExecutionConfig("array", 0, 1, shard=SHARD)
+    ahead, how = converting.cleaned_ahead, ExecutionConfig("array", 0, 1, shard=SHARD)
 
     def late(*given):
-        monkeypatch.setattr(converting, "clean_by_shards", clean)
+        monkeypatch.setattr(converting, "cleaned_ahead", ahead)
         convert(files, EN_DE, config, tmp_path / "o", execution=how)
         raise Unfinished("x")
 
-    monkeypatch.setattr(converting, "clean_by_shards", late)
+    monkeypatch.setattr(converting, "cleaned_ahead", late)
     convert(files, EN_DE, config, tmp_path / "o", execution=how)
     assert content(tmp_path / "o") == local
     assert [path.name for path in tmp_path.iterdir()] == ["o"]
@@ -110,7 +111,7 @@ def test_on_ray(ray_cluster, files, config, local, tmp_path):
 
 def test_what_one_process_left_and_a_merge_that_was_killed(files, config, local, tmp_path, monkeypatch):
     """Blocks are others by shards: what a run without them noted must not be gone on with."""
-    keep, blocks_of, calls, skipped = converting.kept_rows, CleanedShards.blocks, [], []
+    keep, read, calls, begun, noted = converting.kept_rows, CleanedBlocks.read, [], [], []
 
     def broken(*arguments):
         calls.append(1)
@@ -118,22 +119,26 @@ def test_what_one_process_left_and_a_merge_that_was_killed(files, config, local,
             raise KeyboardInterrupt
         return keep(*arguments)
 
-    def watched(shards, file, skip=0):
-        skipped.append((file, skip))
-        return blocks_of(shards, file, skip)
+    def watched(blocks, begin):
+        begun.append(begin)
+        for place, block in read(blocks, begin):
+            noted.append(place)
+            yield place, block
 
     monkeypatch.setattr(converting, "kept_rows", broken)
-    monkeypatch.setattr(CleanedShards, "blocks", watched)
+    monkeypatch.setattr(CleanedBlocks, "read", watched)
     monkeypatch.setattr(blocks, "BLOCK_LINES", 60)
-    noted = []
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
+    reached = []
     for execution in (LOCAL, ExecutionConfig("array", 0, 1, shard=SHARD)):
         with pytest.raises(KeyboardInterrupt):
-            convert(files, EN_DE, config, tmp_path / "o", execution=execution, shard_pairs=100)
-        noted.append(read_json(tmp_path / "o.partial" / "progress.json")["block"])
-    convert(files, EN_DE, config, tmp_path / "o", execution=execution, shard_pairs=100)
+            convert(files, EN_DE, config, tmp_path / "o", execution=execution)
+        assert (tmp_path / "o.partial" / "state.safetensors").is_file()
+        reached.append(noted[-2])  # the last block was never taken up
+    convert(files, EN_DE, config, tmp_path / "o", execution=execution)
     assert content(tmp_path / "o") == local
-    assert min(noted) > 0
-    assert skipped[:2] == [(0, 0), (0, noted[1])]
+    assert begun == [(0, 0), (0, 0), reached[1]]
+    assert (0, 0) < reached[0] != reached[1] > (0, 1)
 
 
 def test_the_line_of_an_error_is_counted_from_the_beginning(files, tmp_path):

@@ -1,43 +1,41 @@
-"""A bitext cleaned by many processes: the order of its pairs matters to repetitions alone, which are found between.
-
-Each shard of the text is read and cleaned by whoever takes it, and left block by block. One process goes through these
-blocks in the order of the files, behind those that clean, as a conversion goes through the blocks that it cleans itself.
-"""
+"""The cleaned blocks of a bitext, made by whoever takes part: the order of its pairs matters to repetitions alone."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import cast
 
 import numpy as np
 
 from xswe.bitext.lines import is_cut
 from xswe.bitext.rows import Negatives, Rows
 from xswe.bitext.source import PairFile
-from xswe.corpus.bitext import CorpusConfig, clean_file, make_cleaner
+from xswe.corpus.bitext import CorpusConfig, clean_jobs, make_cleaner
 from xswe.corpus.cleaning import Cleaned, Cleaner
-from xswe.io.files import file_stamp, fingerprint, read_json, whole_file, write_json
+from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.inputs import Inputs
 from xswe.io.lines import lines_counted
-from xswe.io.ragged import Texts, forget
+from xswe.io.ragged import Texts
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
+from xswe.work.folder import work_folder
 from xswe.work.once import once
+from xswe.work.parts import Part, PartsJob, Place, parts_ahead
 from xswe.work.plan import TextPlan
-from xswe.work.run import shards_ahead
-from xswe.work.stage import Job, Stage
+from xswe.work.stage import NOWHERE, Stage
 
 _CHUNK = 4 << 20  # bytes
+Cuts = dict[str, list[int]]  # by the number of two aligned files: where the second is cut
 
 
 @dataclass(frozen=True)
-class CleanJob(Job):
-    """Read and clean the pairs of a shard."""
+class CleanJob(PartsJob):
+    """Read and clean the pairs of a shard, block by block."""
 
     bitext: tuple[PairFile, ...]  # its files
     plan: TextPlan  # how they are cut
@@ -45,67 +43,56 @@ class CleanJob(Job):
     languages: tuple[str, str]  # of source and target
     config: CorpusConfig  # what to drop
 
-    def open(self) -> tuple[Cleaner, dict[str, list[int]]]:
+    def open(self) -> tuple[Cleaner, Cuts]:
         """Load what the filters need, and the cuts."""
         return make_cleaner(self.languages, self.config, 1), read_json(self.cuts / "cuts.json")
 
-    def run(self, opened: tuple[Cleaner, dict[str, list[int]]], shard: int, output: Path) -> dict[str, Any]:
-        """Write the cleaned blocks of a shard."""
+    def parts(self, opened: tuple[Cleaner, Cuts], shard: int) -> Iterator[Callable[[], Part]]:
+        """Yield what reads and cleans each block of a shard."""
         (cleaner, cuts), (number, span) = opened, self.plan.place(shard)
-        file, lines, spans = self.bitext[number], 0, [span] if span else None
+        file, spans = self.bitext[number], [span] if span else None
         if spans and file.target:
             first, last = (cuts[str(number)][shard - self.plan.shards_of(number).start + end] for end in (0, 1))
             spans.append((first, last))
-        with (
-            whole_file(output, crowded=True) as temporary,
-            temporary.open("wb") as stream,
-            lines_counted(file.source, span[0] if span else 0),
-        ):
-            for block in clean_file(file, self.config, cleaner, spans=spans):
-                _write(stream, block)
-                lines += len(block.rows)
-        return {"lines": lines}
+        counted = lines_counted(file.source, span[0] if span else 0)
+        with lines_counted(file.source, span[0] if span else 0):
+            for job in clean_jobs(file, self.config, cleaner, spans):
+                yield counted(lambda job=job: _arrays(job()))
 
 
 @dataclass(frozen=True)
-class CleanedShards:
-    """The cleaned blocks of a bitext, shard by shard as they are done."""
+class CleanedBlocks:
+    """The cleaned blocks of a bitext."""
 
-    stage: Stage  # what is done
-    plan: TextPlan  # how the files are cut
-    wait: Callable[[int], None]  # until a shard is done
+    identity: str  # of what they are made of, and how it is cut
+    parts: Callable[[Place], Iterator[tuple[Place, Part]]]
 
-    def blocks(self, file: int, skip: int = 0) -> Iterator[Cleaned]:
-        """Iterate over the blocks of a file, counted from 0, but for the first ``skip``."""
-        for shard in self.plan.shards_of(file):
-            self.wait(shard)
-            with self.stage.sound(shard).open("rb") as stream:
-                while stream.peek(1):
-                    block = _read(stream)
-                    if skip == 0:
-                        yield block
-                    skip = max(0, skip - 1)
-            forget(self.stage.path(shard))
+    def read(self, begin: Place) -> Iterator[tuple[Place, Cleaned]]:
+        """Iterate over the blocks from a place on, each with the place after it."""
+        return ((place, _block(part)) for place, part in self.parts(begin))
 
 
 @contextmanager
-def clean_by_shards(
+def cleaned_ahead(
     files: Sequence[PairFile],
     languages: tuple[str, str],
     config: CorpusConfig,
     identity: str,
-    folder: Path,
+    output: Path,
     execution: ExecutionConfig,
     threads: int,
-) -> Iterator[CleanedShards]:
-    """Clean files by whoever takes part; text by lines that is not packed is cut into shards, other files are one each.
+) -> Iterator[CleanedBlocks]:
+    """Let the block go through the cleaned blocks of files, in their order, while others are being made.
+
+    For others text by lines that is not packed is cut into shards, and further files are one each; this process reads file
+    after file.
 
     Args:
         files: what to read; all must see them.
         languages: source and target language.
         config: the settings.
         identity: of files and settings.
-        folder: for the shards, which all can write.
+        output: beside which the shards are.
         execution: who does it.
         threads: of this process.
 
@@ -120,23 +107,26 @@ def clean_by_shards(
         else file
         for file in files
     )
-    config = replace(config, paths=None, decontaminate=tuple(str(Path(name).absolute()) for name in config.decontaminate))
-    place = folder.absolute() / "cuts"
-    once(place, fingerprint(identity, execution.shard), partial(_write_cuts, there, execution.shard))
-    cuts = read_json(place / "cuts.json")
-    sizes = tuple(
-        file.source.stat().st_size if is_cut(file) and (not file.target or str(number) in cuts) else None
-        for number, file in enumerate(there)
-    )
-    plan = TextPlan(tuple(str(file.hub or file.source) for file in there), sizes, execution.shard)
-    identity = fingerprint(__version__, identity, sizes, execution.shard)
-    job = CleanJob(there, plan, place, languages, config)
-    names = tuple(str(path) for file in there if file.hub is None for path in file.files)
-    inputs = Inputs(names, tuple(map(file_stamp, names)))
-    stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity, inputs)
-    stage.begin(plan=asdict(plan))
-    with shards_ahead(stage, execution, threads) as wait:
-        yield CleanedShards(stage, plan, wait)
+    opened, alone = None, execution.alone
+    with nullcontext(NOWHERE) if alone else work_folder(str(output), execution, leave=()) as folder:
+        place, cuts = folder.absolute() / "cuts", Cuts()
+        if alone:
+            opened = make_cleaner(languages, config, threads), cuts
+        else:
+            once(place, fingerprint(identity, execution.shard), partial(_write_cuts, there, execution.shard))
+            cuts = read_json(place / "cuts.json")
+            config = replace(config, paths=None, decontaminate=tuple(str(Path(p).absolute()) for p in config.decontaminate))
+        sizes = tuple(
+            file.source.stat().st_size if not alone and is_cut(file) and (not file.target or str(row) in cuts) else None
+            for row, file in enumerate(there)
+        )
+        plan = TextPlan(tuple(str(file.hub or file.source) for file in there), sizes, execution.shard)
+        identity = fingerprint(__version__, identity, sizes, execution.shard)
+        names = tuple(str(path) for file in there if file.hub is None for path in file.files)
+        inputs, job = Inputs(names, tuple(map(file_stamp, names))), CleanJob(there, plan, place, languages, config)
+        stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity, inputs)
+        with parts_ahead(stage, execution, threads, opened, plan=asdict(plan)) as parts:
+            yield CleanedBlocks(identity, parts)
 
 
 def _write_cuts(files: Sequence[PairFile], shard: int, folder: Path) -> None:
@@ -183,20 +173,20 @@ def _places_of(path: Path, lines: Sequence[int]) -> tuple[list[int], int]:
     return [*places, *[size] * (len(lines) - len(places))], total
 
 
-def _write(stream: BinaryIO, block: Cleaned) -> None:
-    """Write a block as arrays of numpy's format, one after the other."""
+def _arrays(block: Cleaned) -> Part:
     rows, none = block.rows, Texts.of([])
     negatives = rows.negatives or Negatives(none, np.zeros(0, np.int64))
-    skipped = np.frombuffer(json.dumps(rows.skipped).encode(), np.uint8)
-    for array in (skipped, block.reason, block.keys, block.near, block.sides, negatives.bounds):
-        np.save(stream, array)
-    for texts in (rows.source, rows.target, negatives.texts[:]):
-        np.save(stream, texts.data)
-        np.save(stream, texts.offsets)
+    arrays = {"reason": block.reason, "keys": block.keys, "near": block.near, "sides": block.sides}
+    arrays |= {"bounds": negatives.bounds, "skipped": np.frombuffer(json.dumps(rows.skipped).encode(), np.uint8)}
+    for name, texts in (("source", rows.source), ("target", rows.target), ("negatives", negatives.texts[:])):
+        arrays |= {f"{name}.bytes": texts.data, f"{name}.offsets": texts.offsets}
+    return arrays
 
 
-def _read(stream: BinaryIO) -> Cleaned:
-    skipped, reason, keys, near, sides, bounds = (np.load(stream) for _ in range(6))
-    source, target, further = (Texts(np.load(stream), np.load(stream)) for _ in range(3))
-    negatives = Negatives(further, bounds) if len(bounds) else None
-    return Cleaned(Rows(source, target, None, json.loads(skipped.tobytes()), negatives), reason, keys, near, sides)
+def _block(part: Part) -> Cleaned:
+    source, target, further = (
+        Texts(part[f"{name}.bytes"], part[f"{name}.offsets"]) for name in ("source", "target", "negatives")
+    )
+    negatives = Negatives(further, part["bounds"]) if len(part["bounds"]) else None
+    rows = Rows(source, target, None, json.loads(part["skipped"].tobytes()), negatives)
+    return Cleaned(rows, part["reason"], part["keys"], part["near"], part["sides"])
