@@ -11,10 +11,10 @@ import xswe
 from tests.clusters import damage, slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweError
 from xswe.search import index as module
-from xswe.search import index_shards
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Vectors
+from xswe.work import parts
 from xswe.work.config import ExecutionConfig
 from xswe.work.run import shards_ahead
 
@@ -281,8 +281,7 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("name", ["codes", "scales", "bytes", "offsets"])
-def test_a_shard_that_was_damaged_since_is_not_put_into_an_index(mini, texts, tmp_path, monkeypatch, name):
+def test_a_shard_that_was_damaged_since_is_not_put_into_an_index(mini, texts, tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("\n".join(texts[:600]), encoding="utf-8")
     how = {"execution": slices(1, shard=20_000)[0], "threads": 1}
     with monkeypatch.context() as patched:
@@ -290,11 +289,11 @@ def test_a_shard_that_was_damaged_since_is_not_put_into_an_index(mini, texts, tm
         @contextmanager
         def damaged(stage, *given):
             with shards_ahead(stage, *given) as wait:
-                damage(index_shards.array_file(stage.path(1), name))
+                damage(stage.path(1))
                 yield wait
 
-        patched.setattr(index_shards, "shards_ahead", damaged)
-        with pytest.raises(XsweError, match=r"000001.codes.npy: gone or damaged since it was written; the same command"):
+        patched.setattr(parts, "shards_ahead", damaged)
+        with pytest.raises(XsweError, match=r"000001.parts: gone or damaged since it was written; the same command"):
             xswe.index(mini, tmp_path / "a.txt", folder=tmp_path / "many", **how)
     assert not (tmp_path / "many").exists()
     made = xswe.index(mini, tmp_path / "a.txt", folder=tmp_path / "many", **how)
@@ -310,6 +309,17 @@ def test_an_index_that_a_cluster_encodes_for(ray_cluster, mini, texts, tmp_path)
     many = xswe.index(mini, lines, folder=tmp_path / "many", storage="int8", threads=1, execution=how)
     assert content(many.folder) == content(alone.folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "alone", "many"]
+
+
+def test_an_index_of_a_document_that_many_build(mini, sample, tmp_path):
+    page = "".join(f"<p>{' '.join(sample['en'][n : n + 5])}</p>" for n in range(0, 1000, 5))
+    (tmp_path / "a.html").write_text(f"<html>{page}</html>", "utf-8")
+    made, how = [], {"language": "en", "threads": 1}
+    for name, execution in (("alone", ExecutionConfig()), ("many", slices(1, shard=20_000)[0])):
+        made.append(module.open_index(tmp_path / name, mini, tmp_path / "a.html", execution=execution, **how))
+        assert len(module.open_index(tmp_path / name, None, tmp_path / "a.html", language="en")) == len(made[-1]) > 900
+    assert content(made[0].folder) == content(made[1].folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "alone", "many"]
 
 
 def test_an_index_that_was_not_noted_as_done_is_opened_or_built_again(mini, texts, tmp_path, monkeypatch):

@@ -27,18 +27,19 @@ import numpy as np
 from xswe.errors import ConfigError, ModelError, brief
 from xswe.io.checksums import Blocks, FileSums, SummedArray, file_sums
 from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder
-from xswe.io.lines import read_blocks, read_lines
+from xswe.io.lines import check_lines, read_blocks, read_lines
 from xswe.io.parallel import Together, available_threads, in_order
 from xswe.io.ragged import HEADER, GrowingArray, Texts, release
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import check_here
+from xswe.model.encode_file import cut_once
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.columns import Columns, ColumnType, Where
 from xswe.search.compaction import PROGRESS, Compaction
-from xswe.search.index_shards import BLOCK, Numbers, numbers_ahead, numbers_of
 from xswe.search.layout import file_of, map_array, shapes_of
+from xswe.search.numbers import BLOCK, Numbers, numbers_ahead, numbers_of
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
 from xswe.search.signs import centre_of, make_signs, words_of
 from xswe.search.snapshot import Question, Snapshot, answers
@@ -648,9 +649,8 @@ def index(
     """
     check_choice("method", method, IndexMethod)
     check_storage(storage)
-    given = isinstance(texts, (str, Path)) and (not execution.alone or Path(texts).is_file())
-    stamp = file_stamp(str(texts)) if folder is not None and given else None
-    plan = _Plan(model, method, storage, Columns(columns), stamp)
+    execution.check_names(texts, folder)
+    plan = _Plan(model, method, storage, Columns(columns))
     if folder is None:
         temporary = scratch("xswe-index-")
         made = plan.build(Path(temporary.name))
@@ -658,11 +658,14 @@ def index(
         made._fill(texts, metadata, threads)
         return made
     place = Path(folder)
-    if execution.alone:
-        return _index_here(plan, texts, metadata, place, threads)
     check_here(place)
-    execution.check_names(texts)
-    return _index_by_shards(plan, str(texts), metadata, place, Building(threads=threads, execution=execution))
+    if isinstance(texts, (str, Path)) and Path(texts).is_file():
+        plan = plan._replace(stamp=file_stamp(str(texts)))
+        return _index_file(plan, lambda _: str(texts), metadata, place, execution, threads)
+    _check_free(place)
+    with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
+        plan.build(unfinished)._fill(texts, metadata, threads)
+    return Index(place, plan.model)
 
 
 # What the database of a new index says beside what it is built from.
@@ -676,7 +679,7 @@ class _Plan(NamedTuple):
     method: IndexMethod
     storage: Storage
     columns: Columns
-    stamp: Any  # of the file that it is of
+    stamp: Any = None  # of the file that it is of
 
     @property
     def identity(self) -> str:
@@ -692,31 +695,30 @@ class _Plan(NamedTuple):
         return Index(folder, self.model)
 
 
-def _index_here(plan: _Plan, texts: Given, metadata: Iterable[Any] | None, place: Path, threads: int | None) -> Index:
-    """Build the index of texts in this process."""
-    _check_free(place)
-    with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
-        plan.build(unfinished)._fill(texts, metadata, threads)
-    return Index(place, plan.model)
-
-
-def _index_by_shards(
-    plan: _Plan, texts: str | Path, metadata: Iterable[Any] | None, place: Path, building: Building
+def _index_file(
+    plan: _Plan,
+    cut: Callable[[Path], str],
+    metadata: Iterable[Any] | None,
+    place: Path,
+    execution: ExecutionConfig,
+    threads: int | None,
 ) -> Index:
-    """Build the index of a file with whoever takes part: its vectors by shards, and once the index of them."""
-    execution, threads = building["execution"], building["threads"]
+    """Build the index of a file's lines by whoever takes part: its vectors, and once the index of them.
+
+    ``cut`` is given a folder for the work, and returns the name of the file.
+    """
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{plan.identity}"
 
         def build(encoded: Callable[[], Iterator[tuple[Texts, Numbers]]], _: Path) -> None:
-            """Put the numbers of all shards and their texts together."""
+            """Put the numbers of all blocks and their texts together."""
             with whole_folder(place) as unfinished:
                 plan.build(unfinished)._add(encoded(), metadata, log=False)
 
         if not is_made(done, plan.identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
                 _check_free(place)
-            with numbers_ahead(plan.model, str(texts), vectors, plan.storage, execution, threads) as encoded:
+            with numbers_ahead(plan.model, cut(work), vectors, plan.storage, execution, threads) as encoded:
                 once(done, plan.identity, partial(build, encoded), [place])
     return Index(place, plan.model)
 
@@ -762,10 +764,11 @@ def open_index(
     """
     check_here(folder or "", "index")
     stamp = file_stamp(documents) if documents not in (None, "-") else None
-    if stamp and (split or (split is None and is_document(str(documents)))):
+    is_cut = bool(stamp) and (split or (split is None and is_document(str(documents))))
+    if stamp and is_cut:
         stamp += ["sentences", language]
-    execution, shared = building.get("execution", LOCAL), folder and stamp and "sentences" not in stamp
-    execution.check_names(folder or None, documents if shared else None)
+    execution = building.get("execution", LOCAL)
+    execution.check_names(folder or None, documents)
     if folder and Path(folder).exists():
         found = load_index(folder)
         if model is not None and model.identity != found.model.identity:
@@ -775,19 +778,27 @@ def open_index(
                 f"documents={documents}: the index {folder} is of another file, or the file has changed; "
                 "leave documents out, or remove the folder to build it again"
             )
-        if documents and execution.has_workers and Path(f"{folder}.work").is_dir():  # which a killed run left
+        if documents and not execution.has_peers and Path(f"{folder}.work").is_dir():  # which a killed run left
             with work_folder(str(folder), execution):
                 return found
         return found
     if model is None or documents is None:
         raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
-    with as_lines(str(documents), split, language, folder or "-") as lines:
-        texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
-        if folder and not shared:
-            method, storage = building.get("method", "exact"), building.get("storage", "float32")
-            plan = _Plan(model, method, storage, Columns(), stamp)
-            return _index_here(plan, texts, None, Path(folder), building.get("threads"))
-        return index(model, texts, folder=folder, **building)
+    if not (folder and stamp):
+        with as_lines(str(documents), split, language) as lines:
+            texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
+            return index(model, texts, folder=folder, **building)
+    method, storage = building.get("method", "exact"), building.get("storage", "float32")
+    plan = _Plan(model, method, storage, Columns(), stamp)
+
+    def cut(work: Path) -> str:
+        """Return the file of lines."""
+        if is_cut:
+            return cut_once(str(documents), language, work)
+        check_lines(str(documents))
+        return str(documents)
+
+    return _index_file(plan, cut, None, Path(folder), execution, building.get("threads"))
 
 
 def _check_free(folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xswe.io.ragged import HEADER
 from xswe.search.columns import Columns
-from xswe.search.index_shards import columns_of
+from xswe.search.numbers import columns_of
 from xswe.search.signs import words_of
 
 

@@ -1,0 +1,100 @@
+"""The numbers that an index keeps of its sentences: of a block of texts, or of a file, by whoever takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from xswe.io.files import fingerprint
+from xswe.io.lines import read_blocks
+from xswe.io.ragged import Texts
+from xswe.model.ensemble import AnyModel, load_any, share_model
+from xswe.search.kernels import make_codes
+from xswe.search.types import STORAGES, Storage
+from xswe.version import __version__
+from xswe.work.config import ExecutionConfig
+from xswe.work.parts import BEGINNING, Part, PartsJob, parts_ahead
+from xswe.work.plan import TextPlan, plan_identity
+from xswe.work.stage import Stage
+
+BLOCK = 8192  # sentences encoded at a time
+
+
+class Numbers(NamedTuple):
+    """What an index keeps of some sentences."""
+
+    arrays: dict[str, np.ndarray]  # those of :func:`columns_of`, n rows each
+    error: float  # the largest distance of a row of the codes from its vector; 0 where the codes are the vectors
+
+
+def columns_of(storage: Storage, dim: int) -> dict[str, tuple[type, tuple[int, ...]]]:
+    """Return the type, and the shape of a row, of each array of an index."""
+    columns: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (dim,)), "scales": (np.float32, ())}
+    return columns if storage == "int8" else columns | {"vectors": (STORAGES[storage], (dim,))}
+
+
+def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
+    """Encode sentences."""
+    vectors = np.empty((len(texts), model.dim), np.float32)
+    model.encode_into(texts, vectors)
+    codes, scales, error = make_codes(vectors)
+    arrays = {"codes": codes, "scales": scales}
+    if storage == "int8":
+        return Numbers(arrays, 0.0)
+    return Numbers(arrays | {"vectors": vectors.astype(STORAGES[storage], copy=False)}, error)
+
+
+@dataclass(frozen=True)
+class NumbersJob(PartsJob):
+    """Encode the sentences of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
+
+    folder: Path
+    model: Path
+    storage: Storage
+
+    def open(self) -> tuple[AnyModel, TextPlan]:
+        """Load the model and the plan."""
+        return load_any(self.model), TextPlan.read(self.folder)
+
+    def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
+        """Write the model for others to load."""
+        share_model(opened[0], self.model)
+
+    def parts(self, opened: tuple[AnyModel, TextPlan], shard: int) -> Iterator[Callable[[], Part]]:
+        """Yield what encodes each block; the texts stay with it, so that nobody reads them from their file again."""
+        source, span = opened[1].shard(shard)
+        for texts in read_blocks(source, BLOCK, span):
+            yield partial(self._part, opened[0], texts)
+
+    def _part(self, model: AnyModel, texts: Texts) -> Part:
+        found = numbers_of(model, texts, self.storage)
+        return {**found.arrays, "bytes": texts.data, "offsets": texts.offsets, "error": np.array([found.error])}
+
+
+@contextmanager
+def numbers_ahead(
+    model: AnyModel, file: str, folder: Path, storage: Storage, execution: ExecutionConfig, threads: int | None
+) -> Iterator[Callable[[], Iterator[tuple[Texts, Numbers]]]]:
+    """Let the block go through the numbers of a file's lines while others are being made.
+
+    Yields:
+        What iterates over blocks of texts, and their numbers.
+    """
+    plan, inputs = TextPlan.of([file], execution.shard)
+    folder, models = folder.absolute(), folder.absolute() / ".model"
+    identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, inputs))
+    job = NumbersJob(folder, models / "model", storage)
+    stage = Stage(folder, "encode", plan.count, ".parts", job, identity, inputs)
+    with parts_ahead(stage, execution, threads, (model, plan), plan=asdict(plan)) as parts:
+        yield lambda: (_numbers(dict(part)) for _, part in parts(BEGINNING))
+
+
+def _numbers(part: dict[str, np.ndarray]) -> tuple[Texts, Numbers]:
+    texts, error = Texts(part.pop("bytes"), part.pop("offsets")), float(part.pop("error")[0])
+    return texts, Numbers(part, error)

@@ -1,0 +1,99 @@
+"""Shards of any size, made and handed on part by part, so that no more than a few parts are in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.io.files import whole_file
+from xswe.io.parallel import available_threads, in_order
+from xswe.io.ragged import forget
+from xswe.work.config import ExecutionConfig
+from xswe.work.run import shards_ahead
+from xswe.work.stage import Job, Stage
+
+Part = Mapping[str, np.ndarray]
+Place = tuple[int, int]  # a shard, and a part of it, counted from 0
+BEGINNING = 0, 0
+
+
+class PartsJob(Job):
+    """What a stage does to shards that are too large to be made at once."""
+
+    def parts(self, opened: Any, shard: int) -> Iterator[Callable[[], Part]]:
+        """Yield what makes the parts of a shard, in order; any thread may call it. The first array has a row a line."""
+        raise NotImplementedError
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Write the parts of a shard, one after the other."""
+        lines = 0
+        with whole_file(output, crowded=True) as temporary, temporary.open("wb") as stream:
+            for make in self.parts(opened, shard):
+                part = make()
+                stream.write(json.dumps(list(part)).encode() + b"\n")
+                for array in part.values():
+                    np.save(stream, array)
+                lines += len(next(iter(part.values())))
+        return {"lines": lines}
+
+
+@contextmanager
+def parts_ahead(
+    stage: Stage, execution: ExecutionConfig, threads: int | None = None, opened: Any = None, **plan: Any
+) -> Iterator[Callable[[Place], Iterator[tuple[Place, Part]]]]:
+    """Let the block go through the parts of all shards, in their order, while others are being made.
+
+    In this process they are made as they are asked for, on all threads, and not kept: the block keeps what it makes of
+    them. Others leave the shards in the stage's folder. Of an array all are done first.
+
+    Args:
+        stage: what is to be done, by a :class:`PartsJob`.
+        execution: who does it.
+        threads: how many make parts, or with ``array`` shards, at a time; None for all processors.
+        opened: what the job opens, where this process has it already.
+        plan: what the manifest holds beside.
+
+    Yields:
+        What iterates over the parts from a place on, each with the place after it. It raises what
+        :func:`xswe.work.run.run_shards` does.
+    """
+    if execution.alone:
+        yield partial(_made, stage, threads or available_threads(), stage.job.open() if opened is None else opened)
+        return
+    stage.begin(**plan)
+    with shards_ahead(stage, execution, threads, opened) as wait:
+        yield partial(_read, stage, wait)
+
+
+def _made(stage: Stage, threads: int, opened: Any, begin: Place) -> Iterator[tuple[Place, Part]]:
+    """Make the parts from a place on."""
+    job = stage.job
+    assert isinstance(job, PartsJob)
+
+    def todo() -> Iterator[tuple[Place, Callable[[], Part]]]:
+        for shard in range(begin[0], stage.count):
+            for number, make in enumerate(job.parts(opened, shard), 1):
+                if (shard, number) > begin:
+                    yield (shard, number), make
+
+    yield from in_order(lambda part: (part[0], part[1]()), todo(), threads)
+    stage.inputs.check_unchanged()
+
+
+def _read(stage: Stage, wait: Callable[[int], None], begin: Place) -> Iterator[tuple[Place, Part]]:
+    """Read the parts from a place on, as they are done."""
+    for shard in range(begin[0], stage.count):
+        wait(shard)
+        number = 0
+        with stage.sound(shard).open("rb") as stream:
+            while names := stream.readline():
+                part, number = {name: np.load(stream) for name in json.loads(names)}, number + 1
+                if (shard, number) > begin:
+                    yield (shard, number), part
+        forget(stage.path(shard))
