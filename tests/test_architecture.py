@@ -24,7 +24,7 @@ BELOW = {
     "search": {"io", "work", "text", "model"},
     "mining": {"io", "work", "text", "bitext", "corpus", "model", "search"},
     "phrases": {"io", "work", "text", "bitext", "corpus", "model", "teacher"},
-    "alignment": {"io", "work", "text", "bitext", "corpus", "model", "search", "mining"},
+    "alignment": {"io", "work", "text", "bitext", "corpus", "model", "search", "mining", "phrases"},
     "evaluation": {"io", "work", "text", "bitext", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
 BELOW["report"] = set(BELOW)

@@ -53,7 +53,9 @@ def test_importing_loads_nothing_of_it():
     "module",
     [
         "xswe.alignment.documents",
+        "xswe.alignment.dictionary",
         "xswe.alignment.lexicon",
+        "xswe.alignment.link",
         "xswe.alignment.sentences",
         "xswe.alignment.words",
         "xswe.evaluation.evaluate",
@@ -61,6 +63,7 @@ def test_importing_loads_nothing_of_it():
         "xswe.mining.mined",
         "xswe.model.encode_file",
         "xswe.model.encoding",
+        "xswe.model.export",
         "xswe.model.sentence_vectors",
         "xswe.model.static",
         "xswe.report.page",
@@ -101,6 +104,31 @@ def test_pairs_print_and_convert(mini):
     assert isinstance(frame, pandas.DataFrame)
     assert frame.columns.tolist() == ["score", "source", "target", "source_row", "target_row"]
     assert len(frame) == len(mined) == 1
+
+
+def test_what_only_the_command_line_did_is_a_function(mini, tmp_path):
+    lines = "".join(f"{EN[a]}\t{DE[b]}\n" for a, b in sorted(PAIRS))
+    (tmp_path / "own.tsv").write_text(lines, encoding="utf-8")
+    (tmp_path / "de.txt").write_text("".join(f"{text}\n" for text in DE), encoding="utf-8")
+    assert xswe.link("mini", tmp_path / "own.tsv", tmp_path / "links.txt").pairs == 3
+    assert xswe.score_file(mini, tmp_path / "own.tsv", tmp_path / "scored.tsv").lines == 3
+    found = xswe.search_phrases("mini", "late train", tmp_path / "de.txt", tmp_path / "hits.tsv", k=1)
+    assert (found.passages, len(found.found[0])) == (3, 1)
+    answers = xswe.search_file(mini, tmp_path / "de.txt", "late train", k=1)
+    assert answers.hits[0][0].text == DE[1]
+    assert "[" in str(answers)
+    small = xswe.export("mini", tmp_path / "small", keep=8000, dim=64, dtype="int8")
+    both = xswe.ensemble(["mini", small.path], tmp_path / "both", weights=[0.7, 0.3])
+    assert xswe.load(tmp_path / "both").dim == both.ensemble.dim == 320
+    xswe.export(small.path, tmp_path / "v.txt", format="word2vec")
+    assert (
+        xswe.import_vectors(tmp_path / "v.txt", ["en"], tmp_path / "again").dim == xswe.load(tmp_path / "again").dim == 64
+    )
+    assert "ccmatrix" in xswe.prepare_corpus(action="list")
+    with pytest.raises(ConfigError, match="most does nothing with what=links"):
+        xswe.link(mini, tmp_path / "own.tsv", tmp_path / "l.txt", most=3)
+    with pytest.raises(ConfigError, match="candidates does nothing without rerank="):
+        xswe.search_file(mini, tmp_path / "de.txt", "late train", candidates=7)
 
 
 def test_mistakes_in_mining_are_named(mini, tmp_path):

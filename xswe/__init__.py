@@ -5,9 +5,11 @@
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
 ``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, or paraphrases in one,
-``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` and ``find_terms``
-find what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens what it kept), ``train``
-makes a model, ``evaluate``, ``compare`` and ``sweep`` measure them,
+``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``link`` links their words,
+``lexicon`` makes a dictionary, ``find_phrases`` and ``find_terms`` find what says a phrase in running text
+(``search_phrases`` in files), ``index`` makes sentences searchable (``load_index`` opens what it kept, ``search_file`` asks
+a file), ``train`` makes a model, ``ensemble`` makes one of several, ``export`` and ``import_vectors`` take it to and from
+other libraries, ``evaluate``, ``compare`` and ``sweep`` measure them,
 ``write_report`` makes a page to look at of any result, ``SentencePCA`` is the papers' reduction and
 ``SentenceVectors`` a model, both as scikit-learn's transformers. ``xswe.types`` has what they return and their settings.
 Each is loaded when it is first used: loading and encoding need numpy, numba,
@@ -25,23 +27,31 @@ from xswe.version import __version__
 
 if TYPE_CHECKING:
     from xswe import errors, types
-    from xswe.alignment.documents import align_documents, pair_documents
+    from xswe.alignment.dictionary import lexicon
+    from xswe.alignment.documents import align_documents, align_files, pair_documents
     from xswe.alignment.lexicon import bilingual_terms, phrase_table
+    from xswe.alignment.link import link
+    from xswe.alignment.phrases import search_phrases
     from xswe.alignment.sentences import align
     from xswe.alignment.words import align_words
+    from xswe.corpus.prepare import prepare_corpus
     from xswe.evaluation.evaluate import compare, evaluate
+    from xswe.evaluation.tasks import make_ensemble as ensemble
     from xswe.mining.dedup import dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import mine
-    from xswe.mining.score import mine_negatives
+    from xswe.mining.score import mine_negatives, score_file
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import BatchEncoder, encode_file
     from xswe.model.ensemble import Ensemble, push_to_hub
+    from xswe.model.export import export_model as export
+    from xswe.model.interchange import import_vectors
     from xswe.model.sentence_vectors import SentenceVectors
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
     from xswe.phrases.terms import find_terms
-    from xswe.report.write import write_report
+    from xswe.report.answers import search_file
+    from xswe.report.write import report_of, write_report
     from xswe.search.index import Index, index, load_index
     from xswe.serving.app import make_app, serve
     from xswe.text.sentences import split_text
@@ -52,22 +62,30 @@ if TYPE_CHECKING:
 
 # Which public names each module has; one that is called otherwise there says how.
 _MODULES = {
-    "alignment.documents": "align_documents pair_documents",
+    "alignment.dictionary": "lexicon",
+    "alignment.documents": "align_documents align_files pair_documents",
     "alignment.lexicon": "bilingual_terms phrase_table",
+    "alignment.link": "link",
+    "alignment.phrases": "search_phrases",
     "alignment.sentences": "align",
     "alignment.words": "align_words",
+    "corpus.prepare": "prepare_corpus",
     "evaluation.evaluate": "compare evaluate",
+    "evaluation.tasks": "ensemble:make_ensemble",
     "mining.dedup": "dedup",
     "mining.filter": "filter:filter_bitext",
     "mining.mined": "mine",
-    "mining.score": "mine_negatives score:score_pairs",
+    "mining.score": "mine_negatives score:score_pairs score_file",
     "model.encode_file": "BatchEncoder encode_file",
     "model.ensemble": "Ensemble push_to_hub",
+    "model.export": "export:export_model",
+    "model.interchange": "import_vectors",
     "model.sentence_vectors": "SentenceVectors",
     "model.static": "StaticModel",
     "phrases.find": "find_phrases",
     "phrases.terms": "find_terms",
-    "report.write": "write_report",
+    "report.answers": "search_file",
+    "report.write": "report_of write_report",
     "search.index": "Index index load_index",
     "serving.app": "make_app serve",
     "text.sentences": "split_text",
@@ -91,17 +109,23 @@ __all__ = [
     "__version__",
     "align",
     "align_documents",
+    "align_files",
     "align_words",
     "bilingual_terms",
     "compare",
     "dedup",
     "encode_file",
+    "ensemble",
     "errors",
     "evaluate",
+    "export",
     "filter",
     "find_phrases",
     "find_terms",
+    "import_vectors",
     "index",
+    "lexicon",
+    "link",
     "load",
     "load_index",
     "make_app",
@@ -109,8 +133,13 @@ __all__ = [
     "mine_negatives",
     "pair_documents",
     "phrase_table",
+    "prepare_corpus",
     "push_to_hub",
+    "report_of",
     "score",
+    "score_file",
+    "search_file",
+    "search_phrases",
     "serve",
     "split_text",
     "sweep",

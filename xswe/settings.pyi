@@ -46,6 +46,25 @@ class AlignSettings(TypedDict, total=False):
     date: str | None
 
 
+class BitextLinkSettings(TypedDict, total=False):
+    """How the words of a bitext are linked, and what the links are made into."""
+
+    method: Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
+    prior: float
+    min_score: float
+    turns: int
+    keep: float
+    heat: float
+    share: float
+    what: Literal["links", "lexicon", "terms"]
+    columns: Sequence[int | str]
+    languages: Sequence[str]
+    tokens: bool
+    on_error: Literal["raise", "skip"]
+    most: int | None
+    min_count: int
+
+
 class SearchSettings(TypedDict, total=False):
     """How neighbours are sought."""
 
@@ -88,6 +107,47 @@ class DedupSettings(TypedDict, total=False):
     method: Literal["exact", "clusters"]
 
 
+class DictionarySettings(TypedDict, total=False):
+    """Which words are paired, and how."""
+
+    best: int
+    mutual: bool
+    k: int
+    candidates: int
+    neighbours: SearchConfig | SearchSettings
+    languages: Sequence[str]
+    limit: int
+    gold: str | None
+    threads: int | None
+    method: Literal["exact", "clusters"]
+
+
+class ExportSettings(TypedDict, total=False):
+    """What to make of a model."""
+
+    format: Literal["folder", "word2vec", "word2vec-binary", "onnx", "bits"]
+    dtype: Literal["float32", "float16", "int8"] | None
+    dim: int
+    rotate: bool
+    keep: int
+    shared: int
+
+
+class FileSearchSettings(TypedDict, total=False):
+    """How the sentences of a file are indexed, and how the index is asked."""
+
+    split: bool | None
+    language: str | None
+    k: int
+    candidates: int
+    mark: bool
+    method: Literal["exact", "binary"]
+    storage: Literal["float32", "float16", "int8"]
+    rescored: int | None
+    threads: int | None
+    execution: ExecutionConfig | ExecutionSettings
+
+
 class FilterSettings(TypedDict, total=False):
     """Which pairs stay."""
 
@@ -109,6 +169,18 @@ class FilterSettings(TypedDict, total=False):
     on_error: Literal["raise", "skip"]
     evidence: bool
     rerank_share: float
+
+
+class ImportSettings(TypedDict, total=False):
+    """What to read, and how text is looked up in it."""
+
+    format: Literal["text", "word2vec-binary", "model2vec", "wordllama"]
+    tokenizer: str | None
+    segmenters: Mapping[str, str]
+    folding: bool
+    merge: Literal["average", "first"]
+    limit: int
+    on_error: Literal["raise", "skip"]
 
 
 class LinkSettings(TypedDict, total=False):
@@ -188,6 +260,39 @@ class NegativesSettings(TypedDict, total=False):
     method: Literal["exact", "clusters"]
 
 
+class PhraseSearchSettings(TypedDict, total=False):
+    """What is searched for, and how files are read."""
+
+    min_size: int
+    max_size: int
+    k: int
+    min_score: float | None
+    distinct: bool
+    examples: int
+    threads: int
+    mode: Literal["phrases", "terms"]
+    languages: Sequence[str]
+    split: bool | None
+    on_error: Literal["raise", "skip"]
+    execution: ExecutionConfig | ExecutionSettings
+
+
+class ScoreFileSettings(TypedDict, total=False):
+    """How a bitext is read, scored and written."""
+
+    score: Literal["cosine", "ratio", "distance", "csls"]
+    k: int
+    storage: Literal["float32", "float16", "int8"]
+    neighbours: SearchConfig | SearchSettings
+    columns: Sequence[int | str]
+    languages: Sequence[str]
+    on_error: Literal["raise", "skip"]
+    format: Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
+    keep: bool
+    threads: int | None
+    method: Literal["exact", "clusters"]
+
+
 class ServeSettings(TypedDict, total=False):
     """How the application listens, and what it lets in."""
 
@@ -206,6 +311,7 @@ class ServeSettings(TypedDict, total=False):
     seconds: float
     threads: int | None
     access_log: bool
+    log: Literal["text", "json"]
     keep: bool
 
 

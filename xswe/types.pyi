@@ -1,25 +1,33 @@
 """Generated from the table in types.py by tools/stubs.py."""
 
 from xswe.alignment.beads import AlignConfig as AlignConfig
+from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig as DictionaryConfig
 from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair
 from xswe.alignment.lexicon import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms, Phrase as Phrase, PhraseTable as PhraseTable
+from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
+from xswe.alignment.phrases import PhraseSearchConfig as PhraseSearchConfig
 from xswe.alignment.sentences import AlignedTexts as AlignedTexts
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
+from xswe.evaluation.tasks import FittedEnsemble as FittedEnsemble
 from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated
 from xswe.mining.filter import Filtered as Filtered
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
 from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
-from xswe.mining.score import HardNegatives as HardNegatives, NegativesConfig as NegativesConfig
+from xswe.mining.score import HardNegatives as HardNegatives, NegativesConfig as NegativesConfig, ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
 from xswe.mining.side import FilterConfig as FilterConfig
 from xswe.mining.threshold import Threshold as Threshold
 from xswe.mining.verdicts import BitextFilter as BitextFilter
 from xswe.model.encode_file import EncodedFile as EncodedFile
 from xswe.model.ensemble import AnyModel as AnyModel
+from xswe.model.export import ExportConfig as ExportConfig, Exported as Exported
+from xswe.model.interchange import ImportConfig as ImportConfig
 from xswe.model.static import Neighbour as Neighbour, Neighbours as Neighbours
+from xswe.phrases.in_files import FoundInFiles as FoundInFiles
 from xswe.phrases.search import SpanConfig as SpanConfig
 from xswe.phrases.terms import Term as Term
+from xswe.report.answers import Answers as Answers, FileSearchConfig as FileSearchConfig
 from xswe.search.types import Hit as Hit, Hits as Hits, SearchConfig as SearchConfig
 from xswe.serving.config import ServeConfig as ServeConfig
 from xswe.teacher.protocol import TeacherConfig as TeacherConfig

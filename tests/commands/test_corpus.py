@@ -120,7 +120,7 @@ def test_files_of_ones_own_and_what_became_of_their_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["lst"], "use list, show, fetch or convert"),
+        (["lst"], "choose one of convert, fetch, list, show"),
         (["name=nope"], "unknown corpus 'nope': choose one of"),
         (["name=jparacrawl", "pair=en-de"], "it has en-ja"),
         (["name=jparacrawl", "version=9"], "has no version '9'; it has 3, 2"),

@@ -27,7 +27,7 @@ from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
 from xswe.mining.threshold import from_mismatches
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
@@ -457,3 +457,50 @@ def _into_folder(
             keep(state, f"after {len(done):,} of {len(plan):,} pairs of documents")
             progress.update(1)
     return done, kept
+
+
+def align_files(
+    model: AnyModel | str | Path,
+    source: str | Path,
+    target: str | Path,
+    output: str | Path,
+    *,
+    manifest: str | Path | None = None,
+    pairing: Pairing = "names",
+    format: str = "auto",
+    config: AlignConfig | None = None,
+    **settings: Unpack[AlignSettings],
+) -> AlignedTexts | AlignedDocuments:
+    """Align a text with its translation, or all documents of a folder with those of another, and write the beads.
+
+    Args:
+        model: what encodes, or its name.
+        source: text file, a sentence a line, plain or packed; running text (Markdown, HTML, DOCX, EPUB, PDF), which is cut
+            into sentences; ``-`` for standard input; or a folder of such files.
+        target: its translation, likewise.
+        output: beads, by the name: ``.tsv`` (score, source, target), ``.tmx``, ``.xliff``, ``.jsonl``, ``.ladder``,
+            ``.parquet``, ``.md``, ``.tex``; to be read and corrected ``.xlsx``, ``.csv``, to be read ``.html``; ``-`` for
+            standard output; of folders: a folder, or a file for all.
+        manifest: of folders: file of ``source<TAB>target``, the names of documents that belong together.
+        pairing: of folders: ``names`` (the same but for languages and suffixes), ``content`` (nothing tells which belong
+            together).
+        format: of the output; ``auto`` for that of its name: laser, ladder, jsonl, tmx, xliff, xliff2, csv, html, parquet,
+            xlsx, markdown, latex.
+        config: how; see :class:`xswe.alignment.beads.AlignConfig`.
+        settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, languages are needed, or no two documents belong together.
+        InputError: a file is missing or damaged.
+    """
+    config = changed(config or AlignConfig(), settings, "align")
+    if str(source) == str(target) == "-":
+        raise ConfigError("source=- target=-: one of them can be read from standard input")
+    if Path(source).is_dir() or manifest is not None:
+        how: dict[str, Any] = {"pairing": pairing, "manifest": manifest, "format": format, "config": config}
+        return align_documents(open_model(model), source, target, output, **how)
+    if pairing != "names":
+        raise ConfigError("pairing does nothing with two files: it is for folders: leave it out")
+    read = (name for name in (source, target, config.fixed, config.uncorrected) if isinstance(name, (str, Path)))
+    check_output(output, [str(path) for path in read if str(path) != "-"])
+    return align(open_model(model), source, target, output=output, format=format, config=config)

@@ -409,6 +409,10 @@ class Precision:
     words: int  # gold source words that are in the source vocabulary, with a gold translation in the target's
     gold: int  # all gold source words
 
+    def __str__(self) -> str:
+        figures = f"P@1 {100 * self.at_1:.1f}, P@5 {100 * self.at_5:.1f}"
+        return f"{figures} on {self.words:,} of {self.gold:,} gold words (those in both vocabularies)"
+
 
 def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of two languages.

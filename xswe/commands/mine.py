@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from xswe.bitext.records import RecordFile
 from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
-from xswe.io.settings import arguments
 from xswe.mining.mined import mine
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig
-from xswe.mining.score import NegativesConfig, ScoreConfig, mine_negatives, score_bitext
+from xswe.mining.score import NegativesConfig, ScoreFileConfig, mine_negatives, score_file
 from xswe.model.ensemble import load_any, locate
 
 
@@ -50,19 +48,15 @@ def _negatives(values: dict[str, Any]) -> str:
 
 
 def _score(values: dict[str, Any]) -> str:
-    files, config = bitext_files(values, "mode=score"), settings(ScoreConfig, values, "mine")
-    model = load_any(locate(values["model"]))
-    spoken = tuple(values["languages"]) or model.pair
-    file = RecordFile(tuple(files), tuple(values["columns"]), spoken, values["on_error"])
-    return str(score_bitext(model, file, values["output"], config, **arguments(score_bitext, values, "mine")))
+    files, config = bitext_files(values, "mode=score"), settings(ScoreFileConfig, values, "mine")
+    return str(score_file(values["model"], files, values["output"], work=values["work"], config=config))
 
 
 _KEPT = ("storage", "work", "keep", "neighbours")  # of what a margin keeps of a bitext; a cosine is told line by line
-_RECORDS = ("work", "keep", "format", "on_error", "columns", "languages")
 # What each mode does, its settings, those of the verb beside, and why others are refused.
 _MODES: dict[str, Any] = {
     "mine": (_mine, MineConfig, ("report", "work", "rerank", "columns"), "mode=mine: it is for mode=negatives"),
     "negatives": (_negatives, NegativesConfig, (), "mode=negatives"),
-    "score": (_score, ScoreConfig, _RECORDS, "mode=score, which keeps every line; python -m xswe filter drops some"),
+    "score": (_score, ScoreFileConfig, ("work",), "mode=score, which keeps every line; python -m xswe filter drops some"),
 }
 _SETTINGS = sorted({"report", "work", "rerank", *(f.name for cls in (MineConfig, NegativesConfig) for f in fields(cls))})

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any, Literal
+from typing import Any
 
 import xswe
-from xswe.io.settings import build, check_choice
+from xswe.io.settings import build
 from xswe.serving.config import ServeConfig
 
 
 def run(values: dict[str, Any]) -> str:
     """Serve until interrupted."""
-    model, corpora, log = str(values.pop("model")), list(values.pop("corpora") or []), values.pop("log")
-    check_choice("log", log, Literal["text", "json"])
-    config = build(ServeConfig, values, "serve")
-    if log == "json":
-        from xswe.serving.logs import JsonLines
-
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(JsonLines())
-    xswe.serve(model, corpora, config=config)
+    model, corpora = str(values.pop("model")), list(values.pop("corpora") or [])
+    xswe.serve(model, corpora, config=build(ServeConfig, values, "serve"))
     return ""

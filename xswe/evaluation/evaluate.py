@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError, InputError
@@ -16,13 +16,14 @@ from xswe.evaluation.metrics import LEVEL, Bootstrap, Row, compare_rows, correct
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
-from xswe.io.files import read_json, scratch
+from xswe.io.files import check_output, read_json, scratch
 from xswe.io.parallel import available_threads
-from xswe.io.results import Result, cell, table
+from xswe.io.results import Result, cell, check_suffix, table
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
 from xswe.progress import track
 
+T = TypeVar("T", "Scores", "Comparison")
 Model = str | Path | Mapping[str, Any] | StaticModel | Ensemble | SentenceEncoder
 FIELDS = tuple(field.name for field in fields(Row) if field.name != "items")
 # The metrics that tables show, and the main score of a task that has none of them; the rows hold all.
@@ -97,6 +98,7 @@ def evaluate(
     bootstrap: Bootstrap | None = None,
     threads: int | None = None,
     results: str | Path | None = None,
+    output: str | Path | None = None,
 ) -> Scores:
     r"""Evaluate a model.
 
@@ -107,11 +109,13 @@ def evaluate(
             or ``score<TAB>a<TAB>b``.
         data: folder of data sets under their hub names; None for the hub, and its cache.
         bootstrap: draws for confidence intervals; ``Bootstrap(rounds=0)`` for none.
-        threads: None for all processors.
-        results: folder of mteb's own result tree, kept; None for none.
+        threads: null for all processors.
+        results: folder of mteb's own result tree, kept; null for ``mteb`` beside the output, or none.
+        output: a file for all rows: ``.json``, ``.jsonl``, ``.csv``, ``.tsv``; or for the table: ``.md``, ``.tex``.
 
     Raises:
-        ConfigError: there is no such task.
+        ConfigError: there is no such task; or an output was asked for, and every task was skipped (its rows, with the
+            reasons, are written before).
         ModelError, InputError: a model or file is missing or damaged.
 
     Example:
@@ -124,12 +128,34 @@ def evaluate(
         [1.0]
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
-    check(tasks)
+    results = _checked(tasks, data, output, results)
     bootstrap = bootstrap or Bootstrap()
     encoder = as_encoder(model, threads)
     rows = with_intervals(run_tasks(encoder, tasks, data, results), bootstrap)
     named = str(model) if isinstance(model, (str, Path)) else encoder.name
-    return Scores(encoder.name, named, tuple(rows), bootstrap.level)
+    return _written(Scores(encoder.name, named, tuple(rows), bootstrap.level), output)
+
+
+def _checked(
+    tasks: Sequence[str], data: str | Path | None, output: str | Path | None, results: str | Path | None
+) -> str | Path | None:
+    """Check tasks and output, before any work is done, and return the folder of mteb's results."""
+    check(tasks)
+    if data is not None and all(map(is_path, tasks)):
+        raise ConfigError("data does nothing where all tasks are files: leave it out")
+    if output is None:
+        return results
+    check_output(output, tasks)
+    check_suffix(output)
+    return results or Path(output).parent / "mteb"
+
+
+def _written(found: T, output: str | Path | None) -> T:
+    """Write what was measured where that is asked for; raise ConfigError if it is nothing."""
+    if output is not None:
+        found.write(output)
+        found.check(str(output))
+    return found
 
 
 def as_encoder(model: Model, threads: int | None = None) -> SentenceEncoder:
@@ -421,6 +447,7 @@ def compare(
     bootstrap: Bootstrap | None = None,
     threads: int | None = None,
     results: str | Path | None = None,
+    output: str | Path | None = None,
 ) -> Comparison:
     r"""Evaluate models one after the other, time them, and test the best of each figure against the others.
 
@@ -431,8 +458,9 @@ def compare(
         data: folder of data sets; None for the hub.
         seconds: how long each model is timed on the sentences that come with the package; 0 for not.
         bootstrap: draws for confidence intervals and paired tests.
-        threads: None for all processors.
-        results: folder of mteb's own result tree, kept; None for none.
+        threads: null for all processors.
+        results: folder of mteb's own result tree, kept; null for ``mteb`` beside the output, or none.
+        output: a file for all rows, or the table, as that of ``evaluate``.
 
     Raises:
         ConfigError: no model is named, two have the same name, or there is no such task.
@@ -448,7 +476,7 @@ def compare(
         ['mini', 'again']
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
-    check(tasks)
+    results = _checked(tasks, data, output, results)
     named_ones = [models] if isinstance(models, (str, Mapping)) else list(models or [])
     given = [one for which in named_ones for one in _matching(which)]
     if not given:
@@ -468,7 +496,7 @@ def compare(
         training = seconds_of_training(Path(named).parent) if isinstance(named, str) else None
         about = (encoder.name, encoder.dim, encoder.size, encoder.parameters, tuple(encoder.languages))
         done.append(Measured(*about, rate, tuple(rows), training))
-    return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
+    return _written(Comparison(tuple(done), tuple(significance(done, bootstrap)), threads), output)
 
 
 def _matching(which: Model) -> list[Model]:

@@ -17,6 +17,7 @@ from xswe.bitext.lines import read_pairs
 from xswe.bitext.source import PairFile, find_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
+from xswe.io.files import check_folder
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.products import products, row_products
@@ -306,6 +307,7 @@ class FittedEnsemble(Result):
 
 def make_ensemble(
     models: Sequence[str | Path],
+    output: str | Path | None = None,
     *,
     weights: Sequence[float] = (),
     fit: Sequence[str | Path] = (),
@@ -316,6 +318,7 @@ def make_ensemble(
 
     Args:
         models: two or more: folders of this library's or Model2Vec's models, names, or ``wordllama``.
+        output: folder to write the ensemble to as well.
         weights: of each model; all alike where neither they nor files are given.
         fit: development files that the weights are fitted to: ``score<TAB>a<TAB>b``, or a bitext.
         languages: of models of other libraries; None for English (WordLlama), or all (Model2Vec).
@@ -325,6 +328,11 @@ def make_ensemble(
         ConfigError: there are too few models, or both weights and files.
         InputError: weights cannot be fitted to a file.
     """
+    for name, given, form in _lists(models, fit, weights):
+        if not isinstance(given, (list, tuple)):
+            raise ConfigError(f"{name}={given}: give a list, as in {name}={form}")
+    if output is not None:
+        check_folder(output)
     names, files = [str(name) for name in models], [str(file) for file in fit]
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in weights):
         raise ConfigError(f"weights={list(weights)}: give numbers, one for each model, as in weights=[0.7,0.3]")
@@ -345,7 +353,18 @@ def make_ensemble(
     found = fit_weights(mean, len(parts)) if scores else weights or [1.0] * len(parts)
     ensemble = Ensemble.of(parts, [float(x) for x in found], {"models": names, "fitted_on": files})
     worth = [tuple(score(given) for score in scores) for given in (*np.eye(len(parts)), np.array(ensemble.weights))]
+    if output is not None:
+        ensemble.save(output)
     return FittedEnsemble(ensemble, tuple(names), tuple(files), tuple(worth))
+
+
+def _lists(models: Any, fit: Any, weights: Any) -> list[tuple[str, Any, str]]:
+    """Return the arguments that are lists, each with its form."""
+    return [
+        ("models", models, "[runs/a/model,runs/b/model]"),
+        ("fit", fit, "[dev.tsv]"),
+        ("weights", weights, "[0.7,0.3]"),
+    ]
 
 
 def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Score:

@@ -118,6 +118,19 @@ def _nested(cls: type[T], value: Any, where: str) -> T:
     return build(cls, value, where)
 
 
+def refuse_unused(config: Any, unused: Mapping[str, Iterable[str]]) -> None:
+    """Raise ConfigError if a setting of a dataclass that nothing looks at is not as it usually is.
+
+    ``unused`` names such settings by the reason: ``{"with what=links": ["most"]}``.
+    """
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    for why, names in unused.items():
+        for name in names:
+            make = fields[name].default_factory
+            if getattr(config, name) != (fields[name].default if make is dataclasses.MISSING else make()):
+                raise ConfigError(f"{name} does nothing {why}: leave it out")
+
+
 def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     """Return a configuration with some fields changed, as the keyword arguments of a public function do.
 

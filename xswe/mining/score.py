@@ -18,16 +18,16 @@ import numpy as np
 from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
-from xswe.io.files import file_stamp, fingerprint, open_output, scratch
+from xswe.io.files import check_output, file_stamp, fingerprint, open_output, scratch
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
-from xswe.io.settings import changed, check_choice
+from xswe.io.settings import changed, check_choice, refuse_unused
 from xswe.mining.margin import Score, neighbourhood, score_cosines
-from xswe.mining.output import format_of, output_format
+from xswe.mining.output import Format, format_of, output_format
 from xswe.mining.side import identity_key
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar, took
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig, Storage, Vectors, VectorWriter, as_vectors, encoded_to
@@ -36,7 +36,7 @@ from xswe.work.kept import unrepeatable
 from xswe.work.once import once
 
 if TYPE_CHECKING:
-    from xswe.settings import NegativesSettings
+    from xswe.settings import NegativesSettings, ScoreFileSettings
 
 _BLOCK = 16_384
 UNSCORED = float("nan")
@@ -453,3 +453,61 @@ def _chosen(
         row, place = np.nonzero(fine & (rank < config.negatives))
         out[row + start, rank[row, place]] = ids[row, place]
     return out
+
+
+@dataclass(frozen=True)
+class ScoreFileConfig(ScoreConfig):
+    """How a bitext is read, scored and written.
+
+    Attributes:
+        columns: of source and target in separated text, from 0; names of columns, or of fields of JSON.
+        languages: of source and target, for ``.tmx`` and ``.jsonl``.
+        on_error: what a damaged record does: ``raise``, or ``skip``.
+        format: of the output, which must be the bitext's own; ``auto`` for that of its name.
+        keep: leave the work folder.
+    """
+
+    columns: tuple[int | str, ...] = (0, 1)
+    languages: tuple[str, ...] = ()
+    on_error: OnError = "raise"
+    format: Format = "auto"
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.score == "cosine":
+            refuse_unused(self, {"without a margin as score": ["k", "storage", "keep", "neighbours"]})
+
+
+def score_file(
+    model: AnyModel | str | Path,
+    input: str | Path | Sequence[str | Path],
+    output: str | Path,
+    *,
+    work: str | Path | None = None,
+    config: ScoreFileConfig | None = None,
+    **settings: Unpack[ScoreFileSettings],
+) -> ScoredBitext:
+    """Append a score to every record of a bitext; every other byte, and the order, stay as they are.
+
+    Args:
+        model: what encodes, or its name.
+        input: a bitext, ``-`` for standard input; or two line-aligned files.
+        output: file, plain or compressed, or ``-`` for standard output.
+        work: folder for unfinished work; null for ``<output>.work``. A run that was killed goes on from there.
+        config: how; see :class:`ScoreFileConfig`.
+        settings: single fields of it: ``score``, ``k``, ``columns``, …; ``threads`` and ``method`` are those of the search.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or the output has another format than the bitext.
+        InputError: the bitext is missing or damaged.
+    """
+    config = changed(config or ScoreFileConfig(), settings, "mode=score")
+    if work is not None and config.streams:
+        raise ConfigError("work does nothing without a margin as score: leave it out")
+    paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
+    check_output(output, [path for path in paths if path != "-"])
+    model = open_model(model)
+    file = RecordFile(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
+    folder = None if work is None else str(work)
+    return score_bitext(model, file, str(output), config, format=config.format, work=folder, keep=config.keep)

@@ -154,6 +154,11 @@ def load_any(folder: Path) -> AnyModel:
     return load(folder) if is_ensemble(folder) else StaticModel.load(folder)
 
 
+def open_model(model: AnyModel | str | Path) -> AnyModel:
+    """Return a model, loaded if it is given by its name (see :func:`locate`)."""
+    return load_any(locate(model)) if isinstance(model, (str, Path)) else model
+
+
 def load_single(folder: Path) -> StaticModel:
     """Load a single model for a task that needs its table; raise ModelError for an ensemble."""
     if is_ensemble(folder):

@@ -14,17 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from xswe.errors import ConfigError, needs
 from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
-from xswe.io.settings import check_choice, for_all
+from xswe.io.lines import read_lines
+from xswe.io.settings import changed, check_choice, for_all
+from xswe.model.ensemble import load_single, locate
 from xswe.model.folder import Precision
 from xswe.model.static import StaticModel
 from xswe.model.word_vectors import write_binary, write_text
 from xswe.text.units import SubwordUnits
+
+if TYPE_CHECKING:
+    from xswe.settings import ExportSettings
 
 _OPSET = 18  # the first whose scatter operators add
 _TINY = float(np.finfo(np.float32).tiny)
@@ -119,7 +124,7 @@ class ExportConfig:
 
     Attributes:
         format: ``folder`` (a model folder), ``word2vec`` (text), ``word2vec-binary``, ``onnx`` or ``bits``.
-        dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale a row); None for the model's.
+        dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale a row); null for the model's.
         dim: keep this many dimensions, 0 for all.
         rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
         keep: keep the most frequent units, so many; 0 for all.
@@ -219,3 +224,55 @@ _WRITTEN: dict[str, Callable[[Path, StaticModel], None]] = for_all(
         "bits": write_bits,
     },
 )
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: the folder or file, and its size in bytes."""
+
+    path: Path
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.size:,} bytes: {self.path}"
+
+
+def export_model(
+    model: StaticModel | str | Path,
+    output: str | Path,
+    *,
+    counts: str | Path | np.ndarray | None = None,
+    config: ExportConfig | None = None,
+    **settings: Unpack[ExportSettings],
+) -> Exported:
+    """Write a model in another form: smaller, as word vectors, or as a graph.
+
+    Args:
+        model: a single model, or its name; an ensemble is exported part by part.
+        output: folder or file to write; it appears whole or not at all. Beside an ONNX graph the look-up is written, as
+            ``<name>.tokenizer.json``.
+        counts: a text by which the units are counted that ``keep`` chooses from, or how often each occurs; null for the
+            tokenizer's own scores.
+        config: what to make of it; see :class:`ExportConfig`.
+        settings: single fields of it: ``format``, ``dtype``, ``dim``, ``keep``, …
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or the output is there.
+        InputError: the text is missing or damaged.
+
+    Example:
+        >>> import pathlib, tempfile, xswe
+        >>> small = xswe.export(xswe.load("mini"), pathlib.Path(tempfile.mkdtemp()) / "small", dim=64, dtype="int8")
+        >>> xswe.load(small.path).dim
+        64
+    """
+    config = changed(config or ExportConfig(), settings, "export")
+    if counts is not None and not config.keep:
+        raise ConfigError("counts is the text by which units are kept: say how many, keep=8000")
+    if isinstance(model, (str, Path)):
+        model = load_single(locate(model))
+    if isinstance(counts, (str, Path)):
+        counts = model.count_units(line or "" for _, line in read_lines(counts))
+    path = export(model, config, Path(output), counts)
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    return Exported(path, sum(file.stat().st_size for file in files))

@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Literal, Unpack, assert_never
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, ModelError
-from xswe.io.files import package_folder, read_json
+from xswe.io.files import check_folder, package_folder, read_json
 from xswe.io.lines import OnError
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import changed, check_choice, for_all
 from xswe.model.ensemble import locate
 from xswe.model.static import StaticModel
 from xswe.model.word_vectors import read_vectors
@@ -23,6 +23,9 @@ from xswe.text.segmenters import BY_TEACHER
 from xswe.text.tokenizers import MARK, load_tokenizer
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
+
+if TYPE_CHECKING:
+    from xswe.settings import ImportSettings
 
 
 def read_static(name: str, languages: Sequence[str] | None = None) -> StaticModel:
@@ -151,6 +154,38 @@ def import_model(paths: Sequence[Path], languages: Sequence[str], config: Import
             assert_never(other)
     words, matrix = merge_tables(tables, config.merge)
     return StaticModel(word_units(words, languages, config), matrix, description)
+
+
+def import_vectors(
+    input: str | Path | Sequence[str | Path],
+    languages: Sequence[str],
+    output: str | Path | None = None,
+    *,
+    config: ImportConfig | None = None,
+    **settings: Unpack[ImportSettings],
+) -> StaticModel:
+    """Make a model of vectors of another project.
+
+    Args:
+        input: a file, or one a language in aligned spaces; a folder for Model2Vec.
+        languages: codes of the model's languages.
+        output: model folder to write as well.
+        config: what to read; see :class:`ImportConfig`.
+        settings: single fields of it: ``format``, ``tokenizer``, ``limit``, …
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or the folder is there.
+        InputError: a table is damaged; the message names file and line.
+        ModelError: a matrix or tokenizer is missing, damaged, or does not fit the other.
+    """
+    config = changed(config or ImportConfig(), settings, "import")
+    if output is not None:
+        check_folder(output)
+    paths = [Path(path) for path in ([input] if isinstance(input, (str, Path)) else input)]
+    model = import_model(paths, languages, config)
+    if output is not None:
+        model.save(output)
+    return model
 
 
 def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -> tuple[list[str], np.ndarray]:

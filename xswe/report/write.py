@@ -21,7 +21,7 @@ from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import FoundInFiles
 from xswe.phrases.terms import Term
 from xswe.report.aligned import aligned_page
-from xswe.report.analysis import comparison_page, open_space, read_comparison, space_page, sweep_page
+from xswe.report.analysis import comparison_page, export_space, open_space, read_comparison, space_page, sweep_page
 from xswe.report.page import check_page, number, render, write_page
 from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
 from xswe.report.training import training_page
@@ -297,3 +297,43 @@ def _size(found: Found) -> int:
         + sum(map(len, found.variants))
         + sum(260 + len(text.encode("utf-8", "replace")) for text in texts)
     )
+
+
+def report_of(
+    output: str | Path = "report.html",
+    *,
+    mined: str | Path | None = None,
+    run: str | Path | None = None,
+    hits: str | Path | None = None,
+    compare: str | Path | None = None,
+    space: str | Path | None = None,
+    model: AnyModel | None = None,
+    languages: tuple[str, ...] = (),
+    projector: str | Path | None = None,
+) -> Path:
+    """Write a page to look at of one thing that a run left on the disk, and return the page.
+
+    Args:
+        output: the page.
+        mined: a file of scored pairs, as ``mine`` writes it: ``.tsv``, ``.csv``, ``.jsonl`` or ``.tmx``.
+        run: a run folder of ``train``.
+        hits: what a search of phrases wrote, ``.tsv``, ``.csv`` or ``.jsonl``, of either mode.
+        compare: what ``compare`` wrote, ``.json``.
+        space: a bitext, ``.tsv``, ``.tmx``, ``.jsonl``, …: where its sentences and words lie in the space of the model.
+        model: links the words of pairs; whose space is looked at.
+        languages: of source and target, of the phrases and the passages, or of a space's columns.
+        projector: with ``space``: a new folder for TensorBoard's projector and embedding-atlas.
+
+    Raises:
+        ConfigError: there is not one thing, or the name is none of a page.
+    """
+    known: dict[Kind, str | Path | None] = {"mined": mined, "run": run, "hits": hits, "compare": compare, "space": space}
+    given = [kind for kind, what in known.items() if what]
+    if len(given) != 1:
+        raise ConfigError(f"report needs one of {', '.join(f'{name}=' for name in known)}: what is the page to be of?")
+    what = str(known[given[0]])
+    if projector:
+        if given != ["space"]:
+            raise ConfigError("projector= writes what space= looks at: give space=BITEXT")
+        export_space(open_space(model, what, tuple(languages)), projector)
+    return write_report(what, output, kind=given[0], model=model, languages=languages)

@@ -87,6 +87,11 @@ def serve(
     """
     config = changed(config or ServeConfig(), settings, "serve")
     _need("starlette", "msgspec", "prometheus_client", "uvicorn", "httptools")
+    if config.log == "json":
+        from xswe.serving.logs import JsonLines
+
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonLines())
     shared = handed_over()
     with shared or listening(config) as place:  # before the corpora are read, which takes longer
         app = make_app(model, corpora, config=config)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
+from xswe.io.settings import check_choice
 
 ANY = "*"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+Log = Literal["text", "json"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class ServeConfig:
         seconds: that a request's head may take, its body, and a client to read 64 KB of an answer.
         threads: how many requests are worked on at once; null for all processors.
         access_log: log every request, without its query, as ``xswe.access``.
+        log: ``text``, or ``json``: a line of JSON for each record of the handlers that the process has; :func:`xswe.serve`
+            alone does.
         keep: leave the indexes of corpora in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), and open them when
             it starts again; what has changed is made anew.
     """
@@ -52,9 +58,11 @@ class ServeConfig:
     seconds: float = 30.0
     threads: int | None = None
     access_log: bool = False
+    log: Log = "text"
     keep: bool = True
 
     def __post_init__(self) -> None:
+        check_choice("log", self.log, Log)
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any that is free")
         least = dict.fromkeys(("max_bytes", "max_texts", "max_characters", "max_connections", "waiting"), 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xswe.errors import ConfigError
-from xswe.io.files import file_stamp, fingerprint, scratch
+from xswe.io.files import check_output, file_stamp, fingerprint, scratch
 from xswe.io.lines import check_lines, open_binary, unbroken
 from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.sources import suffix_of
@@ -74,19 +74,22 @@ def is_document(path: str | Path) -> bool:
     return suffix_of(path) in READERS
 
 
-def split_text(given: str | Path, language: str) -> SplitText:
+def split_text(input: str | Path, language: str, output: str | Path | None = None) -> SplitText:
     """Cut running text into its sentences.
 
     Paragraphs end at blank lines; in plain text whose lines are not wrapped, at the end of each line. A sentence is in one
     paragraph.
 
     Args:
-        given: the text itself; or, as a ``Path``, a file: plain text, Markdown, HTML, EPUB, DOCX, or PDF.
+        input: the text itself; or, as a ``Path``, a file: plain text, Markdown, HTML, EPUB, DOCX, or PDF; ``Path("-")``
+            for standard input.
         language: ``en``, ``de``, ``zh``, ``ja``, or one that was added; if there are no rules for it, sentences end with
             the marks that end sentences in any script.
+        output: a file that the sentences are written to as well: ``.txt`` (a sentence a line), ``.tsv``, ``.csv``,
+            ``.jsonl``, ``.json``, ``.xlsx``, ``.parquet`` (with places); ``-`` for standard output.
 
     Raises:
-        ConfigError: the language is unknown.
+        ConfigError: the language is unknown, or the output is the input or of no such format.
         InputError: the file is missing or damaged.
         DependencyError: the library that cuts sentences, or that reads the format, is not installed.
 
@@ -98,6 +101,16 @@ def split_text(given: str | Path, language: str) -> SplitText:
         24 35 Es regnete.
     """
     check_languages([language])
+    if output is not None:
+        check_output(output, [input] if isinstance(input, Path) and str(input) != "-" else [])
+        check_split_output(str(output))
+    found = _split(input, language)
+    if output is not None:
+        found.write(output)
+    return found
+
+
+def _split(given: str | Path, language: str) -> SplitText:
     if isinstance(given, Path) and is_document(given):
         texts = paragraphs_of(given)
         text = "\n\n".join(texts)

@@ -1,0 +1,145 @@
+"""The words of a bitext linked, and what the links are made into: a file of them, a lexicon, or terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from xswe.alignment.lexicon import BilingualTerms, PhraseTable, bilingual_terms, phrase_table
+from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
+from xswe.bitext.records import RecordFile
+from xswe.io.files import check_output
+from xswe.io.lines import OnError
+from xswe.io.results import check_suffix
+from xswe.io.settings import changed, check_choice, for_all, refuse_unused
+from xswe.model.ensemble import AnyModel, open_model
+
+if TYPE_CHECKING:
+    from xswe.settings import BitextLinkSettings
+
+Made = Literal["links", "lexicon", "terms"]
+_PHRASE = for_all(Made, {"links": 0, "lexicon": 1, "terms": 4})  # words of a phrase, at most
+
+
+@dataclass(frozen=True)
+class BitextLinkConfig(LinkConfig):
+    """How the words of a bitext are linked, and what the links are made into.
+
+    Attributes:
+        what: ``links``; ``lexicon``: what is linked to what, with counts, both probabilities and lexical weights; ``terms``
+            of both languages.
+        columns: source and target in separated text, counted from 0; names of columns, or of fields of JSON.
+        languages: of source and target, for terms and ``.tmx``; a model, or ``.tmx``, of two languages knows them.
+        tokens: words are what stands between blanks; false: the model's words.
+        on_error: what a damaged record does: ``raise``, or ``skip`` (it has no links).
+        most: of a lexicon or terms, words of a phrase, at most; null for 1 and 4.
+        min_count: of a lexicon or terms: pairs that are linked less often are left out.
+    """
+
+    what: Made = "links"
+    columns: tuple[int | str, ...] = (0, 1)
+    languages: tuple[str, ...] = ()
+    tokens: bool = False
+    on_error: OnError = "raise"
+    most: int | None = None
+    min_count: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("what", self.what, Made)
+        refuse_unused(self, {"with what=links": ["most", "min_count"] if self.what == "links" else ()})
+
+
+@dataclass(frozen=True)
+class LinkedBitext:
+    """What was linked.
+
+    Attributes:
+        pairs: how many pairs of sentences.
+        links: how many links they have.
+        made: the lexicon or the terms; None where the links themselves were written.
+    """
+
+    pairs: int
+    links: int
+    made: PhraseTable | BilingualTerms | None
+
+    def summary(self) -> str:
+        """Describe in one line what there is."""
+        return f"{self.pairs:,} pairs, {self.links:,} links{f', {self.made}' if self.made is not None else ''}"
+
+
+def link(
+    model: AnyModel | str | Path,
+    input: str | Path | Sequence[str | Path],
+    output: str | Path,
+    *,
+    config: BitextLinkConfig | None = None,
+    **settings: Unpack[BitextLinkSettings],
+) -> LinkedBitext:
+    r"""Link the words of a bitext, and write the links, the lexicon that they make, or its terms.
+
+    Args:
+        model: what encodes words, or its name.
+        input: bitext: tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, plain or packed, ``-`` for standard input; or two
+            line-aligned files.
+        output: of links: Pharaoh's format (``0-0 1-2``), ``.html`` (words in colours), ``.jsonl``, ``.tsv`` (a row a link),
+            ``-`` for standard output; of a lexicon ``.tsv``, ``.csv``, ``.json``, ``.xlsx`` or ``.parquet``; of terms
+            those, and ``.tbx``.
+        config: how; see :class:`BitextLinkConfig`.
+        settings: single fields of it: ``what``, ``method``, ``columns``, ``languages``, …
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        InputError: a file is missing or damaged.
+
+    Example:
+        >>> import pathlib, tempfile, xswe
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.tsv").write_text("a cat sleeps\teine Katze schläft\n", encoding="utf-8")
+        >>> xswe.link(xswe.load("mini"), folder / "a.tsv", folder / "links.txt").pairs
+        1
+        >>> (folder / "links.txt").read_text(encoding="utf-8")
+        '0-0 1-1 2-2\n'
+    """
+    config = changed(config or BitextLinkConfig(), settings, "link")
+    paths = [str(path) for path in ([input] if isinstance(input, (str, Path)) else input)]
+    _check(str(output), paths, config.what)
+    model = open_model(model)
+    languages = tuple(config.languages) or tuple(model.pair)
+    file = RecordFile(tuple(paths), tuple(config.columns), languages, config.on_error)
+    texts, counts = (record.texts or ("", "") for record in file.read()), [0, 0]
+
+    def linked() -> Iterator[LinkedPair]:
+        for pair in link_pairs(model, texts, config, config.tokens):
+            counts[0], counts[1] = counts[0] + 1, counts[1] + len(pair.links)
+            yield pair
+
+    made = _made(linked(), file.languages, config)
+    if made is not None:
+        made.write(Path(output))
+    elif holds_all(output):
+        WordLinks(tuple(linked())).write(output)
+    else:
+        write_links(output, linked())
+    return LinkedBitext(counts[0], counts[1], made)
+
+
+def _check(output: str, inputs: Iterable[str], what: Made) -> None:
+    """Refuse, before any work is done, a file that cannot be written, or not in the format that its name promises."""
+    check_output(output, [path for path in inputs if path != "-"])
+    if what == "links":
+        check_links(output)
+    elif what == "lexicon" or not output.endswith(".tbx"):
+        check_suffix(output)
+
+
+def _made(
+    links: Iterator[LinkedPair], languages: tuple[str, ...], config: BitextLinkConfig
+) -> PhraseTable | BilingualTerms | None:
+    most = config.most or _PHRASE[config.what]
+    if config.what == "terms":
+        return bilingual_terms(links, languages, most=most, min_count=config.min_count)
+    return phrase_table(links, most=most, min_count=config.min_count) if config.what == "lexicon" else None

@@ -1,0 +1,53 @@
+"""Corpora for training: listed, shown, fetched, or fetched and converted once for all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.convert import ConvertedCorpus, convert_corpus, fetch_corpora, list_corpora, show_corpora
+from xswe.errors import ConfigError
+from xswe.io.settings import check_choice
+from xswe.text.languages import check_languages
+from xswe.work.config import LOCAL, ExecutionConfig
+
+Action = Literal["convert", "fetch", "list", "show"]
+
+
+def prepare_corpus(
+    languages: Sequence[str] = (),
+    output: str | Path | None = None,
+    *,
+    action: Action = "convert",
+    corpus: CorpusConfig | None = None,
+    threads: int | None = None,
+    execution: ExecutionConfig = LOCAL,
+) -> str | ConvertedCorpus:
+    """List the cards of corpora, show one, fetch a corpus, or fetch and convert it for training.
+
+    Args:
+        languages: codes of source and target.
+        output: folder of the converted corpus; null for the cache.
+        action: ``convert``, ``fetch``, ``list`` or ``show``.
+        corpus: which, and what to drop of it.
+        threads: null for all processors.
+        execution: who reads and cleans: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
+
+    Raises:
+        ConfigError: a setting is impossible, or there is no such corpus.
+        InputError: a file is missing, damaged, or not what its card says.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
+    """
+    check_choice("action", action, Action)
+    config = corpus or CorpusConfig()
+    if action == "convert":
+        return convert_corpus(config, check_languages(languages), output, threads, execution)
+    given = {"execution": execution if execution.kind != LOCAL.kind else None, "output": output, "threads": threads}
+    if unused := next((name for name, value in given.items() if value is not None), None):
+        name = "execution.kind" if unused == "execution" else unused
+        raise ConfigError(f"{name} does nothing with {action}, which converts nothing: leave it out")
+    if action == "list":
+        return list_corpora()
+    return show_corpora(config) if action == "show" else fetch_corpora(config, check_languages(languages))

@@ -1,0 +1,159 @@
+"""What an index answers to queries, with the words marked that say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from xswe.io.files import check_output
+from xswe.io.results import Rows, check_suffix
+from xswe.io.settings import changed, refuse_unused
+from xswe.io.sources import check_here
+from xswe.model.ensemble import AnyModel, open_model
+from xswe.model.static import StaticModel
+from xswe.phrases.find import mark_best
+from xswe.phrases.in_files import read_queries
+from xswe.search.index import Index, IndexMethod, open_index
+from xswe.search.types import Encoder, Hits, Storage
+from xswe.text.sentences import is_document
+from xswe.work.config import LOCAL, ExecutionConfig
+
+if TYPE_CHECKING:
+    from xswe.settings import FileSearchSettings
+
+
+@dataclass(frozen=True)
+class FileSearchConfig:
+    """How the sentences of a file are indexed, and how the index is asked.
+
+    Attributes:
+        split: cut the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        language: of the file, to cut it: en, de, zh or ja.
+        k: sentences a query.
+        candidates: with ``rerank``: how many it judges a query.
+        mark: show which words of a sentence say it, where the answers are printed.
+        method: of an index that is built: ``exact``, or ``binary`` (approximate: chosen by sign bits, for a million
+            sentences).
+        storage: of an index that is built: ``float32``, ``float16`` or ``int8``.
+        rescored: with ``method=binary``: how many sentences are scored in full; null for 0.7 times the root of
+            their number.
+        threads: null for all processors.
+        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster.
+    """
+
+    split: bool | None = None
+    language: str | None = None
+    k: int = 10
+    candidates: int = 50
+    mark: bool = True
+    method: IndexMethod = "exact"
+    storage: Storage = "float32"
+    rescored: int | None = None
+    threads: int | None = None
+    execution: ExecutionConfig = LOCAL
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What was found for each query; or, where there are none, an index that can be asked.
+
+    Attributes:
+        index: what was asked.
+        config: how.
+        rerank: what scored the nearest anew.
+        hits: of each query.
+        output: what they were written to; None to print them.
+    """
+
+    index: Index
+    config: FileSearchConfig
+    rerank: Encoder | None = None
+    hits: Sequence[Hits] = field(default=())
+    output: str | None = None
+
+    def __str__(self) -> str:
+        if self.output is not None:
+            return f"{len(self.hits):,} queries, {sum(map(len, self.hits)):,} hits: {self.output}"
+        return "\n\n".join(self.shown(("[", "]")))
+
+    def ask(self, queries: Sequence[str]) -> list[Hits]:
+        """Search the index for some queries."""
+        c = self.config
+        how: dict[str, Any] = {"rescored": c.rescored, "threads": c.threads, "rerank": self.rerank}
+        return self.index.search(queries, c.k, candidates=c.candidates, **how)
+
+    def shown(self, marks: tuple[str, str], hits: Sequence[Hits] | None = None) -> Iterator[str]:
+        """Lay the hits of each query out, with what says the query between two marks."""
+        found = self.hits if hits is None else hits
+        for one in found:
+            text = one
+            if self.config.mark and isinstance(model := self.index.model, StaticModel):
+                text = one.with_texts(mark_best(model, one.query or "", (hit.text for hit in one), *marks))
+            yield f"{one.query}:\n{text}" if len(found) > 1 else str(text)
+
+
+def search_file(
+    model: AnyModel | str | Path | None = None,
+    input: str | Path | None = None,
+    queries: str | Path | Sequence[str] | None = None,
+    *,
+    index: str | Path | None = None,
+    output: str | Path | None = None,
+    rerank: Encoder | None = None,
+    config: FileSearchConfig | None = None,
+    **settings: Unpack[FileSearchSettings],
+) -> Answers:
+    """Find the sentences of a file, or of an index, that are nearest to phrases or questions, in any language of the model.
+
+    Args:
+        model: what encodes, or its name; null for that of an index that is there.
+        input: text file, a sentence a line, plain or packed; ``-`` for standard input; null for those of an index that is
+            there.
+        queries: a phrase, or a text file of them, one a line; null to ask the index later.
+        index: folder that keeps the index, for the next time; null for one of this time only.
+        output: a file of query, score, text and row: ``.tsv``, ``.csv``, ``.json``, ``.jsonl``, ``.md`` or ``.tex``.
+        rerank: a second opinion on the nearest: anything with ``encode(texts)`` to unit vectors, slower and better.
+        config: how; see :class:`FileSearchConfig`.
+        settings: single fields of it: ``k``, ``method``, ``split``, …
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or the index is of another model or file.
+        InputError: a file is missing or damaged.
+    """
+    config = changed(config or FileSearchConfig(), settings, "search")
+    folder, file = (None if name is None else str(name) for name in (index, input))
+    check_here(folder or "", "index")
+    _check(config, folder, file, output is not None, rerank is not None)
+    texts = [str(name) for name in (input, queries) if isinstance(name, (str, Path))]
+    if output is not None:
+        check_output(output, texts)
+        check_suffix(str(output))
+    asked = read_queries(str(queries)) if isinstance(queries, (str, Path)) else list(queries or ())
+    building: dict[str, Any] = {name: getattr(config, name) for name in ("method", "storage", "threads", "execution")}
+    opened = open_index(
+        folder, None if model is None else open_model(model), file, split=config.split, language=config.language, **building
+    )
+    found = Answers(opened, config, rerank, output=None if output is None else str(output))
+    if asked:
+        found = Answers(opened, config, rerank, found.ask(asked), found.output)
+    if output is not None:
+        rows = [(hits.query, hit.score, hit.text, hit.row) for hits in found.hits for hit in hits]
+        Rows(("query", "score", "text", "row"), rows).write(output)
+    return found
+
+
+def _check(config: FileSearchConfig, folder: str | None, file: str | None, written: bool, reranks: bool) -> None:
+    """Refuse settings that nothing would look at."""
+    built = bool(folder and Path(folder).exists())
+    cut = config.split if config.split is not None else file not in (None, "-") and is_document(str(file))
+    unused: dict[str, Iterable[str]] = {
+        "without rerank=": () if reranks else ["candidates"],
+        "without split=true": () if cut else ["language"],
+        f"to {folder}, which is there": ["method", "storage"] if built else (),
+        "without method=binary": () if built or config.method == "binary" else ["rescored"],
+        "without documents=": () if file else ["split"],
+        "with output=": ["mark"] if written else (),
+    }
+    refuse_unused(config, unused)
