@@ -123,8 +123,8 @@ def _counter(one_stripe: bool) -> Any:
                 if one_stripe:
                     other = load(builder, rows, first, both)
                 else:
-                    two = [load(builder, rows, place, half) for place in (first, builder.add(first, words))]
-                    other = mixed(builder, *two, range(lanes))
+                    one, next_one = (load(builder, rows, place, half) for place in (first, builder.add(first, words)))
+                    other = mixed(builder, one, next_one, range(lanes))
                 found.append(builder.call(count, [builder.xor(own, other)]))
             return found
 
