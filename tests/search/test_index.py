@@ -229,6 +229,17 @@ def test_mistakes_are_named(mini, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+def test_an_argument_that_nobody_knows_is_refused(mini, tmp_path):
+    index = xswe.index(mini, ["a dog"])
+    with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'rescord'; did you mean rescored\?"):
+        index.search("dog", rescord=10)
+    with pytest.raises(TypeError, match=r"index\(\) got an unexpected .* 'strage'; did you mean storage\?"):
+        xswe.index(mini, ["a dog"], folder=tmp_path / "a", strage="int8")
+    with pytest.raises(TypeError, match=r"open_index\(\) got an unexpected .* 'thread'"):
+        module.open_index(tmp_path / "a", mini, thread=1)
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_disk_too_small_for_an_index_does_not_make_it_a_damaged_one(tmp_path):
     sentences = Sentences(tmp_path / "a.sqlite")
     sentences.create({"rows": 0})

@@ -30,7 +30,7 @@ from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, 
 from xswe.io.lines import check_lines, read_blocks, read_lines
 from xswe.io.parallel import Together, available_threads, in_order
 from xswe.io.ragged import HEADER, GrowingArray, Texts, release
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, for_all, meant
 from xswe.io.sources import check_here
 from xswe.model.encode_file import cut_once
 from xswe.model.encoding import no_text
@@ -59,7 +59,16 @@ _DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, a
 
 
 class Building(TypedDict, total=False):
-    """How an index is built; see :func:`index`."""
+    """How an index is built.
+
+    Attributes:
+        method: ``exact``, which is the default; or ``binary``, which scores only the sentences that are nearest by their
+            sign bits.
+        storage: of the vectors: ``float32``, which is the default, ``float16``, or ``int8``, a quarter of the place.
+        threads: how many encode; None for all processors.
+        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need a
+            file of texts, and a folder that all machines share.
+    """
 
     method: IndexMethod
     storage: Storage
@@ -251,6 +260,7 @@ class Index:
             >>> xswe.index(xswe.load("mini"), texts).search("猫が屋根で寝ている。", k=1)[0].text
             'Eine Katze schläft auf dem Dach.'
         """
+        _check_names("search", asked, Asking)
         rescored, rerank, few = asked.get("rescored"), asked.get("rerank"), asked.get("candidates", 50)
         if min(k, few) < 1 or (rescored is not None and rescored < 1):
             raise ConfigError(f"k={k}, rescored={rescored}, candidates={few}: give at least 1")
@@ -613,10 +623,7 @@ def index(
     metadata: Iterable[Any] | None = None,
     columns: Mapping[str, ColumnType] | None = None,
     folder: str | Path | None = None,
-    method: IndexMethod = "exact",
-    storage: Storage = "float32",
-    threads: int | None = None,
-    execution: ExecutionConfig = LOCAL,
+    **building: Unpack[Building],
 ) -> Index:
     """Build an index of sentences, which are read and encoded as a stream: memory does not grow with their number.
 
@@ -627,11 +634,7 @@ def index(
         columns: the keys of metadata by which a search can choose (``where=``), and their types: ``int``, ``float``,
             ``str`` or ``bool``.
         folder: where it is kept; None for a folder that is removed with the index, unless it is saved.
-        method: ``exact``; or ``binary``, which scores only the sentences that are nearest by their sign bits.
-        storage: of the vectors: ``float32``, ``float16``, or ``int8``, a quarter of the place.
-        threads: how many encode; None for all processors.
-        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need a
-            file of texts, and a folder that all machines share.
+        building: ``method``, ``storage``, ``threads`` and ``execution``, see :class:`Building`.
 
     Raises:
         ConfigError: there is something of the folder's name, or no such method or storage.
@@ -647,6 +650,9 @@ def index(
         >>> [(hit.row, hit.metadata) for hit in found.search("The train is late.", k=1)]
         [(2, {'file': 'a.ja'})]
     """
+    _check_names("index", building, Building)
+    method, storage = building.get("method", "exact"), building.get("storage", "float32")
+    threads, execution = building.get("threads"), building.get("execution", LOCAL)
     check_choice("method", method, IndexMethod)
     check_storage(storage)
     execution.check_names(texts, folder)
@@ -756,12 +762,13 @@ def open_index(
         documents: text file, a sentence a line; ``-`` for standard input; None for those of an index that is there.
         split: cut the file into sentences; None if it is a document (Markdown, HTML, EPUB, DOCX, PDF).
         language: of the file, to cut it.
-        building: how an index is built that is not there, see :func:`index`.
+        building: how an index is built that is not there, see :class:`Building`.
 
     Raises:
         ConfigError: the index is of another model or file, or in a storage, or the file has changed; or there is nothing to
             build it from.
     """
+    _check_names("open_index", building, Building)
     check_here(folder or "", "index")
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     is_cut = bool(stamp) and (split or (split is None and is_document(str(documents))))
@@ -799,6 +806,14 @@ def open_index(
         return str(documents)
 
     return _index_file(plan, cut, None, Path(folder), execution, building.get("threads"))
+
+
+def _check_names(function: str, given: Mapping[str, Any], kind: type) -> None:
+    """Raise TypeError for an argument that a function does not know, as Python does."""
+    known = kind.__annotations__
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant(name, known)}")
 
 
 def _check_free(folder: Path) -> None:
