@@ -10,11 +10,13 @@ from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
 
 import xswe
 from tests.serving.conftest import HOSTILE, SERVERS, served_by
+from xswe.serving.messages import from_query
 
 XML = "{http://www.w3.org/XML/1998/namespace}lang"
 TEXTS = ["A cat sleeps.", "猫が寝ている。", " ", "Der Zug hat Verspätung. " * 200]
@@ -144,6 +146,19 @@ def test_search_finds_the_nearest_of_each_language(client):
     own = client.get("/search", params={"query": "temple", "corpora": "manual.ja.txt"}).json()["hits"]
     assert own
     assert {hit["passage"]["corpus"] for hit in own} == {"manual.ja.txt"}
+
+
+def test_every_list_of_a_message_is_one_in_an_address():
+    class Asked(msgspec.Struct):
+        numbers: list[int]
+        name: str = ""
+        k: int = 1
+
+    pairs = [("numbers", "3"), ("name", "a"), ("numbers", "4"), ("name", "b"), ("k", "7")]
+    assert from_query(Asked, pairs) == Asked([3, 4], "b", 7)
+    assert from_query(Asked, [("numbers", "3")]) == Asked([3])
+    with pytest.raises(msgspec.ValidationError, match="numbers"):
+        from_query(Asked, [("k", "7")])
 
 
 def test_the_sentences_of_a_small_corpus_are_found_beside_a_large_one(mini, tmp_path):

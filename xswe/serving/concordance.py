@@ -32,6 +32,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import PLACES, Term, find_terms, in_usual_form
+from xswe.search.columns import ColumnType
 from xswe.search.index import Index, index
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.passages import Corpus, Passages, read_corpora
@@ -131,19 +132,15 @@ class Concordance:
         """Return the sentences nearest to a text, of each language."""
         started = time.perf_counter()
         hits, vector, room = [], self._encode([request.query]), _Room(self._most)
+        wanted = self._numbers(request.corpora)
+        where = None if wanted is None else {_CORPUS: wanted}
         for code in self._wanted(request.languages):
+            found = self._indexes[code].search(vector, request.k, where=where, threads=self._threads)[0]
             hits += [
-                Line(round(score, 4), self._marked(code, row, room), list(self._translations(code, row, room)))
-                for score, row in self._nearest(code, vector, request)
+                Line(round(hit.score, 4), self._marked(code, hit.row, room), list(self._translations(code, hit.row, room)))
+                for hit in found
             ]
         return Found(request.query, hits, round(time.perf_counter() - started, 4))
-
-    def _nearest(self, code: str, vector: np.ndarray, request: SearchRequest) -> list[tuple[float, int]]:
-        """Return the passages of a language nearest to a vector, float32 (1, d), with their cosines."""
-        wanted = self._numbers(request.corpora)
-        rows = None if wanted is None else np.flatnonzero(np.isin(self.passages[code].corpora, list(wanted)))
-        found = self._indexes[code].search(vector, request.k, rows=rows, threads=self._threads)[0]
-        return [(hit.score, hit.row) for hit in found]
 
     def phrases(self, request: PhrasesRequest) -> Phrases:
         """Return what says a phrase, in each language, with passages and their translations."""
@@ -230,6 +227,8 @@ def _script(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 _NUMBERS = ("units", "corpora", "lines")
+_CORPUS = "corpus"  # the column of an index that has the number of a passage's corpus
+_FORMAT = 2  # of what is kept: 1 has no such column
 
 
 class Opened(NamedTuple):
@@ -255,7 +254,7 @@ def open_corpora(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], 
     stamps = [file_stamp(corpus.path) for corpus in corpora]
     named = [[stamp[0], str(one.entry), one.name, one.languages] for stamp, one in zip(stamps, corpora, strict=True)]
     folder = cache_folder() / "served" / fingerprint(model.identity, part.identity, model.languages, named)
-    state = {"version": __version__, "stamps": stamps}
+    state = {"version": __version__, "format": _FORMAT, "stamps": stamps}
     try:
         if (folder / "state.json").is_file() and read_json(folder / "state.json") == state:
             return _opened(folder, model)
@@ -279,7 +278,11 @@ def _made(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads
     indexes = {}
     for code, own in passages.items():
         place = None if folder is None else folder / f"{code}.index"
-        indexes[code] = index(model, own.texts, storage="int8", threads=threads, folder=place)
+        numbers = ({_CORPUS: number} for number in own.corpora.tolist())
+        columns: dict[str, ColumnType] = {_CORPUS: "int"}
+        indexes[code] = index(
+            model, own.texts, metadata=numbers, columns=columns, folder=place, storage="int8", threads=threads
+        )
     if folder is not None:
         for code, own in passages.items():
             own.texts.save(folder, f"{code}.texts")

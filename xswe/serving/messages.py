@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from xswe.mining.margin import Score
 from xswe.version import __version__
 
+T = TypeVar("T")
 Language = Literal["en", "de", "zh", "ja"]
 Exported = Literal["tmx", "tbx", "tsv"]
 Encoding = Literal["float", "base64"]
@@ -216,6 +217,18 @@ class Failure(Struct):
     """An answer that is none."""
 
     error: Fault
+
+
+def from_query(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:
+    """Make a message of the parameters of an address: a list is of all that have its name, anything else of the last."""
+    lists = {field.name: [] for field in msgspec.structs.fields(kind) if get_origin(field.type) is list}  # type: ignore[arg-type]
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            given.setdefault(name, lists[name]).append(value)
+        else:
+            given[name] = value
+    return msgspec.convert(given, kind, strict=False)
 
 
 MODEL = "/v1/models/{model}"  # the one path with a name in it

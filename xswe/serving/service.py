@@ -135,10 +135,7 @@ class Service:
     async def _asked(self, request: Request, kind: type[T], packed: Callable[[T], Any] = lambda message: message) -> Any:
         """Return the message of a request, checked; ``packed`` puts one of many texts into less memory."""
         if request.method == "GET":
-            given: dict[str, Any] = {key: request.query_params.getlist(key) for key in request.query_params}
-            lists = ("languages", "corpora", "passages")
-            single = {key: values[-1] for key, values in given.items() if key not in lists}
-            return msgspec.convert(single | {k: v for k, v in given.items() if k in lists}, kind, strict=False)
+            return m.from_query(kind, request.query_params.multi_items())
         told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if told != "application/json":
             raise Refused(415, f"the body is {told or 'of no kind'}: send it as  Content-Type: application/json")
