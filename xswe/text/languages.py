@@ -420,8 +420,10 @@ _SIZES = {
     **{"million": 10**6, "millions": 10**6, "millionen": 10**6, "mio": 10**6, "亿": 10**8, "億": 10**8},
     **{"billion": 10**9, "billions": 10**9, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9},
 }
-_SIZED = re.compile(
-    r"(\d+(?:[.,]\d{3}(?!\d))*)(?:[.,](\d+))?[ -]?(" + "|".join(sorted(_SIZES, key=len, reverse=True)) + r")(?![a-zäöüß])",
+_SIZED = re.compile(  # not from within a number, from which it could only match what it does from its first digit
+    r"(?<!\d)(\d+(?:[.,]\d{3}(?!\d))*)(?:[.,](\d+))?[ -]?("
+    + "|".join(sorted(_SIZES, key=len, reverse=True))
+    + r")(?![a-zäöüß])",
     re.IGNORECASE,
 )
 _HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
