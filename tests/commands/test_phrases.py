@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import gzip
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tests.commands.verbs import run_verb
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.files import resource
 from xswe.model.static import StaticModel
-from xswe.phrases.find import find_phrases
+from xswe.phrases.find import PassageFile, find_phrases
 from xswe.phrases.in_files import PhraseFiles, find_in_files, hit_rows, read_queries
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.units import SubwordUnits
@@ -97,18 +98,6 @@ def test_a_damaged_line_may_be_skipped(folder):
     assert {line.split("\t")[2] for line in done.stdout.splitlines()[1:3]} == {"1", "3"}
 
 
-def test_a_damaged_state_is_told_and_not_gone_on_from(folder):
-    (folder / "d.tsv.work").mkdir()
-    (folder / "d.tsv.work" / "work.json").write_text("{}")
-    (folder / "d.tsv.work" / "search.safetensors").write_bytes(b"noise")
-    done = cli(*SETTINGS, "output=d.tsv", cwd=folder)
-    assert done.returncode == 0
-    assert "search.safetensors: damaged since it was written; the work that it holds is done again" in done.stderr
-    assert cli(*SETTINGS, "output=e.tsv", cwd=folder).returncode == 0
-    assert (folder / "d.tsv").read_bytes() == (folder / "e.tsv").read_bytes()
-    assert not (folder / "d.tsv.work").exists()
-
-
 def test_terms_have_a_header_and_equal_columns(folder):
     done = cli(*SETTINGS, "output=terms.tsv", "mode=terms", "k=2", "max_size=4", "examples=2", "min_score=0", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -153,31 +142,29 @@ from pathlib import Path
 from xswe import progress
 from xswe.phrases import find, search
 search._CHARACTERS, progress._CHECKPOINT_SECONDS = 20_000, 0.0
-lines = Path("long.txt").read_text("utf-8").splitlines()
-model = xswe.load("model")
-find.find_phrases(model, ["cat"], lines, checkpoint=Path("state"), passages_identity=1)
+find.find_phrases(xswe.load("model"), ["cat"], find.PassageFile("long.txt", Path("work")))
 """
 
 
 def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, monkeypatch):
     lines = [" ".join(sample["en"][i : i + 4]) for i in range(len(sample["en"]) - 4)] * 12
     (folder / "long.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    state = folder / "state"
     process = subprocess.Popen([sys.executable, "-c", _KILLED], cwd=folder)
-    while not state.exists() and process.poll() is None:
+    while not (state := list(folder.glob("work/*/state.safetensors"))) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert state.exists()
+    assert state
     monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 20_000)
     model, read = xswe.load(folder / "model"), []
     monkeypatch.setattr(
         Search, "add", lambda self, block, base, add=Search.add: read.append(base) or add(self, block, base)
     )
-    resumed = find_phrases(model, ["cat"], lines, checkpoint=state, passages_identity=1)
+    monkeypatch.chdir(folder)
+    resumed = find_phrases(model, ["cat"], PassageFile("long.txt", folder / "work"))
     assert not read or read[0] > 0
     assert resumed == find_phrases(model, ["cat"], lines)
-    state.unlink()
+    shutil.rmtree(folder / "work")
 
 
 @pytest.mark.parametrize("mode", ["phrases", "terms"])
@@ -207,9 +194,12 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
         model = "model"
         write("ray.tsv", execution=ExecutionConfig("ray", shard=30_000))
         assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
-        assert not (tmp_path / "ray.tsv.work").exists()
+        model = xswe.load("model")
+        write("other.tsv", execution=ExecutionConfig("ray", shard=30_000))
+        assert (tmp_path / "other.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
+        assert not {path.name for path in tmp_path.iterdir()} & {"ray.tsv.work", "other.tsv.work"}
         with pytest.raises(ConfigError, match="others read and write the same"):
-            find_in_files(xswe.load(model), PhraseFiles(queries, "-", "a.tsv"), config, execution=first)
+            find_in_files(model, PhraseFiles(queries, "-", "a.tsv"), config, execution=first)
 
 
 @pytest.mark.parametrize("mode", ["phrases", "terms"])
@@ -233,7 +223,7 @@ def test_whatever_holds_the_passages_many_search_them(folder, sample, tmp_path, 
     first, second = slices(2, shard=10_000)
     with pytest.raises(Unfinished):
         find_in_files(model, files, config, execution=second)
-    there = find_in_files(model, files, config, execution=first)
+    there = find_in_files(xswe.load(model), files, config, execution=first)
     assert (tmp_path / "o.tsv").read_bytes() == whole
     assert (there.passages, there.skipped, there.other) == (here.passages, here.skipped, here.other)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.phrases.find import find_phrases
+from xswe.phrases.find import PassageFile, find_phrases
 from xswe.phrases.kernels.top import Top
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.spans import Cut
@@ -237,34 +237,39 @@ def test_hits_have_exact_places_and_texts():
     assert found[0][0].score == pytest.approx(1.0, abs=1e-6)
 
 
-def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch):
+def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 2000)
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     source, passages = make(), texts(200, 30)
     phrases = texts(5, 5, seed=9)
     whole = find_phrases(source, phrases, passages)
-    state = tmp_path / "state"
-    read = []
+    lines, added, add = tmp_path / "passages.txt", [], Search.add
+    lines.write_text("".join(f"{passage}\n" for passage in passages), "utf-8")
 
-    def stream(until):
-        for i, passage in enumerate(passages):
-            if i == until:
-                raise KeyboardInterrupt
-            read.append(i)
-            yield passage
+    def broken(self, block, base):
+        added.append(base)
+        if len(added) == 4:
+            raise KeyboardInterrupt
+        add(self, block, base)
 
-    settings = {"checkpoint": state}
-    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
+    def found():
+        return find_phrases(source, phrases, PassageFile(str(lines), tmp_path))
+
+    monkeypatch.setattr(Search, "add", broken)
     with pytest.raises(KeyboardInterrupt):
-        find_phrases(source, phrases, stream(150), passages_identity="a", **settings)
-    assert state.exists()
-    added = []
-    add = Search.add
-    monkeypatch.setattr(Search, "add", lambda self, block, base: added.append(base) or add(self, block, base))
-    assert find_phrases(source, phrases, stream(-1), passages_identity="a", **settings) == whole
-    assert added
-    assert added[0] > 0
+        found()
+    reached = added[-1]
+    assert reached > 0
+    assert found() == whole
+    assert added[4] == reached
+    (state,) = tmp_path.glob("search-*/state.safetensors")
+    state.write_bytes(state.read_bytes()[:-1])
+    assert found() == whole
+    assert "state.safetensors: damaged since it was written; the work that it holds is done again" in caplog.text
     added.clear()
-    assert find_phrases(source, phrases, stream(-1), passages_identity="b", **settings) == whole
+    lines.write_text("".join(f"{passage}\n" for passage in passages[::-1]), "utf-8")  # another text
+    with pytest.raises(KeyboardInterrupt):
+        found()
     assert added[0] == 0
 
 

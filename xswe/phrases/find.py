@@ -1,7 +1,4 @@
-"""Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped.
-
-Many processes may share the passages: each keeps the best spans of its shard, and these are merged in order.
-"""
+"""Phrases in, hits out: passages streamed through a search."""
 
 from __future__ import annotations
 
@@ -13,19 +10,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import read_blocks
 from xswe.io.settings import changed
-from xswe.model.ensemble import AnyModel
-from xswe.phrases.kernels.top import Top, merge
-from xswe.phrases.search import Search, SpanConfig, WordSource, load_words, open_words
-from xswe.progress import bar, every
-from xswe.text.units import in_blocks
+from xswe.model.ensemble import AnyModel, share_model
+from xswe.phrases.search import Search, SpanConfig, StaticWords, WordSource, load_words, open_words
+from xswe.progress import bar
 from xswe.version import __version__
-from xswe.work.config import ExecutionConfig
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.gather import GatherJob, gather
 from xswe.work.plan import TextPlan, plan_identity
-from xswe.work.run import run_shards
-from xswe.work.stage import Job, Stage
+from xswe.work.stage import Stage
 
 if TYPE_CHECKING:
     from xswe.settings import SpanSettings
@@ -79,77 +75,80 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class PhraseJob(Job):
+class PhraseJob(GatherJob):
     """Search the passages of a shard."""
 
     folder: Path  # of the stage, whose manifest holds the rest
-    heavy: bool  # whether the model is an encoder
+    model: Path  # where the model is, unless it has a name
+    heavy: bool  # whether it is an encoder
 
     def open(self) -> tuple[WordSource, np.ndarray, SpanConfig, TextPlan]:
         """Load the model and the plan."""
         told = read_json(self.folder / "manifest.json")
-        source = load_words(told["model"], 1)
+        source = load_words(told["model"] or str(self.model), 1)
         return source, source.queries(told["queries"]), SpanConfig(**told["config"]), TextPlan.read(self.folder)
 
-    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
-        """Write the best spans of a shard, whose passages count from 0."""
-        *given, plan = opened
-        file, span = plan.shard(shard)
-        search = Search(*given)
-        for _ in search.read(text for block in read_blocks(file, span=span) for text in block):
-            pass
-        search.save(output, "")
-        return {"lines": search.done}
+    def share(self, opened: Any) -> None:
+        """Write a model without a name for others to load."""
+        if isinstance(opened[0], StaticWords):
+            share_model(opened[0].model, self.model)
+
+    def records(self, opened: Any, shard: int) -> Iterator[str]:
+        """Iterate over the passages of a shard."""
+        file, span = opened[3].shard(shard)
+        return (text for block in read_blocks(file, span=span) for text in block)
+
+    def empty(self, opened: Any) -> Search:
+        """Return a search of no passage."""
+        return Search(*opened[:3])
 
 
 @dataclass
-class PhraseShards:
-    """Passages of a file, and who searches them."""
+class PassageFile:
+    """Passages, a line each in a file, and who searches them."""
 
-    model: str  # its name, by which each process loads it
-    passages: str  # text file, a passage a line
-    folder: Path  # for the shards, which all can write
-    execution: ExecutionConfig  # who does it
+    path: str
+    folder: Path  # for what a killed run leaves; with others, all can write there
+    execution: ExecutionConfig = LOCAL
+    model: str = ""  # the name of an encoder, by which others load it
     lines: int = 0  # how many passages there are; known at the end
 
     def find(self, search: Search, queries: Sequence[str]) -> None:
         """Fill the lists of a search, and its passages that hold a hit.
 
         Raises:
+            ConfigError: others cannot load the encoder.
             XsweError: shards failed.
             Unfinished: with ``execution=array``, the others are not done yet.
         """
         config = replace(search.config, threads=1, k=search.config.k + _SPARE * search.config.distinct)
-        plan, inputs = TextPlan.of([self.passages], self.execution.shard)
-        _, teacher, name = self.model.rpartition("teacher:")
-        if (Path(name) / "config.json").is_file():  # workers have working directories of their own
-            name = str(Path(name).absolute())
-        told = {"model": f"{teacher}{name}", "queries": list(queries), "config": asdict(config)}
+        plan, inputs = TextPlan.of([self.path], self.execution.shard)
+        is_static = isinstance(search.source, StaticWords)
+        if not (is_static or self.model or self.execution.alone):
+            raise ConfigError("others load the encoder that phrases are sought with: give its name or folder")
+        told = {"model": "" if is_static else _absolute(self.model), "queries": list(queries), "config": asdict(config)}
         identity = fingerprint(__version__, search.source.identity, told, plan_identity(plan, inputs))
         folder = (self.folder / f"search-{identity}").absolute()
-        job = PhraseJob(folder, self.model.startswith("teacher:"))
+        job = PhraseJob(folder, folder / ".model" / "model", not is_static)
         stage = Stage(folder, "search", plan.count, ".safetensors", job, identity, inputs)
-        stage.begin(**told, plan=asdict(plan))
-        run_shards(stage, self.execution, search.config.threads)
-        for shard in range(plan.count):
-            part = Search(search.source, search.queries, config)
-            part.restore(stage.sound(shard), "")
-            for numbers in (part.top.places["passage"], part.top.hits["latest"]):
-                numbers[numbers >= 0] += self.lines
-            merge(search.top, part.top, np.arange(len(queries)), search.config.distinct)
-            search.texts |= {self.lines + number: text for number, text in part.texts.items()}
-            self.lines += part.done
-        search.only_wanted()
+        opened = search.source, search.queries, config, plan
+        gather(
+            stage, search, self.execution, search.config.threads, opened=opened, unit="passage", plan=asdict(plan), **told
+        )
+        self.lines = search.done
+
+
+def _absolute(name: str) -> str:
+    """Return the name of an encoder for workers, which have working directories of their own."""
+    _, teacher, which = name.rpartition("teacher:")
+    return f"{teacher}{Path(which).absolute() if (Path(which) / 'config.json').is_file() else which}"
 
 
 def find_phrases(
     model: AnyModel | WordSource,
     queries: Sequence[str],
-    passages: Iterable[str] | PhraseShards,
+    passages: Iterable[str] | PassageFile,
     config: SpanConfig | None = None,
-    *,
-    checkpoint: Path | None = None,
-    passages_identity: object = None,
     **settings: Unpack[SpanSettings],
 ) -> list[list[Hit]]:
     """Find, for each phrase, the spans of the passages that are nearest to it.
@@ -160,10 +159,8 @@ def find_phrases(
     Args:
         model: a static embedding, or another source of words with vectors.
         queries: phrases; one without a known unit finds nothing.
-        passages: read once, as a stream, only those with a hit are kept; or a file of them that many processes search.
+        passages: read once, as a stream, only those with a hit are kept; or a file of them, see :class:`PassageFile`.
         config: the settings.
-        checkpoint: a file that the state is saved to now and then, and resumed from if it is there and fits.
-        passages_identity: with ``checkpoint``, what tells these passages from others, as a JSON value.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
@@ -185,22 +182,12 @@ def find_phrases(
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
         logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
-    if isinstance(passages, PhraseShards):
+    if isinstance(passages, PassageFile):
         passages.find(search, queries)
         return _resolve(search)
-    identity, due = "", every()
-    if checkpoint is not None:
-        same = asdict(config) | {"threads": None}
-        well_formed = [text for block in in_blocks(queries) for text in block]
-        identity = fingerprint(source.identity, Top._fields, same, well_formed, passages_identity)
-        search.restore(checkpoint, identity)
-        if search.done:
-            logger.info("resuming the search at passage %d", search.done)
-    with bar("search", unit="passage", initial=search.done) as progress:
+    with bar("search", unit="passage") as progress:
         for read in search.read(passages):
             progress.update(read)
-            if checkpoint is not None and due():
-                search.save(checkpoint, identity)
     return _resolve(search)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from xswe.bitext.source import find_pairs
 from xswe.bitext.termbases import Candidate, write_tbx
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json
+from xswe.io.inputs import Inputs, state_of
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.settings import check_choice, for_all
@@ -23,7 +23,7 @@ from xswe.io.sources import suffix_of
 from xswe.model.encode_file import cut_once
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
-from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
+from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words, open_words
 from xswe.phrases.terms import Term, find_terms
 from xswe.progress import took
@@ -158,7 +158,7 @@ def find_in_files(
         counterparts: tells where the other side of bitext says a hit, as :func:`xswe.alignment.words.counterparts` does;
             None not to mark it.
         execution: who searches: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need
-            the name of a model, and a file of passages.
+            a file of passages, and the name of an encoder.
 
     Raises:
         ConfigError: the settings do not fit.
@@ -167,60 +167,44 @@ def find_in_files(
     """
     config, queries = config or SpanConfig(), read_queries(files.queries)
     source = load_words(model, config.threads) if isinstance(model, str) else open_words(model)
-    lines, skipped, begun = count(), Skipped(), time.monotonic()
+    skipped, begun = Skipped(), time.monotonic()
+    execution.check_names(files.passages, files.output)
     search: Any = find_terms if _TERMS[files.mode] else find_phrases
     how: dict[str, Any] = {}
     if files.is_bitext and _TERMS[files.mode]:
         how["bitext"] = files.pairs(Skipped())
-    with ExitStack() as stack:
-        passages: Iterable[str] | PhraseShards
-        folder = stack.enter_context(work_folder(files.output, execution, keep=execution.has_peers))
-        if execution.alone:
-            read = files
-            if files.is_cut:
-                whole = spooled(files.passages, folder)
-                read = replace(files, passages=cut_once(whole, files.languages[1], folder), split=True)
-            elif not files.is_bitext:
-                check_lines(files.passages)
-            if files.passages != "-":
-                identity = [*file_stamp(files.passages), files.on_error, files.is_bitext and list(files.languages)]
-                how |= {"checkpoint": folder / "search.safetensors", "passages_identity": identity}
-            passages = _passages(read, lines, skipped)
-        else:
-            execution.check_names(files.passages, files.output)
-            if not isinstance(model, str):
-                raise ConfigError("others load the model that phrases are sought with: give its name or folder")
-            passages = PhraseShards(model, _as_plain_lines(files, folder, skipped), folder, execution)
+    with work_folder(files.output, execution, keep=execution.has_peers) as folder:
+        name = spooled(files.passages, folder, execution)
+        given = Inputs((name,), (state_of(name)[1],))
+        lines = _as_lines(replace(files, passages=name, split=files.is_cut), folder, skipped)
+        passages = PassageFile(lines, folder, execution, model if isinstance(model, str) else "")
         found = search(source, queries, passages, config, **how)
         seconds = time.monotonic() - begun
         other = _other_sides(files, found)
         marks = _marks(source, found, other, counterparts)
+        given.check_unchanged()
         _write(files, queries, found, config.examples, other, marks)
-    number = passages.lines if isinstance(passages, PhraseShards) else next(lines)
-    return FoundInFiles(found, number, dict(skipped.counts), seconds, files, queries, other, marks)
+    return FoundInFiles(found, passages.lines, dict(skipped.counts), seconds, files, queries, other, marks)
 
 
-def _as_plain_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
-    """Return a file of the passages, a line each, that can be cut into shards: made once for all processes if need be."""
+def _as_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
+    """Return a file of the passages, a line each: made once for all processes if need be."""
     if files.is_cut:
         return cut_once(files.passages, files.languages[1], folder)
     if not files.is_bitext and RAISES[files.on_error]:
+        check_lines(files.passages)
         return files.passages
-    identity = fingerprint(file_stamp(files.passages), files.languages, files.on_error)
-    made = folder / f"passages-{identity}"
+    made = folder / f"passages-{fingerprint(file_stamp(files.passages), files.languages, files.on_error)}"
 
     def write(place: Path) -> None:
         """Write the passages, and what was skipped."""
         counts = Skipped()
         with (place / _PASSAGES).open("wb") as stream:
-            for number, text in enumerate(_passages(files, count(), counts), 1):
-                if "\n" in text:
-                    cure = "search it with execution=local, or write it as lines first"
-                    raise InputError(files.passages, f"passage {number} has a line break", cure)
+            for text in _passages(files, counts):
                 stream.write(text.encode() + b"\n")
         write_json(place / "skipped.json", counts.counts)
 
-    once(made, identity, write)
+    once(made, made.name, write)
     skipped.counts.update(read_json(made / "skipped.json"))
     return str(made / _PASSAGES)
 
@@ -242,16 +226,11 @@ def read_queries(given: str) -> list[str]:
     return found
 
 
-def _passages(files: PhraseFiles, lines: Iterator[int], skipped: Skipped) -> Iterator[str]:
-    """Stream the passages, counting them; one that is skipped is empty, so that all others keep their numbers."""
+def _passages(files: PhraseFiles, skipped: Skipped) -> Iterator[str]:
+    """Stream the passages; a line that is skipped is empty, so that all others keep their numbers."""
     if files.is_bitext:
-        for _, text in files.pairs(skipped):
-            next(lines)
-            yield text
-        return
-    for _, line in read_lines(files.passages, on_error=files.on_error, skipped=skipped):
-        next(lines)
-        yield line or ""
+        return (text for _, text in files.pairs(skipped))
+    return (line or "" for _, line in read_lines(files.passages, on_error=files.on_error, skipped=skipped))
 
 
 def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:

@@ -254,7 +254,8 @@ class Search:
         packed = Texts.of(self.texts.values())
         arrays = {name: getattr(self.top, name).view(np.uint8) for name in ("hits", "places", "used")}
         arrays |= {"numbers": np.array(list(self.texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
-        save_checkpoint(path, identity, arrays, {"done": self.done}, f"after {self.done:,} passages")
+        where = f"after {self.done:,} passages" if identity else ""  # that of a shard is no place to go on from
+        save_checkpoint(path, identity, arrays, {"done": self.done}, where)
 
     def restore(self, path: Path, identity: str) -> None:
         """Take up what :meth:`save` wrote, unless there is nothing, or it is of another search."""
@@ -265,6 +266,15 @@ class Search:
             getattr(self.top, name).view(np.uint8)[:] = arrays[name]
         texts = Texts(arrays["bytes"], arrays["offsets"])
         self.texts = dict(zip(arrays["numbers"].tolist(), texts, strict=True))
+
+    def merge(self, part: Search) -> None:
+        """Take up what a search of the next passages, by themselves, has found; its settings may keep more."""
+        for numbers in (part.top.places["passage"], part.top.hits["latest"]):
+            numbers[numbers >= 0] += self.done
+        merge(self.top, part.top, np.arange(len(self.queries)), self.config.distinct)
+        self.texts |= {self.done + number: text for number, text in part.texts.items()}
+        self.only_wanted()
+        self.done += part.done
 
     def add(self, texts: Sequence[str], base: int) -> None:
         """Search a block of passages, whose first one has the number ``base``; blocks come in order."""

@@ -14,7 +14,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from xswe.io.products import product
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
-from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
+from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
@@ -80,11 +79,9 @@ def _weight(score: float, passages: int) -> float:
 def find_terms(
     model: AnyModel | WordSource,
     queries: Sequence[str],
-    passages: Iterable[str] | PhraseShards,
+    passages: Iterable[str] | PassageFile,
     config: SpanConfig | None = None,
     *,
-    checkpoint: Path | None = None,
-    passages_identity: object = None,
     bitext: Iterable[tuple[str, str]] | None = None,
     **settings: Unpack[SpanSettings],
 ) -> list[list[Term]]:
@@ -97,12 +94,10 @@ def find_terms(
     Args:
         model: a static embedding.
         queries: phrases.
-        passages: see :func:`xswe.phrases.find.find_phrases`, as for ``checkpoint`` and ``passages_identity``.
+        passages: see :func:`xswe.phrases.find.find_phrases`.
         config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None, nothing is returned for a
             phrase whose best candidate has no more evidence than what phrases of random words of the model find in the
             same passages: half of 32 phrases of as many words as the phrase has units, two to four.
-        checkpoint: a file for the state.
-        passages_identity: what tells the passages from others.
         bitext: the passages with their other side, in the language of the phrases: pairs (other side, passage), read once
             after the passages.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
@@ -124,7 +119,7 @@ def find_terms(
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
     wide = replace(config, distinct=True, k=max(POOL, 10 * config.k), examples=max(PLACES, config.examples))
     phrases = [*queries, *(text for _, text in decoys)]
-    spans = find_phrases(source, phrases, passages, wide, checkpoint=checkpoint, passages_identity=passages_identity)
+    spans = find_phrases(source, phrases, passages, wide)
     found = [[one for hit in hits if (one := in_usual_form(hit))] for hits in spans]
     cores, rows = _forms(source, found)
     every = [_terms(*one, cores, rows, config) for one in zip(phrases, source.queries(phrases), found, strict=True)]

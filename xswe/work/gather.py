@@ -1,0 +1,110 @@
+"""What is gathered from the records of a text: by one process as they come, or of each shard and then merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from xswe.progress import bar, every
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
+
+
+class Gathered(Protocol):
+    """What is gathered, in the order of the records.
+
+    Attributes:
+        done: how many records it is of.
+    """
+
+    done: int
+
+    def read(self, records: Iterable[Any]) -> Iterator[int]:
+        """Take up all records but for the first :attr:`done`; yields how many after each block."""
+
+    def merge(self, part: Self) -> None:
+        """Take up what was gathered of the next records, by themselves."""
+
+    def save(self, path: Path, identity: str) -> None:
+        """Write the state, whole or not at all."""
+
+    def restore(self, path: Path, identity: str) -> None:
+        """Take up what :meth:`save` wrote, unless there is nothing, or it is of another identity."""
+
+
+class GatherJob(Job):
+    """Gather from the records of a shard."""
+
+    def records(self, opened: Any, shard: int) -> Iterable[Any]:
+        """Return the records of a shard."""
+        raise NotImplementedError
+
+    def empty(self, opened: Any) -> Gathered:
+        """Return what is gathered of no record, to be merged with what is gathered of others."""
+        raise NotImplementedError
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Write what is gathered of a shard, whose records count from 0."""
+        found = self.empty(opened)
+        for _ in found.read(self.records(opened, shard)):
+            pass
+        found.save(output, "")
+        return {"lines": found.done}
+
+
+def gather(
+    stage: Stage,
+    gathered: Gathered,
+    execution: ExecutionConfig = LOCAL,
+    threads: int | None = None,
+    *,
+    opened: Any,
+    unit: str,
+    **plan: Any,
+) -> None:
+    """Gather from all shards of a stage, in their order.
+
+    This process goes through the records as one stream, and keeps the state in the stage's folder now and then; others
+    gather from each shard, and what they found is merged.
+
+    Args:
+        stage: what is gathered from, by a :class:`GatherJob`.
+        gathered: what is empty yet.
+        execution: who does it.
+        threads: how many shards at a time with ``array``.
+        opened: what the job opens.
+        unit: a word for a record.
+        plan: what the manifest holds beside.
+
+    Raises:
+        XsweError: shards failed.
+        Unfinished: with ``array``, the others are not done yet.
+    """
+    job = stage.job
+    assert isinstance(job, GatherJob)
+    if execution.alone:
+        records = chain.from_iterable(job.records(opened, shard) for shard in range(stage.count))
+        _read(stage, gathered, records, unit)
+        return
+    stage.begin(**plan)
+    run_shards(stage, execution, threads, opened)
+    for shard in range(stage.count):
+        part = job.empty(opened)
+        part.restore(stage.sound(shard), "")
+        gathered.merge(part)
+
+
+def _read(stage: Stage, gathered: Gathered, records: Iterable[Any], unit: str) -> None:
+    """Gather from records from where an earlier run was killed."""
+    state, due = stage.folder / "state.safetensors", every()
+    gathered.restore(state, stage.identity)
+    with bar(stage.name, unit=unit, initial=gathered.done) as progress:
+        for read in gathered.read(records):
+            progress.update(read)
+            if due():
+                stage.folder.mkdir(parents=True, exist_ok=True)
+                gathered.save(state, stage.identity)
+    stage.inputs.check_unchanged()
