@@ -25,5 +25,5 @@ for term in terms:
 
 with open("terms.csv", "w", encoding="utf-8", newline="") as file:
     csv.writer(file).writerows([["term", "translation", "score", "times", "others", "line", "sentence"], *table])
-for term, translation, score, times, others, line, sentence in table:
-    print(f"{term:<8} {translation:<12} {score} x{times}  (also: {others or '-'})  line {line}: {sentence}")
+for english, translation, score, times, variants, number, sentence in table:
+    print(f"{english:<8} {translation:<12} {score} x{times}  (also: {variants or '-'})  line {number}: {sentence}")

@@ -7,9 +7,9 @@ import xswe
 model = xswe.load("mini")
 books = Path(__file__).parent / "books"
 story = books / "kiln.en.txt", books / "kiln.de.txt"
-how = {"languages": ("en", "de"), "split": True}
+how = xswe.types.AlignConfig(languages=("en", "de"), split=True)
 
-beads = xswe.align(model, *story, output="story.tmx", **how)
+beads = xswe.align(model, *story, output="story.tmx", config=how)
 print(beads)
 for bead in beads:
     if (len(bead.source_lines), len(bead.target_lines)) != (1, 1):
@@ -18,14 +18,15 @@ for bead in beads:
 # Somebody deletes a unit in a program of translation memories; what is left holds when the story is aligned again.
 memory = Path("story.tmx").read_text(encoding="utf-8").splitlines(keepends=True)
 Path("corrected.tmx").write_text("".join(line for line in memory if "Nothing helped." not in line), encoding="utf-8")
-again = xswe.align(model, *story, fixed="corrected.tmx", **how)
+again = xswe.align(model, *story, fixed="corrected.tmx", config=how)
 print(f"{int(again.fixed.sum())} beads held, {len(again.pairs)} in all")
 
 links = xswe.align_words(model, [bead.source for bead in beads.pairs], [bead.target for bead in beads.pairs])
 links.write("story.html")
 where = next(pair for pair in links if "second chimney on" in pair.source)
 start = where.source.index("second chimney")
-print("second chimney =", where.target[slice(*where.counterpart(start, start + len("second chimney")))])
+span = where.counterpart(start, start + len("second chimney"))
+print("second chimney =", where.target[slice(*span)] if span else "-")
 terms = xswe.bilingual_terms(links, ("en", "de"), min_count=3)
 terms.write("terms.tbx")
 for term in terms:

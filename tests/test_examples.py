@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 STORIES = ROOT / "docs" / "tutorials" / "stories.md"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-_SHALLOW = re.compile(r"from xswe|import xswe\.|xswe\.\w+\.")
+_SHALLOW = re.compile(r"from xswe|import xswe\.|xswe\.(?!types\.)[a-z]\w*\.")
 
 
 def cells(notebook: Path) -> list[str]:

@@ -33,7 +33,7 @@ _MODULES = {
     "model.ensemble": "AnyModel",
     "model.export": "ExportConfig Exported",
     "model.interchange": "ImportConfig",
-    "model.static": "Neighbour Neighbours",
+    "model.encoding": "Neighbour Neighbours",
     "phrases.in_files": "FoundInFiles",
     "phrases.search": "SpanConfig",
     "phrases.terms": "Term",

@@ -23,7 +23,7 @@ from xswe.model.encode_file import EncodedFile as EncodedFile
 from xswe.model.ensemble import AnyModel as AnyModel
 from xswe.model.export import ExportConfig as ExportConfig, Exported as Exported
 from xswe.model.interchange import ImportConfig as ImportConfig
-from xswe.model.static import Neighbour as Neighbour, Neighbours as Neighbours
+from xswe.model.encoding import Neighbour as Neighbour, Neighbours as Neighbours
 from xswe.phrases.in_files import FoundInFiles as FoundInFiles
 from xswe.phrases.search import SpanConfig as SpanConfig
 from xswe.phrases.terms import Term as Term

@@ -129,3 +129,15 @@ def test_wordllamas_package_means_the_same_to_us():
     expected = theirs.embed(texts)
     expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose((read_static("wordllama").encode(texts) * expected).sum(1), 1.0, atol=1e-5)
+
+
+def test_neighbours_of_an_ensemble_are_by_the_weighted_mean_of_the_cosines():
+    whole = xswe.load("mini")
+    short = whole.rotate().truncate(16)
+    one, other = (
+        {near.word: near.score for near in part.neighbours("car", language="de", k=3000)} for part in (whole, short)
+    )
+    both = {word: 0.75 * one[word] + 0.25 * other[word] for word in one.keys() & other.keys()}
+    near = Ensemble.of([whole, short], [3.0, 1.0]).neighbours("car", language="de", k=5)
+    assert [one.word for one in near] == sorted(both, key=both.__getitem__, reverse=True)[:5]
+    assert near[0].score == pytest.approx(both[near[0].word])

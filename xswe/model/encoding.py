@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from xswe.errors import ConfigError
 from xswe.io.files import scratch
 from xswe.io.parallel import in_order, share
+from xswe.io.results import Listing
 from xswe.model.folder import push_folder
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
@@ -24,6 +27,24 @@ def no_text(texts: Iterable[Any], start: int = 0) -> TypeError | None:
             what = type(text).__name__
             return TypeError(f"texts[{row}] is {what}, not a str; leave it out, or give '' for it (the zero vector)")
     return None
+
+
+class Neighbour(NamedTuple):
+    """A word near to a text: the cosine, and the word."""
+
+    score: float
+    word: str
+
+
+@dataclass(frozen=True)
+class Neighbours(Listing[Neighbour], row=Neighbour, held="words"):
+    """The words nearest to a ``text``, best first; a sequence of :class:`Neighbour`."""
+
+    text: str
+    words: tuple[Neighbour, ...]
+
+    def __repr__(self) -> str:
+        return f"Neighbours({self.text!r}: {', '.join(f'{near.word} {near.score:.3f}' for near in self)})"
 
 
 class Encoding:
@@ -145,6 +166,32 @@ class Encoding:
         found = products(*(np.atleast_2d(side) for side in sides), threads=threads)
         shape = [len(side) for side in sides if side.ndim == 2]
         return found.reshape(shape) if shape else float(found[0, 0])
+
+    def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
+        """Return the words of a language but for the text itself, and their cosines with a text."""
+        raise NotImplementedError
+
+    def neighbours(self, text: str, *, language: str | None = None, k: int = 10) -> Neighbours:
+        """Return the words of the model that are nearest in meaning to a word or a text.
+
+        Args:
+            text: the word or text, in any language of the model; equal words are left out.
+            language: words of this language only, as in :meth:`xswe.model.static.StaticModel.words`.
+            k: how many.
+
+        Raises:
+            ConfigError: there is no such language, or ``k`` is below 1.
+
+        Example:
+            >>> import xswe
+            >>> xswe.load("mini").neighbours("car", language="zh", k=1)[0].word
+            '车'
+        """
+        if k < 1:
+            raise ConfigError(f"k={k}: give at least 1")
+        found = self.word_cosines(text, language)
+        best = sorted(found, key=found.__getitem__, reverse=True)[:k]
+        return Neighbours(text, tuple(Neighbour(found[word], word) for word in best))
 
     def push_to_hub(
         self,

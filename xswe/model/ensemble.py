@@ -94,6 +94,15 @@ class Ensemble(Encoding):
             start += part.dim
         divide_rows(out, norms(out))
 
+    def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
+        """Return the words of a language that every part has, but for the text itself, and their cosines with a text."""
+        found = [part.word_cosines(text, language) for part in self.parts]
+        return {
+            word: sum(weight * own[word] for weight, own in zip(self.weights, found, strict=True))
+            for word in found[0]
+            if all(word in own for own in found)
+        }
+
     def save(self, folder: str | Path) -> None:
         """Write one folder: a model folder for each part, and ``config.json``; whole or not at all.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.files import arrays_digest, fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
-from xswe.io.results import Listing
 from xswe.model import folder as storage
 from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.folder import (
@@ -110,24 +109,6 @@ def _fold(numbers: np.ndarray) -> np.float32:
 
 
 # The model: units, one vector a unit, and ``encode``.
-
-
-class Neighbour(NamedTuple):
-    """A word near to a text: the cosine, and the word."""
-
-    score: float
-    word: str
-
-
-@dataclass(frozen=True)
-class Neighbours(Listing[Neighbour], row=Neighbour, held="words"):
-    """The words nearest to a ``text``, best first; a sequence of :class:`Neighbour`."""
-
-    text: str
-    words: tuple[Neighbour, ...]
-
-    def __repr__(self) -> str:
-        return f"Neighbours({self.text!r}: {', '.join(f'{near.word} {near.score:.3f}' for near in self)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,37 +284,18 @@ class StaticModel(Encoding):
         unknown = np.zeros((len(self.languages), len(self.matrix)), np.uint8)
         return owners(unknown if self.counts is None else self.counts)
 
-    def neighbours(self, text: str, *, language: str | None = None, k: int = 10) -> Neighbours:
-        """Return the words of the model that are nearest in meaning to a word or a text.
-
-        Args:
-            text: the word or text, in any language of the model; equal words are left out.
-            language: words of this language only, as in :meth:`words`.
-            k: how many.
-
-        Raises:
-            ConfigError: there is no such language, or ``k`` is below 1.
-
-        Example:
-            >>> import xswe
-            >>> xswe.load("mini").neighbours("car", language="zh", k=1)[0].word
-            '车'
-        """
-        if k < 1:
-            raise ConfigError(f"k={k}: give at least 1")
+    def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
+        """Return the words of a language (see :meth:`words`) but for the text itself, and their cosines with a text."""
         from xswe.io.products import norms, row_products  # compiled: loading a model does without
 
         own = self.units.bags([text]).ids.tolist()
         words = {
             word: row for word, row in self.words(language).items() if word.casefold() != text.casefold() and [row] != own
         }
-        rows = np.fromiter(words.values(), np.int64, len(words))
-        table = self.rows(rows)
+        table = self.rows(np.fromiter(words.values(), np.int64, len(words)))
         lengths = norms(table)
         cosines = row_products(table, self.encode(text)) / np.where(lengths > 0, lengths, np.inf)
-        names = list(words)
-        best = np.argsort(-cosines, kind="stable")[:k].tolist()
-        return Neighbours(text, tuple(Neighbour(float(cosines[i]), names[i]) for i in best))
+        return dict(zip(words, cosines.tolist(), strict=True))
 
     def quantize(self, dtype: Precision) -> StaticModel:
         """Return the model with its matrix in another precision; it computes from it as it is.
