@@ -45,7 +45,7 @@ def test_what_shows_nothing_is_no_comparison():
 
 def test_the_runner_records_what_it_finds_and_fails_beyond_the_bounds(tmp_path, monkeypatch, capsys):
     output = tmp_path / "parity.json"
-    settings = {**run.DEFAULTS, "only": "alignment", "small": 1, "output": str(output)}
+    settings = {**run.DEFAULTS, "only": "alignment", "small": 1, "output": str(output), "e5": str(tmp_path)}
     run.main(settings)
     rows = json.loads(output.read_text())["rows"]
     assert [row["what"] for row in rows] == ["strict F1", "lax F1"]
