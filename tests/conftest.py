@@ -17,6 +17,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.clusters import ray_cluster  # noqa: F401
+from tests.warm import serving
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
 from xswe.io.files import file_digest, resource, whole_folder
@@ -41,6 +42,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Put the longest files first in a process that is one of several (pytest-xdist)."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+@pytest.fixture(scope="session")
+def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a command ``python`` that has imported all already."""
+    with serving(tmp_path_factory.mktemp("warm")) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -30,11 +30,11 @@ def cells(notebook: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
 
 
-def executed(arguments: list[str], folder: Path) -> str:
+def executed(arguments: list[str], folder: Path, python: str | Path = sys.executable) -> str:
     """What a program prints; it works in a folder of its own."""
     env = {**os.environ, "MPLBACKEND": "agg", "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH", "")]))
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=env, capture_output=True, encoding="utf-8")
+    done = subprocess.run([python, *arguments], cwd=folder, env=env, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -49,6 +49,25 @@ def alike(text: str) -> str:
     return re.sub(r"[\s\-*=]+", " ", re.sub(r"\d[\d.,]*", "#", text))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked here")
+def test_a_warm_python_is_as_any_other(warm_python, tmp_path):
+    program = "import os, sys; print(sys.argv, os.getcwd(), os.environ['A'], sys.stdin.read(), len(sys.modules) > 1000)"
+    programs = {
+        program: 0,
+        "import sys; sys.exit(3)": 3,
+        "import sys; sys.exit('no')": 1,
+        "1 / 0": 1,
+        "import os; os.abort()": 134,
+    }
+    for code, status in programs.items():
+        command, env = [warm_python / "python", "-c", code, "a", "b"], {**os.environ, "A": "é"}
+        done = subprocess.run(command, cwd=tmp_path, env=env, input="in", capture_output=True, encoding="utf-8")
+        assert done.returncode == status
+        assert done.stdout == ("" if status else f"['-c', 'a', 'b'] {tmp_path} é in True\n")
+        assert ("no\n" in done.stderr) == ("'no'" in code)
+        assert ("ZeroDivisionError" in done.stderr) == ("/" in code)
+
+
 # What a notebook prints somewhere, and the files that it leaves.
 NOTEBOOKS = {
     "tour": ("Katze", ("scores.md", "cosines.png")),
@@ -59,7 +78,7 @@ NOTEBOOKS = {
 
 
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path):
+def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path, warm_python):
     said, files = NOTEBOOKS[notebook.stem]
     for library in ("matplotlib", "scipy", "torch") if files else ():
         pytest.importorskip(library)
@@ -68,18 +87,18 @@ def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path):
     assert not _SHALLOW.search(code)
     shown = "\n".join(_showing(cell) for cell in held)
     shutil.copytree(ROOT / "corpora" / "sample", tmp_path / "corpora" / "sample")
-    assert said in executed(["-c", shown], tmp_path)
+    assert said in executed(["-c", shown], tmp_path, warm_python / "python")
     assert all((tmp_path / name).stat().st_size > 50 for name in files)
     assert notebook.stat().st_size < 20_000  # outputs are small, or none
 
 
-def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch):
+def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch, warm_python):
     for library in ("matplotlib", "sklearn"):
         pytest.importorskip(library)
     shutil.copytree(ROOT / "corpora" / "sample", tmp_path / "corpora" / "sample")
     shutil.copytree(ROOT / "xswe" / "pretrained" / "mini", tmp_path / "run" / "model")
     monkeypatch.setenv("XSWE_RUN", "run")
-    said = executed(["-c", "\n".join(cells(EXAMPLES / "papers.ipynb"))], tmp_path)
+    said = executed(["-c", "\n".join(cells(EXAMPLES / "papers.ipynb"))], tmp_path, warm_python / "python")
     assert "['the model'] {'en': 400, 'de': 400, 'zh': 400, 'ja': 400}" in said
     assert re.search(r"the model +silhouette +-?0\.\d+ +nearest +9\d", said)
 
@@ -94,13 +113,13 @@ def _showing(cell: str) -> str:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path):
+def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path, warm_python):
     code, page = script.read_text(encoding="utf-8"), STORIES.read_text(encoding="utf-8")
     assert len(code.splitlines()) < 40
     assert not _SHALLOW.search(code)
     shown = block(script).search(page)
     assert shown, f"{STORIES.name} has no block for {script.name}"
-    printed = executed([str(script)], tmp_path)
+    printed = executed([str(script)], tmp_path, warm_python / "python")
     if "xswe.train" in code:
         assert alike(printed) == alike(shown[2])
     else:

@@ -85,29 +85,36 @@ def test_the_readme_has_the_blocks_a_reader_needs():
     assert any(block.language == "python" and "xswe.load" in block.code for block in blocks())
 
 
-def prepare(folder: Path) -> dict[str, str]:
-    """Put into a folder what the blocks find beside them in a checkout; returns their environment."""
+def prepare(folder: Path, python: Path = Path(sys.executable).parent) -> dict[str, str]:
+    """Put into a folder what the blocks find beside them in a checkout; returns their environment.
+
+    Args:
+        folder: where they run.
+        python: the folder of the command ``python``.
+    """
     shutil.copy(README, folder)
     for name in ("corpora", "eval", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
-    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    env["PATH"] = f"{python}{os.pathsep}{env['PATH']}"
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH", "")]))
     return env
 
 
 def run(block: Block, folder: Path, env: dict[str, str]) -> str:
     """Run a block; returns what it prints."""
-    command = ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-c"]
+    command = (
+        ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [shutil.which("python", path=env["PATH"]), "-c"]
+    )
     done = subprocess.run([*command, block.code], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{block.page}: {block.code}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def test_the_blocks_run_in_order(tmp_path):
+def test_the_blocks_run_in_order(tmp_path, warm_python):
     if not shutil.which("bash"):
         pytest.skip("the README's commands are for a POSIX shell")
-    env = prepare(tmp_path)
+    env = prepare(tmp_path, warm_python)
     for block in blocks():
         printed = run(block, tmp_path, env)
         if block.printed is not None:

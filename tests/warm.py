@@ -1,0 +1,157 @@
+"""A Python that has imported all already: processes for tests without a start of seconds each.
+
+The server imports the packages, and runs nothing; each process is a fork of it. A shell finds it as the command ``python``
+of a folder, and it takes the arguments, the folder, the environment and the open files of who asks. What a first import
+does, or misses, is for the tests that start a Python of their own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+# What xswe imports where it is needed; those that are not installed are left out.
+LIBRARIES = (
+    "hydra.main",
+    "matplotlib.pyplot",
+    "scipy.stats",
+    "sentence_transformers",
+    "sklearn.linear_model",
+    "sklearn.manifold",
+    "torch",
+    "transformers",
+)
+# Begun without its site packages it takes a hundredth of a second.
+CLIENT = """#!{python} -ISE
+import json, os, socket, sys
+
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({place!r})
+    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(server, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+    server.sendall(asked)
+    status = server.recv(4)
+sys.exit(int.from_bytes(status, "big") if status else 70)
+"""
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Path]:
+    """A folder with a ``python`` that is warm; where processes cannot be forked safely, the one that runs the tests."""
+    if sys.platform != "linux":
+        yield Path(sys.executable).parent
+        return
+    python, place = folder / "python", folder / "server"
+    python.write_text(CLIENT.format(python=sys.executable, place=str(place)), "utf-8")
+    python.chmod(0o755)
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg", "XSWE_PROGRESS": "0", "PYTHONIOENCODING": "utf-8"}
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), env.get("PYTHONPATH", "")]))
+    command = [sys.executable, __file__, str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=folder) as server:
+        assert server.stdout.readline() == b"ready\n"
+        yield folder
+        server.stdin.close()  # its end
+
+
+def load() -> None:
+    """Import the package and what it may need."""
+    import xswe
+
+    names = [
+        module.name for module in pkgutil.walk_packages(xswe.__path__, "xswe.") if not module.name.endswith("__main__")
+    ]
+    for name in (*LIBRARIES, *names):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def serve(place: str) -> list[str]:
+    """Fork a process for each that asks, until standard input ends; returns in each of them, with its arguments."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(place)
+        listening.listen()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            asking, _ = listening.accept()
+            if not os.fork():
+                break
+            asking.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+        else:
+            sys.exit()
+    if process := os.fork():  # this one waits for that one, and says how it ended
+        ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        asking.sendall((ended if ended >= 0 else 128 - ended).to_bytes(4, "big"))
+        os._exit(0)
+    return take(asking)
+
+
+def take(asking: socket.socket) -> list[str]:
+    """Take the place of who asks; returns the arguments."""
+    with asking:
+        size, files, _, _ = socket.recv_fds(asking, 8, 3)
+        with asking.makefile("rb") as stream:
+            arguments, folder, environment = json.loads(stream.read(int.from_bytes(size, "big")))
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ |= environment
+    return arguments
+
+
+def run(arguments: list[str]) -> None:
+    """Run what a Python runs with these arguments."""
+    how, *rest = arguments
+    sys.path[0] = "" if how == "-c" else os.getcwd() if how == "-m" else str(Path(how).parent.resolve())
+    if how == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif how == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = arguments
+        runpy.run_path(how, run_name="__main__")
+
+
+def main(place: str) -> None:
+    """Import, serve, and in each process run what is asked for."""
+    load()
+    gc.freeze()
+    arguments, status = serve(place), 0
+    try:
+        run(arguments)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    with contextlib.suppress(OSError):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 255)  # threads of libraries, for which theirs would wait, are not in a fork
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
