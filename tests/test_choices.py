@@ -28,7 +28,7 @@ from xswe.search.types import Neighbours
 
 PROBES: dict[str, Callable[[Any, Path], Any]] = {}
 # Choices of the layout of a file, which the formats' own tests read and write; here only that another one is none.
-LAYOUTS = ("xswe.corpus.cards:CardFormat", "xswe.bitext.source:PairFormat", "xswe.bitext.records:Kind")
+LAYOUTS = ("xswe.corpus.cards:CardFormat", "xswe.bitext.formats:PairFormat")
 CODES = "xswe.serving.messages:Language"  # of languages, which are data (xswe.text.languages)
 PLANTED = "planted"
 ANY = np.random.default_rng(0)
@@ -103,9 +103,9 @@ def _(choice, folder):
     return tuple(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
 
 
-@probe("xswe.mining.output:Format")
+@probe("xswe.bitext.output:Format")
 def _(choice, folder):
-    from xswe.mining.output import Row, output_format, write_rows
+    from xswe.bitext.output import Row, output_format, write_rows
 
     if choice == "auto":
         return output_format(choice, "a.tsv"), output_format(choice, "a.csv")
@@ -250,22 +250,13 @@ def _(choice, folder):
     return cards._IN_TWO_MEMBERS[choice]
 
 
-@probe("xswe.bitext.source:PairFormat")
+@probe("xswe.bitext.formats:PairFormat")
 def _(choice, folder):
     from xswe.bitext.lines import read_pairs
     from xswe.bitext.source import PairFile
 
     (folder / "a").write_text("cat\tKatze\n", "utf-8")
     return list(read_pairs(PairFile(folder / "a", format=choice)))
-
-
-@probe("xswe.bitext.records:Kind")
-def _(choice, folder):
-    from xswe.bitext import records
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(records._SUFFIXES, ".x", choice)
-        return records.RecordFile((str(folder / "a.x"),)).scored(records.Record(b"{}>", b"\n", None), 0.5)
 
 
 @probe("xswe.corpus.contexts:Pick")

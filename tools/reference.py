@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import xswe
 from xswe.__main__ import VERBS
-from xswe.bitext import records
-from xswe.bitext import source as formats
+from xswe.bitext import formats, output
 from xswe.commands.help import EXAMPLES, settings
 from xswe.io import results
-from xswe.mining import output, score
+from xswe.mining import score
 from xswe.model import vector_files
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ def _api() -> str:
 def format_table() -> str:
     """Return which suffixes are read and written, from the tables by which they are."""
     roles = {
-        "bitext in": {".tsv", ".txt", *formats._BY_SUFFIX},
-        "filter, score": {".tsv", *records._SUFFIXES},
+        "bitext in": {*formats.BY_SUFFIX},
+        "filter, score": {*formats.BY_SUFFIX},
         "mined pairs": {".tsv", *output._SUFFIXES},
         "tables": {".json", *results._TEXTS, *results._LIBRARIES},
         "hard negatives": {*score._SUFFIXES},

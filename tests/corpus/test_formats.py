@@ -44,10 +44,6 @@ def test_tmx(tmp_path, encoding):
     path = tmp_path / "m.tmx"
     text = TMX.format(encoding=encoding)
     path.write_bytes(text.encode(encoding))
-    if encoding == "shift_jis":  # the parser takes few encodings; what it cannot read it must say
-        with pytest.raises(InputError, match=r"m\.tmx:?\d*: not well-formed"):
-            read(path)
-        return
     skipped = Skipped()
     assert read(path, skipped=skipped) == TMX_PAIRS
     assert skipped.counts == {"other languages": 1}
@@ -72,7 +68,7 @@ def test_entities_are_refused(tmp_path, declaration):
 def test_unbalanced_xml_names_the_line_or_ends_the_file(tmp_path):
     path = tmp_path / "m.tmx"
     path.write_text(TMX.format(encoding="utf-8").replace("</tuv></tu>\n<tu>", "</tuv>\n<tu>"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"m\.tmx:1\d: not well-formed \(mismatched tag"):
+    with pytest.raises(InputError, match=r"m\.tmx:1\d: not well-formed \(Opening and ending tag mismatch"):
         read(path)
     skipped = Skipped()
     assert read(path, skipped=skipped, on_error="skip")[0] == TMX_PAIRS[0]

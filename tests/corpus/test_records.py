@@ -17,7 +17,7 @@ def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch
     for last in ("", "\n"):
         (tmp_path / "a.tsv").write_text(f"abc\tdefg{last}", encoding="utf-8")
         (record,) = RecordFile((str(tmp_path / "a.tsv"),)).read()
-        assert record == (b"abc\tdefg", last.encode(), ("abc", "defg"))
+        assert record[:3] == (b"abc\tdefg", last.encode(), ("abc", "defg"))
     (tmp_path / "a.tsv").write_text("x\ty\nabc\tdefgh", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.tsv:2: a line of over"):
         list(RecordFile((str(tmp_path / "a.tsv"),)).read())
@@ -67,7 +67,7 @@ def test_what_json_and_xml_can_hold_and_little_else(tmp_path):
     texts = "".join(f'<tuv xml:lang="{code}"><seg>x</seg></tuv>' for code in ("en", "de"))
     deep = "<prop>" * 5000 + "</prop>" * 5000
     (tmp_path / "a.tmx").write_text(f"<tmx><body><tu>{deep}{texts}</tu></body></tmx>", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.tmx: a unit of thousands of elements"):
+    with pytest.raises(InputError, match=r"a\.tmx:1: not well-formed \(Excessive depth"):
         list(RecordFile((str(tmp_path / "a.tmx"),), languages=("en", "de")).read())
 
 

@@ -190,8 +190,6 @@ def test_mistakes_in_filtering_are_named(mini, tmp_path):
     for missing in (None, float("nan")):  # as pandas has it
         with pytest.raises(ConfigError, match=rf"pair {len(GOOD)} is \('a', (None|nan)\); give two texts, '' for one"):
             filter_bitext(mini, [*GOOD, ("a", missing)])
-    with pytest.raises(ConfigError, match="not read record by record"):
-        filter_bitext(mini, tmp_path / "a.xliff")
     with pytest.raises(ConfigError, match="unknown language 'fr'"):
         filter_bitext(mini, GOOD, languages=("en", "fr"))
     with pytest.raises(ConfigError, match="precision= is for threshold=auto"):

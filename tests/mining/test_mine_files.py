@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xswe.bitext.output import one_line, output_format
 from xswe.bitext.records import RecordFile
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
-from xswe.mining.output import one_line, output_format
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.score import ScoreConfig, score_bitext, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side

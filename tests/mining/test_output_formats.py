@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from xswe.bitext.lines import read_pairs
+from xswe.bitext.output import output_format
 from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.mined import MinedPairs
-from xswe.mining.output import output_format
 from xswe.mining.threshold import Threshold
 
 SOURCE = ['A "quoted", cat <b>', "=SUM(A1)", "tab\there"]

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from xswe.alignment.lexicon import LexiconConfig, Precision, make_lexicon, precision, read_words, vocabularies
+from xswe.bitext.output import one_line
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.settings import changed, refuse_unused
 from xswe.io.sources import suffix_of
-from xswe.mining.output import one_line
 from xswe.model.ensemble import AnyModel, Ensemble, open_model
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xswe.bitext.memories import Unit, moment, write_tmx, write_xliff, write_xliff2
+from xswe.bitext.output import Row, output_format, write_rows
 from xswe.errors import ConfigError
 from xswe.io.results import write_table, write_text
 from xswe.io.sources import suffix_of
-from xswe.mining.output import Row, output_format, write_rows
 from xswe.text.languages import has_cjk
 
 _OWN = {"html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}  # formats that only beads have, or have in their own way

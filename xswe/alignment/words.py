@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from xswe.alignment import kernels
+from xswe.bitext.output import FOREIGN
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import open_output
 from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import suffix_of
-from xswe.mining.output import FOREIGN
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xswe.errors import InputError, brief, needs
+from xswe.bitext.memories import Unit, moment
+from xswe.errors import InputError, XsweError, brief, needs
+from xswe.io.files import scratch
 from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
+from xswe.io.sources import suffix_of
+from xswe.text.languages import base_language
 
 # What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
@@ -21,41 +25,66 @@ _CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the fi
 def read_catalogue(
     path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[str, str]]:
-    """Yield (message, translation) of a ``.po`` or ``.mo`` file.
+    """Yield (message, translation) of a ``.po`` or ``.mo`` file; see :func:`catalogue_entries`."""
+    for _, pair in catalogue_entries(path, languages, on_error=on_error, skipped=skipped):
+        if pair is None:
+            skipped.add("fuzzy or obsolete")
+        elif not all(pair):
+            skipped.add("not translated")
+        else:
+            yield pair
 
-    Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are in
-    the first language, unless the catalogue's header names that as the language of its translations.
+
+def catalogue_entries(
+    path: Path, languages: tuple[str, ...], *, on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[bytes, tuple[str, str] | None]]:
+    """Yield the entries of a catalogue as they stand, with (message, translation), None where it is fuzzy or obsolete.
+
+    Of plural forms the singular is used. Messages are in the first language, unless the catalogue's header names that as
+    the language of its translations.
     """
+    try:
+        catalogue = _catalogue(path)
+        # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
+        states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
+        pairs = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
+    except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
+        if RAISES[on_error]:
+            if isinstance(error, XsweError):
+                raise
+            line = error.line if isinstance(error, _NotAString) else None
+            raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
+        skipped.add("damaged catalogue")
+        return
+    swapped = bool(languages) and base_language(str(catalogue.metadata.get("Language", ""))) == languages[0]
+    for entry, (message, translation), stale in zip(catalogue, pairs, states, strict=True):
+        pair = (translation, message) if swapped else (message, translation)
+        yield str(entry).encode(), None if stale else pair
+
+
+def catalogue_head(path: str | Path) -> bytes:
+    """Return what stands before the first entry of a catalogue."""
+    catalogue = _catalogue(Path(path))
+    del catalogue[:]
+    return f"{catalogue}\n".encode()
+
+
+def _catalogue(path: Path) -> Any:
+    """Open a catalogue; what it raises for a damaged one is anything."""
     with needs("polib", "corpora", "reading gettext catalogues"):
         import polib
     with open_binary(path) as stream:
-        try:
-            raw = read_whole(stream, path, "a catalogue")
-            if path.suffix == ".mo":
-                _check_compiled(raw)
-            else:
-                _check_strings(raw.decode("utf-8"))
-            catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
-            # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
-            states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
-            entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
-        except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
-            if RAISES[on_error]:
-                if isinstance(error, InputError):
-                    raise
-                line = error.line if isinstance(error, _NotAString) else None
-                raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
-            skipped.add("damaged catalogue")
-            return
-    language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()
-    swapped = language == languages[0]
-    for (message, translation), stale in zip(entries, states, strict=True):
-        if stale:
-            skipped.add("fuzzy or obsolete")
-        elif not translation:
-            skipped.add("not translated")
-        else:
-            yield (translation, message) if swapped else (message, translation)
+        raw = read_whole(stream, path, "a catalogue")
+    if suffix_of(path) == ".mo":
+        _check_compiled(raw)
+        with scratch("xswe-catalogue-") as folder:
+            (Path(folder) / "a.mo").write_bytes(raw)
+            return polib.mofile(str(Path(folder) / "a.mo"))
+    _check_strings(raw.decode("utf-8"))
+    return polib.pofile(raw.decode("utf-8"))
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class _NotAString(ValueError):
@@ -83,3 +112,22 @@ def _check_compiled(raw: bytes) -> None:
         entries = np.frombuffer(raw, f"{order}u4", 2 * count, table).reshape(-1, 2).astype(np.int64)
         if (entries.sum(1) > len(raw)).any():
             raise ValueError("it ends before its last string")
+
+
+def write_catalogue(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
+    """Yield a PO file: scores and notes are comments, and a message that was there before has a context of its own."""
+    when = moment(date)
+    yield 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+    yield f'"Language: {languages[1]}\\n"\n"X-Source-Language: {languages[0]}\\n"\n' if len(languages) == 2 else ""
+    yield f'"PO-Revision-Date: {when:%Y-%m-%d %H:%M+0000}\\n"\n' if when else ""
+    seen: set[str] = {""}
+    for number, unit in enumerate(units, 1):
+        yield f"\n#. score {unit.score:.6f}\n" if unit.score is not None else "\n"
+        yield "".join(f"# {line}\n" for line in unit.notes.splitlines())
+        yield f'msgctxt "{number}"\n' if unit.source in seen else ""
+        yield f"msgid {_quoted(unit.source)}\nmsgstr {_quoted(unit.target)}\n"
+        seen.add(unit.source)
+
+
+def _quoted(text: str) -> str:
+    return '"' + re.sub(r'[\\"\n\t\r]', lambda found: _ESCAPES[found[0]], text) + '"'

@@ -19,7 +19,7 @@ from xswe.bitext.checks import JUDGED, check_columns_are_text, check_sides_are_t
 from xswe.bitext.memories import read_tmx, read_xliff
 from xswe.bitext.rows import Negatives, Rows, copied, pack
 from xswe.bitext.source import PairFile
-from xswe.bitext.tables import read_csv, read_hub, read_jsonl, read_parquet
+from xswe.bitext.tables import csv_rows, read_hub, read_jsonl, read_parquet, read_rows, sheet_texts
 from xswe.errors import ConfigError
 from xswe.io.inputs import steady
 from xswe.io.lines import (
@@ -94,13 +94,14 @@ def _records(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[Ro
         return read_hub(file.hub, file.record)
     if file.format == "parquet":
         return read_parquet(file.source, file.record)
-    return pack(_units(file, on_error, skipped), file.format in ("csv", "jsonl") and file.with_negatives)
+    return pack(_units(file, on_error, skipped), file.format in ("csv", "jsonl", "xlsx") and file.with_negatives)
 
 
 def _units(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of records, each followed by its negatives, or of a translation memory."""
-    if file.format == "csv":
-        return read_csv(file.source, file.record, file.columns, on_error=on_error, skipped=skipped)
+    if file.format in ("csv", "xlsx"):
+        rows = csv_rows(file.source) if file.format == "csv" else sheet_texts(file.source)
+        return read_rows(rows, file.source, file.record, file.columns, on_error=on_error, skipped=skipped)
     if file.format == "jsonl":
         return read_jsonl(file.source, file.record, on_error=on_error, skipped=skipped)
     return _UNITS[file.format](file.source, file.languages, on_error=on_error, skipped=skipped)

@@ -6,11 +6,11 @@ The parser refuses external entities, entity declarations and network access; a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import RAISES, OnError, Skipped, open_binary
@@ -18,15 +18,15 @@ from xswe.io.sources import damage
 from xswe.text.languages import base_language
 from xswe.version import __version__
 
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
 Pair = tuple[str, str]
-Found = TypeVar("Found")
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
+SEGMENTS = ("trans-unit", "segment")
+_FILES = ("xliff", "file")  # elements of XLIFF that name the languages
+_PARTS = ("unit", "group", "file")  # elements that hold units, and are dropped with them
 _FIRST = 1000  # units that say what a file's languages are
+_PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in a message of libxml2
 _MEMORY_CURE = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
@@ -45,8 +45,8 @@ class _Watched:
             )
         return data
 
-    def settle(self) -> None:
-        """Mark the end of a unit."""
+    def mark_unit_end(self) -> None:
+        """Begin to count anew."""
         self._since = 0
 
 
@@ -61,7 +61,7 @@ def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipp
 
 def units_of(
     path: str | Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[Element, Pair | None]]:
+) -> Iterator[tuple[Any, Pair | None]]:
     """Yield the units of a TMX file with their pairs, None where one of the languages is missing.
 
     Languages match by their first part (``en-US`` is English). Of several variants of a language the first counts. A file
@@ -69,31 +69,31 @@ def units_of(
     """
     met: set[str] = set()
     fitting = False
-
-    def pairs(unit: Element) -> Iterator[tuple[Element, Pair | None]]:
-        nonlocal fitting
+    for _, unit in _elements(Path(path), ("tu",), (), on_error, skipped):
         found = _variants(unit)
         both = languages[0] in found and languages[1] in found
         met.update(found)
         fitting |= both
         yield unit, (found[languages[0]], found[languages[1]]) if both else None
-
-    yield from _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
     if met and not fitting and RAISES[on_error]:
-        both, found = " and ".join(languages), ", ".join(sorted(met))
-        raise InputError(path, f"no unit has {both}: its languages are {found}", f"give a file of {both}")
+        both_names, others = " and ".join(languages), ", ".join(sorted(met))
+        raise InputError(path, f"no unit has {both_names}: its languages are {others}", f"give a file of {both_names}")
 
 
 def languages_of(path: str | Path) -> tuple[str, str]:
-    """Return the two languages of a TMX file, by its first units, the header's first; ConfigError: they are not two."""
-    source = ""
+    """Return the two languages of a TMX or XLIFF file, the source's first; ConfigError: they are not two.
 
-    def begin(element: Element) -> None:
-        nonlocal source
-        source = source or base_language(element.get("srclang") or "")
-
-    units = _units(Path(path), ("tu",), begin, lambda unit: iter([_variants(unit)]), "raise", Skipped())
-    found = sorted(dict.fromkeys(code for unit in islice(units, _FIRST) for code in unit), key=source.__ne__)
+    TMX names them in its units, of which the first ones are looked at.
+    """
+    source, met = "", dict[str, None]()
+    for event, element in islice(_elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _FIRST):
+        if event == "start":
+            source = source or base_language(element.get("srclang") or "")
+            if (both := _directions(element)) is not None:
+                return base_language(both[0]), base_language(both[1])
+        else:
+            met |= dict.fromkeys(_variants(element))
+    found = sorted(met, key=source.__ne__)
     if len(found) != 2:
         wanted = "set languages, as in languages=[en,ja]"
         raise ConfigError(f"{path}: which of its languages ({', '.join(found) or 'none'}) are source and target? {wanted}")
@@ -102,102 +102,147 @@ def languages_of(path: str | Path) -> tuple[str, str]:
 
 def read_memory(path: str | Path) -> Iterator[dict[str, str]]:
     """Yield the units of a TMX file: the texts of each by language, as many as it has."""
-    return _units(Path(path), ("tu",), lambda root: None, lambda unit: iter([_variants(unit)]), "raise", Skipped())
+    return (_variants(unit) for _, unit in _elements(Path(path), ("tu",), (), "raise", Skipped()))
 
 
-def _variants(unit: Element) -> dict[str, str]:
+def _variants(unit: Any) -> dict[str, str]:
     """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
     found: dict[str, str] = {}
-    for variant in unit.iterfind("tuv"):
+    for variant in unit.iterfind("{*}tuv"):
         code = base_language(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
-        segment = variant.find("seg")
+        segment = variant.find("{*}seg")
         if segment is not None:
             found.setdefault(code, _text(segment))
     return found
 
 
 def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
-    """Yield the segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``), in either direction.
+    """Yield the translated segments of an XLIFF file, in either direction; a file of other languages raises InputError."""
+    for pair in segments_of(path, languages, on_error=on_error, skipped=skipped):
+        if pair[0] and pair[1]:
+            yield pair
+        else:
+            skipped.add("not translated")
 
-    A file of other languages raises InputError.
+
+def segments_of(
+    path: str | Path, languages: tuple[str, ...], *, on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[str, str]]:
+    """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``), a side that is missing as an empty text.
+
+    They come in the direction of ``languages``, or if these are empty in the file's own.
     """
     swapped = False
-
-    def check(element: Element) -> None:
-        """Determine the direction of the file's two languages."""
-        nonlocal swapped
-        source = element.get("source-language") or element.get("srcLang")
-        target = element.get("target-language") or element.get("trgLang")
-        if source is None or target is None:
-            return
-        found = (base_language(source), base_language(target))
-        if set(found) != set(languages):
-            raise InputError(path, f"it translates {source} to {target}", f"give a file of {' and '.join(languages)}")
-        swapped = found != languages
-
-    def pairs(unit: Element) -> Iterator[Pair]:
-        """Yield the pair of a segment, if it is translated."""
-        source, target = unit.find("source"), unit.find("target")
-        if source is None or target is None:
-            skipped.add("not translated")
-            return
-        a, b = _text(source), _text(target)
+    for event, element in _elements(Path(path), SEGMENTS, _FILES, on_error, skipped):
+        if event == "start":
+            if (both := _directions(element)) is None or not languages:
+                continue
+            found = (base_language(both[0]), base_language(both[1]))
+            if set(found) != set(languages):
+                problem = f"it translates {both[0]} to {both[1]}"
+                raise InputError(path, problem, f"give a file of {' and '.join(languages)}")
+            swapped = found != tuple(languages)
+            continue
+        sides = [element.find("{*}source"), element.find("{*}target")]
+        a, b = ("" if side is None else _text(side) for side in sides)
         yield (b, a) if swapped else (a, b)
 
-    return _units(path, ("trans-unit", "segment"), check, pairs, on_error, skipped)
+
+def _directions(element: Any) -> tuple[str, str] | None:
+    """Return the source and target language that an element of XLIFF names, None if it names none."""
+    source = element.get("source-language") or element.get("srcLang")
+    target = element.get("target-language") or element.get("trgLang")
+    return None if source is None or target is None else (source, target)
 
 
-def _units(
-    path: Path,
-    names: tuple[str, ...],
-    begin: Callable[[Element], None],
-    pairs: Callable[[Element], Iterator[Found]],
-    on_error: OnError,
-    skipped: Skipped,
-) -> Iterator[Found]:
-    """Parse a file, yield from each element of the given names at its end, then drop it."""
-    with needs("defusedxml", "corpora", "reading TMX and XLIFF"):
-        from defusedxml import DefusedXmlException
-        from defusedxml.ElementTree import ParseError, iterparse
+def _elements(
+    path: Path, units: tuple[str, ...], opening: tuple[str, ...], on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[str, Any]]:
+    """Parse a file; yield ``start`` with each element that opens a part of it, ``end`` with each unit, then drop it."""
+    with needs("lxml", "corpora", "reading TMX and XLIFF"):
+        from lxml import etree
+    safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
+    names = [f"{{*}}{name}" for name in (*units, *opening, *_PARTS)]
     with open_binary(path) as raw:
         stream = _Watched(raw, path)
-        parents: list[Element] = []
+        how: Any = {"events": ("start", "end"), "tag": names, "remove_comments": True, "remove_pis": True, **safe}
+        first = True
         try:
-            for event, element in iterparse(stream, events=("start", "end")):
-                _bare_name(element)
+            for event, element in etree.iterparse(stream, **how):
+                if first:
+                    first = False
+                    _check_declarations(element, path)
+                name = etree.QName(element).localname
                 if event == "start":
-                    begin(element)
-                    parents.append(element)
+                    if name in opening:
+                        yield event, element
                     continue
-                parents.pop()
-                if element.tag in names:
-                    yield from pairs(element)
-                    stream.settle()
-                    if parents:
-                        parents[-1].clear()
-        except DefusedXmlException as error:
-            raise InputError(path, f"it declares entities ({type(error).__name__})", "remove the declarations") from None
-        except damage(ParseError, ValueError, LookupError) as error:
+                if name in units:
+                    yield event, element
+                    stream.mark_unit_end()
+                parent = element.getparent()
+                element.clear()
+                while parent is not None and parent[0] is not element:
+                    del parent[0]
+        except damage(etree.XMLSyntaxError, ValueError, LookupError, RecursionError) as error:
             if RAISES[on_error]:
-                line = getattr(error, "position", (None, None))[0]
-                raise InputError(path, f"not well-formed ({error})", _MEMORY_CURE, line) from None
+                line = getattr(error, "position", (None, None))[0] or None
+                problem = _PLACE.sub("", str(error))
+                raise InputError(path, f"not well-formed ({problem})", _MEMORY_CURE, line) from None
             skipped.add("damaged XML")
 
 
-def _bare_name(element: Any) -> None:
-    """Strip the namespace from an element's name: files of one format come with and without it."""
-    if isinstance(element.tag, str) and element.tag.startswith("{"):
-        element.tag = element.tag.partition("}")[2]
+def _check_declarations(element: Any, path: Path) -> None:
+    """Raise InputError if a document declares entities."""
+    declared = element.getroottree().docinfo.internalDTD
+    if declared is not None and (names := [entity.name for entity in declared.iterentities()]):
+        raise InputError(path, f"it declares entities ({', '.join(names[:3])})", "remove the declarations")
 
 
-def _text(element: Element) -> str:
+def _text(element: Any) -> str:
     """Return an element's text without the markup codes of other formats within it."""
+    if not len(element):
+        return (element.text or "").strip()
     parts = [element.text or ""]
     for child in element:
-        if child.tag not in _CODES:
+        if not isinstance(child.tag, str):
+            raise ValueError(f"undefined entity {child.text}")
+        if child.tag.rpartition("}")[2] not in _CODES:
             parts.append(_text(child))
         parts.append(child.tail or "")
     return "".join(parts).strip()
+
+
+def copy_xliff(path: str, output: Path, kept: Mapping[int, float], scored: bool) -> None:
+    """Write an XLIFF file without the segments whose numbers are not kept; with scores as notes if ``scored``."""
+    from lxml import etree
+
+    with open_binary(path) as stream:
+        tree = etree.parse(stream, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True))
+    wanted = [f"{{*}}{name}" for name in SEGMENTS]
+    for number, segment in enumerate(list(tree.getroot().iter(*wanted))):
+        unit = segment if etree.QName(segment).localname == SEGMENTS[0] else segment.getparent()
+        if number not in kept:
+            parent = segment.getparent()
+            _remove(segment)
+            if parent is unit and unit.find("{*}segment") is None:
+                _remove(unit)
+        elif scored:
+            space = etree.QName(segment).namespace
+            notes = unit
+            if unit is not segment and (notes := unit.find("{*}notes")) is None:
+                notes = etree.Element(etree.QName(space, "notes"))
+                unit.insert(0, notes)
+            etree.SubElement(notes, etree.QName(space, "note")).text = f"score {kept[number]:.6f}"
+    tree.write(str(output), encoding="UTF-8", xml_declaration=True)
+
+
+def _remove(element: Any) -> None:
+    """Take an element out of its tree, and leave the text after it."""
+    parent, before = element.getparent(), element.getprevious()
+    if element.tail and before is not None:
+        before.tail = (before.tail or "") + (element.tail if element.tail.strip() else "")
+    parent.remove(element)
 
 
 # What is written.
@@ -210,7 +255,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 class Unit(NamedTuple):
     """A text and its translation, how sure that is, and the lines they come from; and what a person said of it."""
 
-    score: float
+    score: float | None
     source: str
     target: str
     lines: str
@@ -256,7 +301,7 @@ def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None 
                 [(a, unit.source), (b, unit.target)],
                 {
                     "note": unit.notes,
-                    "x-score": f"{unit.score:.6f}",
+                    "x-score": "" if unit.score is None else f"{unit.score:.6f}",
                     "x-lines": unit.lines.replace("\t", " "),
                     "x-status": unit.status,
                 },
@@ -334,4 +379,5 @@ def write_xliff2(
 def _notes(unit: Unit) -> list[str]:
     """Return what is written of a unit beside its texts."""
     status = f", {unit.status}" if unit.status else ""
-    return [f"score {unit.score:.6f}{status}", *([unit.notes] if unit.notes else [])]
+    score = [] if unit.score is None else [f"score {unit.score:.6f}{status}"]
+    return score + ([unit.notes] if unit.notes else [])

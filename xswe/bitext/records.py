@@ -9,24 +9,37 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import StringIO
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, assert_never, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from xswe.bitext import kernels
+from xswe.bitext.catalogues import catalogue_entries, catalogue_head
 from xswe.bitext.checks import JUDGED, check_columns_are_text, check_sides_are_text
+from xswe.bitext.formats import FORMATS, PairFormat, format_by_name
 from xswe.bitext.lines import complain, first_lines
-from xswe.bitext.memories import languages_of, units_of
+from xswe.bitext.memories import copy_xliff, languages_of, segments_of, units_of
 from xswe.bitext.rows import Rows, copied
-from xswe.bitext.tables import csv_rows, csv_separator, fields_within, uneven
+from xswe.bitext.tables import (
+    as_text,
+    copy_parquet,
+    copy_sheet,
+    csv_rows,
+    csv_separator,
+    fields_within,
+    parquet_rows,
+    sheet_rows,
+    uneven,
+)
 from xswe.errors import ConfigError, InputError
+from xswe.io.files import open_output, whole_file
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
@@ -41,23 +54,20 @@ from xswe.io.lines import (
     read_lines,
 )
 from xswe.io.ragged import Texts
-from xswe.io.sources import suffix_of
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import spooled
 
-Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
-_SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
-_LINES = ("tsv", "moses", "jsonl")  # kinds of which a record is a line
+_LINES = ("tsv", "moses", "jsonl")  # formats of which a record is a line
 _MARK = b"\xef\xbb\xbf"
-_FOREIGN = (".mo", ".parquet", ".po", ".xlf", ".xliff")
 
 
 class Record(NamedTuple):
     """A pair as it stands in its file."""
 
-    raw: bytes  # its bytes without the line end
+    raw: bytes  # its bytes without the line end; of formats that are no text, its columns as JSON
     end: bytes  # the line end, empty for a last line without one
     texts: tuple[str, str] | None  # both sides, None if the record is damaged
+    row: Any = None  # of formats that are no text, what :meth:`RecordFile.write` needs of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +131,10 @@ class RecordFile:
     def __post_init__(self) -> None:
         if len(self.columns) != 2 or not all(isinstance(c, str) or (type(c) is int and c >= 0) for c in self.columns):
             raise ConfigError(f"columns={list(self.columns)!r}: name two columns, the source's first, counted from 0")
-        suffix = suffix_of(self.paths[0])
-        if len(self.paths) == 1 and suffix in _FOREIGN:
-            raise ConfigError(f"{self.paths[0]}: {suffix} files are not read record by record; convert to .tsv or .tmx")
-        if self.kind in ("tmx", "jsonl") and not self._named and len(self.languages) != 2:
-            if self.kind == "tmx":
-                object.__setattr__(self, "languages", languages_of(self.paths[0]))
-            else:
-                object.__setattr__(self, "columns", _fields_of(self.paths[0]))
+        if len(self.languages) != 2 and FORMATS[self.kind].names_languages:
+            object.__setattr__(self, "languages", languages_of(self.paths[0]))
+        if self.kind == "jsonl" and not self._named and len(self.languages) != 2:
+            object.__setattr__(self, "columns", _fields_of(self.paths[0]))
         if self.kind == "tsv" and not all(isinstance(column, int) for column in self.columns):
             raise ConfigError(f"columns={list(self.columns)}: columns of tab-separated text are counted from 0")
 
@@ -137,11 +143,9 @@ class RecordFile:
         return all(isinstance(column, str) for column in self.columns)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PairFormat:
         """How the file is laid out, by its name."""
-        if len(self.paths) == 2:
-            return "moses"
-        return _SUFFIXES.get(suffix_of(self.paths[0]), "tsv")
+        return "moses" if len(self.paths) == 2 else format_by_name(self.paths[0])
 
     def spooled(self, folder: Path, execution: ExecutionConfig = LOCAL) -> RecordFile:
         """Return the same bitext with standard input kept in a folder, see :func:`xswe.work.folder.spooled`."""
@@ -155,7 +159,7 @@ class RecordFile:
         """
         if self.kind in ("tsv", "moses"):
             return (record for block in self.blocks() for record in block.records())
-        return {"csv": self._csv, "jsonl": self._jsonl, "tmx": self._tmx}[self.kind]()
+        return getattr(self, f"_{self.kind}")()
 
     def blocks(self, most: int = BLOCK_LINES, window: int = 0) -> Iterator[RecordBlock]:
         """Stream the records, so many at a time; columns of text are cut by compiled code.
@@ -218,33 +222,49 @@ class RecordFile:
         """Stream the records with their line ends and without a look at their texts; None if they are no lines."""
         return (_side_by_side(lines) for _, lines in self._lines(most)) if self.kind in _LINES else None
 
+    def write(self, output: str, records: Iterable[tuple[Record, float]], scored: bool = False) -> None:
+        """Write some of the records in their order, as they stand, whole or not at all; with their scores if ``scored``.
+
+        ConfigError: the format is read only.
+        """
+        if self.kind in _WRITERS:
+            with whole_file(output) as temporary:
+                _WRITERS[self.kind](self.paths[0], temporary, records, scored)
+            return
+        before, after = self.frame(scored)
+        with open_output(output) as stream:
+            stream.write(before)
+            rest = iter(records)
+            while block := list(islice(rest, BLOCK_LINES)):
+                if scored:
+                    stream.write(b"".join(self.scored(record, score) + record.end for record, score in block))
+                else:
+                    stream.write(b"".join(record.raw + (record.end or b"\n") for record, _ in block))
+            stream.write(after)
+
     def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
         """Return what stands before and after the records: a header of columns (and of their scores), or of a memory."""
-        match self.kind:
-            case "tmx":
-                return _memory_frame(self.paths[0])
-            case "csv":
-                names = self._header.rstrip(b"\r\n")
-                return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
-            case "tsv" | "moses" | "jsonl":
-                return b"", b""
-        assert_never(self.kind)
+        if self.kind == "tmx":
+            return _memory_frame(self.paths[0])
+        if self.kind == "catalogue":
+            return catalogue_head(self.paths[0]), b""
+        if self.kind == "csv":
+            names = self._header.rstrip(b"\r\n")
+            return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
+        return b"", b""
 
     def scored(self, record: Record, score: float) -> bytes:
         """Return a record with a score added: a column, a field, a property."""
-        match self.kind:
-            case "jsonl":
-                value = None if score != score else round(score, 6)
-                told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
-                return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
-            case "tmx":
-                start = record.raw.index(b">") + 1
-                return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
-            case "csv":
-                return record.raw + self.separator.encode() + b"%.6f" % score
-            case "tsv" | "moses":
-                return record.raw + b"\t%.6f" % score
-        assert_never(self.kind)
+        if self.kind == "jsonl":
+            value = None if score != score else round(score, 6)
+            told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
+            return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
+        if self.kind == "tmx":
+            start = record.raw.index(b">") + 1
+            return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
+        if self.kind == "catalogue":
+            return b"#. score %.6f\n" % score + record.raw
+        return record.raw + (self.separator.encode() if self.kind == "csv" else b"\t") + b"%.6f" % score
 
     def _lines(self, most: int, window: int = 0) -> Iterator[tuple[int, tuple[Texts, ...]]]:
         """Stream the lines of the file, or of two in step, as they stand; and where those of the first file begin."""
@@ -295,22 +315,59 @@ class RecordFile:
 
     def _csv(self) -> Iterator[Record]:
         """Records of comma-separated values with a header; a quoted field may hold line ends."""
-        path, separator, end, rows = self.paths[0], self.separator, self._end, csv_rows(self.paths[0])
+        separator, end, rows = self.separator, self._end, csv_rows(self.paths[0])
         _, header = next(rows, (1, []))
-        named = tuple(self.columns) == (0, 1) and len(self.languages) == 2 and set(self.languages) <= set(header)
-        a, b = (self._place(header, column) for column in (self.languages if named else self.columns))
+        for row, pair in self._pairs(header, ((number, row, row) for number, row in rows)):
+            yield Record(_csv_line(row, separator), end, pair)
+
+    def _xlsx(self) -> Iterator[Record]:
+        """Records of a workbook's first sheet, of which a cell may be a number or a date."""
+        rows = sheet_rows(self.paths[0])
+        _, header = next(rows, (1, ()))
+        names = [as_text(name) for name in header]
+        for row, pair in self._pairs(names, ((number, list(map(as_text, row)), row) for number, row in rows)):
+            yield Record(_as_json(dict(zip(names, row, strict=False))), b"\n", pair, row)
+
+    def _parquet(self) -> Iterator[Record]:
+        """Records of a Parquet table; a column of another type is no text."""
+        names, batches = parquet_rows(self.paths[0])
+        nested = not {"source", "target", *self.languages} & set(names) and "translation" in names
+        if nested:
+            names = [*names, *self.languages]
+
+        def rows() -> Iterator[tuple[int, list[str], Any]]:
+            number = 0
+            for batch in batches:
+                for place, row in enumerate(batch.to_pylist()):
+                    values = {**row, **fields_within(row)} if nested else row
+                    number += 1
+                    texts = [value if isinstance(value := values.get(name), str) else "" for name in names]
+                    yield number, texts, (batch, place, row)
+
+        for (batch, place, row), pair in self._pairs(names, rows()):
+            yield Record(_as_json(row), b"\n", pair, (batch, place))
+
+    def _pairs(
+        self, header: Sequence[str], rows: Iterator[tuple[int, Sequence[str], Any]]
+    ) -> Iterator[tuple[Any, tuple[str, str] | None]]:
+        """Yield what stands beside the texts of each row with its pair, None for a row of another length."""
+        path = self.paths[0]
+        columns = self.columns
+        if tuple(columns) == (0, 1):
+            named = (names for names in (self.languages, ("source", "target")) if len(names) == 2)
+            columns = next((names for names in named if set(names) <= set(header)), columns)
+        a, b = (self._place(header, column) for column in columns)
         first = list(islice(rows, JUDGED))
         if a != b:
-            whole = [(number, row) for number, row in first if len(row) == len(header)]
+            whole = [(number, row) for number, row, _ in first if len(row) == len(header)]
             source, target = ([row[place] for _, row in whole] for place in (a, b))
             cure = f"name two of its columns, as in columns=[{','.join(header[-2:])}]: {', '.join(header)}"
             spoken = (self.languages[0], self.languages[1]) if len(self.languages) == 2 else ("", "")
             check_sides_are_text(path, spoken, source, target, cure=cure, lines=[number for number, _ in whole])
-        for number, row in chain(first, rows):
+        for number, row, beside in chain(first, rows):
             if len(row) != len(header) and RAISES[self.on_error]:
                 raise uneven(path, row, header, number)
-            pair = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
-            yield Record(_csv_line(row, separator), end, pair)
+            yield beside, (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
 
     @cached_property
     def _header(self) -> bytes:
@@ -351,17 +408,21 @@ class RecordFile:
                 raise InputError(path, "no object with two texts", cure, number)
             yield Record(raw, end, texts)
 
+    def _xliff(self) -> Iterator[Record]:
+        found = segments_of(self.paths[0], self.languages, on_error=self.on_error, skipped=Skipped())
+        for number, pair in enumerate(found):
+            yield Record(b"\t".join(text.encode() for text in pair), b"\n", pair, number)
+
+    def _catalogue(self) -> Iterator[Record]:
+        for raw, pair in catalogue_entries(Path(self.paths[0]), self.languages, on_error=self.on_error, skipped=Skipped()):
+            yield Record(raw, b"\n", pair)
+
     def _tmx(self) -> Iterator[Record]:
-        from xml.etree.ElementTree import tostring
+        from lxml.etree import tostring
 
         languages = (self.languages[0], self.languages[1])
         for unit, texts in units_of(self.paths[0], languages, on_error=self.on_error, skipped=Skipped()):
-            unit.tail = None
-            try:
-                raw = tostring(unit, encoding="unicode").encode()
-            except RecursionError:
-                raise InputError(self.paths[0], "a unit of thousands of elements in each other", "mend the file") from None
-            yield Record(raw, b"\n", texts)
+            yield Record(tostring(unit, encoding="unicode", with_tail=False).encode(), b"\n", texts)
 
 
 def _fields_of(path: str) -> tuple[str, ...]:
@@ -377,6 +438,10 @@ def _fields_of(path: str) -> tuple[str, ...]:
         names = f"its first object has {', '.join(found) or 'none'}"
         raise ConfigError(f"{path}: which texts are source and target? {names}: name two, as in columns=[source,target]")
     return found
+
+
+def _as_json(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
 
 
 def _csv_line(row: Sequence[str], separator: str) -> bytes:
@@ -397,6 +462,19 @@ def _memory_frame(path: str) -> tuple[bytes, bytes]:
         while (stop := held.find(b">", place)) < 0:
             held += stream.read(1 << 16)
     return held[: stop + 1] + b"\n", b"</body>\n</tmx>\n"
+
+
+_WRITERS: dict[str, Callable[[str, Path, Iterable[tuple[Record, float]], bool], None]] = {
+    "parquet": lambda path, output, records, scored: copy_parquet(
+        path, output, ((record.row, score) for record, score in records), scored
+    ),
+    "xlsx": lambda path, output, records, scored: copy_sheet(
+        path, output, ((record.row, score) for record, score in records), scored
+    ),
+    "xliff": lambda path, output, records, scored: copy_xliff(
+        path, output, {record.row: score for record, score in records}, scored
+    ),
+}
 
 
 def _bodies(lines: Texts) -> Iterator[tuple[bytes, bytes]]:

@@ -6,24 +6,12 @@ import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from xswe.bitext.formats import FORMATS, PairFormat, format_by_name
 from xswe.bitext.tables import Fields, HubSet
 from xswe.errors import ConfigError, InputError
-from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, suffix_of, without_packing
-
-PairFormat = Literal["tsv", "moses", "csv", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
-_BY_SUFFIX: dict[str, PairFormat] = {
-    ".csv": "csv",
-    ".tmx": "tmx",
-    ".po": "catalogue",
-    ".mo": "catalogue",
-    ".xlf": "xliff",
-    ".xliff": "xliff",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-}
+from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, without_packing
 
 
 @dataclass(frozen=True)
@@ -54,8 +42,7 @@ class PairFile:
     @property
     def with_negatives(self) -> bool:
         """True if negatives are read where there are any."""
-        records = self.format in ("csv", "jsonl", "parquet", "hub")
-        return self.record.with_negatives if records else bool(self.negatives)
+        return self.record.with_negatives if FORMATS[self.format].family == "table" else bool(self.negatives)
 
     @property
     def files(self) -> list[Path]:
@@ -125,8 +112,8 @@ def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int])
     """Return the format of a file by its name, and for one side of a Moses pair the other side."""
     if is_zip(file) or is_tar(file):
         return _archive(file, languages, columns)
-    kind = _BY_SUFFIX.get(suffix_of(file))
-    if kind is not None:
+    kind = format_by_name(file)
+    if kind != "tsv":
         return PairFile(file, None, columns, kind, languages=languages)
     language = without_packing(file).suffix.lstrip(".")
     if language not in languages or languages[0] == languages[1]:

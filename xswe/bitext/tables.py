@@ -7,11 +7,11 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from xswe.io.lines import (
     read_lines,
 )
 from xswe.io.ragged import Texts
+from xswe.io.results import write_table
 from xswe.io.sources import damage
 
 logger = logging.getLogger(__name__)
@@ -166,17 +167,29 @@ def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: 
     return InputError(path, problem, "mend the line, or set on_error=skip", number)
 
 
-def read_csv(
-    path: Path, fields: Fields, columns: Sequence[int], *, on_error: OnError, skipped: Skipped
+def sheet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a workbook's first sheet as texts, the header first, each with its number."""
+    return ((number, list(map(as_text, row))) for number, row in sheet_rows(path))
+
+
+def read_rows(
+    rows: Iterator[tuple[int, list[str]]],
+    path: Path,
+    fields: Fields,
+    columns: Sequence[int],
+    *,
+    on_error: OnError,
+    skipped: Skipped,
 ) -> Iterator[tuple[str, ...]]:
-    """Yield pairs of comma-separated values with a header, each followed by its negatives.
+    """Yield pairs of a file's rows of texts, whose first one is the header, each followed by its negatives.
 
     The columns are those of the fields named, else the ``columns`` asked for, else those named after the language codes,
-    else the first two.
+    else ``source`` and ``target``, else the first two.
     """
-    rows = csv_rows(path)
     _, header = next(rows, (1, []))
     keys, negatives = fields.among(header)
+    if fields.pair is None and not set(keys) <= set(header) and {"source", "target"} <= set(header):
+        keys = ("source", "target")
     named = fields.pair is not None or (tuple(columns[:2]) == (0, 1) and set(keys) <= set(header))
     if not set([*keys, *negatives] if named else negatives) <= set(header) or (not named and max(columns) >= len(header)):
         raise InputError(path, f"it has the columns {', '.join(header)}", fields.cure, 1)
@@ -244,8 +257,11 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
                 further = [batch.column(key).to_pylist() for key in negatives]
                 yield Rows(source, target, negatives=_negatives(further, path, fields))
     except (pa.ArrowException, OSError, ValueError) as error:
-        problem = brief(error)
-        raise InputError(path, f"not a Parquet file of texts ({problem[:200]})", "fetch it again") from None
+        raise _no_parquet(path, error) from None
+
+
+def _no_parquet(path: str | Path, error: Exception) -> InputError:
+    return InputError(path, f"not a Parquet file of texts ({brief(error)[:200]})", "fetch it again")
 
 
 def _negatives(columns: Sequence[Sequence[Any]], source: str | Path, fields: Fields) -> Negatives | None:
@@ -297,3 +313,73 @@ def read_hub(data: HubSet, fields: Fields) -> Iterator[Rows]:
         problem = brief(error)
         cure = "see that the network and the name are right, or fetch its files by hand and give corpus.paths=[...]"
         raise InputError(str(data), f"cannot be read ({type(error).__name__}: {problem[:200]})", cure) from None
+
+
+# Rows with all their columns, for verbs that pass them through.
+
+
+def as_text(value: Any) -> str:
+    """Return what stands in a cell of a sheet as a text; whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
+def sheet_rows(path: str | Path) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the rows of a workbook's first sheet with their numbers from 1, those without anything left out."""
+    with needs("openpyxl", "mine", "reading .xlsx"):
+        import openpyxl
+    check_input(path)
+    try:
+        with steady(path):
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            for number, row in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
+                if any(value is not None for value in row):
+                    yield number, row
+            book.close()
+    except damage(ValueError, KeyError, IndexError, SyntaxError, TypeError) as error:
+        raise InputError(path, f"no workbook of .xlsx ({type(error).__name__})", "save it again as .xlsx") from None
+
+
+def copy_sheet(path: str, output: Path, rows: Iterable[tuple[tuple[Any, ...], float]], scored: bool) -> None:
+    """Write rows of a workbook under its header; with their scores if ``scored``."""
+    _, header = next(sheet_rows(path), (1, ()))
+    names = [as_text(name) for name in header] + ["score"] * scored
+    write_table(output, ".xlsx", names, ((*row, *([score] if scored else [])) for row, score in rows))
+
+
+def parquet_rows(path: str) -> tuple[list[str], Iterator[Any]]:
+    """Return the names of a Parquet file's columns, and its batches of rows."""
+    with needs("pyarrow", "corpora", "reading Parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    check_input(path)
+
+    def batches() -> Iterator[Any]:
+        try:
+            with steady(path), pq.ParquetFile(path) as table:
+                yield from table.iter_batches(_BATCH)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _no_parquet(path, error) from None
+
+    try:
+        return list(pq.read_schema(path).names), batches()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _no_parquet(path, error) from None
+
+
+def copy_parquet(path: str, output: Path, rows: Iterable[tuple[Any, float]], scored: bool) -> None:
+    """Write rows (batch, place) of a Parquet file with all their columns; with their scores if ``scored``."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+    if scored and "score" in schema.names:
+        schema = schema.remove(schema.names.index("score"))
+    full = schema.append(pa.field("score", pa.float32())) if scored else schema
+    with pq.ParquetWriter(output, full) as writer:
+        for _, group in groupby(rows, key=lambda one: id(one[0][0])):
+            found = list(group)
+            batch = found[0][0][0].take(pa.array([place for (_, place), _ in found], pa.int64())).select(schema.names)
+            columns = batch.columns + ([pa.array([score for _, score in found], pa.float32())] if scored else [])
+            writer.write_batch(pa.record_batch(columns, schema=full))

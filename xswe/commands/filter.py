@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from xswe.bitext.output import output_format
 from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
 from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.filter import BitextFilter, filter_bitext
-from xswe.mining.output import output_format
 from xswe.model.ensemble import load_any, locate
 from xswe.progress import took
 from xswe.work.config import ExecutionConfig

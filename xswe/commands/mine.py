@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from xswe.bitext.output import output_format
 from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.mining.mined import mine
-from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.score import NegativesConfig, ScoreFileConfig, mine_negatives, score_file
 from xswe.model.ensemble import load_any, locate

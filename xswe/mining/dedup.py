@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
+from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.kernels import hash_pairs
+from xswe.bitext.output import format_of, one_line, output_format
 from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import text_hashes
 from xswe.corpus.cleaning import sketches
@@ -32,8 +34,6 @@ from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all
-from xswe.io.sources import suffix_of
-from xswe.mining.output import format_of, one_line, output_format
 from xswe.mining.side import identity_key, number_key
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
@@ -179,15 +179,11 @@ class Deduplicated(Result):
             rejects: a file for the others: reason, score, line, line that it duplicates (from 1), text of that line, and
                 the record, with tabs between.
         """
-        before, after = self.source.frame() if isinstance(self.source, RecordFile) else (b"", b"")
         reasons = self.reasons
-        with open_output(str(output)) as stream:
-            stream.write(before)
-            records = zip(_records(self.source), reasons.tolist(), strict=True)
-            kept = (record.raw + (record.end or b"\n") for record, reason in records if not reason)
-            while block := b"".join(islice(kept, _BLOCK)):
-                stream.write(block)
-            stream.write(after)
+        records = zip(_records(self.source), reasons.tolist(), strict=True)
+        kept = ((record, 0.0) for record, reason in records if not reason)
+        file = self.source if isinstance(self.source, RecordFile) else RecordFile(("-",))  # of texts each is a line
+        file.write(str(output), kept)
         if rejects is not None:
             self._save_rejects(str(rejects), reasons)
 
@@ -268,10 +264,10 @@ def dedup(
 
 def _file(path: str, config: DedupConfig) -> RecordFile:
     """Return the file to read; both texts of its records are the same column."""
-    kind = suffix_of(path)
-    if kind == ".tmx":
+    kind = format_by_name(path)
+    if FORMATS[kind].family == "memory":
         raise ConfigError(f"{path}: dedup reads lines of one language; python -m xswe filter drops duplicates of bitext")
-    column = "text" if kind in (".jsonl", ".ndjson") and isinstance(config.column, int) else config.column
+    column = "text" if kind == "jsonl" and isinstance(config.column, int) else config.column
     return RecordFile((path,), (column, column), (), config.on_error)
 
 

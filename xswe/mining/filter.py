@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
+from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record, RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import arrays_digest, check_apart, fingerprint, open_output
@@ -28,7 +28,6 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.cascade import judge_bitext
-from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
@@ -355,9 +354,4 @@ def _write_kept(
         rows = (Row(round(score, 6), *(record.texts or ("", "")), "", "", 1) for record, score in kept)
         write_rows(output, kind, rows, languages)
         return
-    before, after = file.frame()
-    with open_output(output) as stream:
-        stream.write(before)
-        while block := b"".join(record.raw + (record.end or b"\n") for record, _ in islice(kept, BLOCK)):
-            stream.write(block)
-        stream.write(after)
+    file.write(output, kept)

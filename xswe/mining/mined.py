@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
+from xswe.bitext.output import output_format
 from xswe.errors import ConfigError
 from xswe.io.files import scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.margin import Pairs
-from xswe.mining.output import output_format, write_pairs
+from xswe.mining.output import write_pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
 from xswe.mining.threshold import Evidence, Threshold

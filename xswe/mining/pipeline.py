@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from xswe.bitext.output import Format
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
 from xswe.io.settings import check_choice
 from xswe.mining.cascade import check_share, judge_pairs
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
-from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import (
     MARGINS,

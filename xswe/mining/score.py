@@ -15,24 +15,23 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import numpy as np
 
+from xswe.bitext.output import Format, format_of, output_format
 from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
-from xswe.io.files import check_output, file_stamp, fingerprint, open_output, scratch
+from xswe.io.files import check_output, file_stamp, fingerprint, scratch
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, refuse_unused
 from xswe.mining.margin import Score, neighbourhood, score_cosines
-from xswe.mining.output import Format, format_of, output_format
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar, took
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig, Storage, Vectors, VectorWriter, as_vectors, encoded_to
 from xswe.work.folder import work_folder
-from xswe.work.kept import unrepeatable
 from xswe.work.once import once
 
 if TYPE_CHECKING:
@@ -179,7 +178,8 @@ def score_bitext(
 
 def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig, work: Path) -> tuple[int, int, float]:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
-    inputs = unrepeatable() if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
+    file = file.spooled(work)
+    inputs = [model.identity, [file_stamp(path) for path in file.paths]]
     identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
     once(spool, identity, lambda place: _spool(model, file, place, config))
@@ -192,14 +192,7 @@ def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConf
     search = work / f"search-{identity}"
     found = _score_rows(sides, rows, config.score, config.k, config.neighbours, search)
     scores[scored] = found
-    ends = np.fromfile(spool / "ends", np.int64).reshape(-1, 2)
-    before, after = file.frame(scored=True)
-    with open_output(output) as stream, open(spool / "lines", "rb") as raw:
-        stream.write(before)
-        for score, (body, end) in zip(scores.tolist(), ends.tolist(), strict=True):
-            record = Record(raw.read(body), raw.read(end), None)
-            stream.write(file.scored(record, score) + record.end)
-        stream.write(after)
+    file.write(output, zip(file.read_raw(), scores.tolist(), strict=True), scored=True)
     mean = float(np.mean(found)) if len(found) else UNSCORED
     return len(scores), len(scores) - len(found), mean
 
@@ -217,9 +210,11 @@ def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig)
     total = unscored = 0
     added = 0.0
     threads = config.neighbours.workers
-    lines, (before, after) = file.read(), file.frame(scored=True)
-    with open_output(output) as stream, bar("score", unit="pair") as progress:
-        stream.write(before)
+    lines = file.read()
+
+    def scored() -> Iterator[tuple[Record, float]]:
+        """Yield the records with their scores, and count."""
+        nonlocal total, unscored, added
         while block := list(islice(lines, _BLOCK)):
             good = [line.texts for line in block if line.texts is not None]
             left, right = (model.encode([pair[k] for pair in good], threads=threads) for k in (0, 1))
@@ -227,16 +222,17 @@ def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig)
             added += float(cosines.sum(dtype=np.float64))
             scores = iter(cosines.tolist())
             for line in block:
-                score = UNSCORED if line.texts is None else next(scores)
-                stream.write(file.scored(line, score) + line.end)
+                yield line, UNSCORED if line.texts is None else next(scores)
             total, unscored = total + len(block), unscored + len(block) - len(good)
             progress.update(len(block))
-        stream.write(after)
+
+    with bar("score", unit="pair") as progress:
+        file.write(output, scored(), scored=True)
     return total, unscored, added / (total - unscored) if total > unscored else UNSCORED
 
 
 def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig) -> None:
-    """Write the lines as they are, the vectors of each side's distinct texts, and a hash of every line's texts."""
+    """Write the vectors of each side's distinct texts, and a hash of every line's texts."""
     seen, lines = (KeySet(), KeySet()), file.read()
     threads = config.neighbours.workers
     with ExitStack() as stack:
@@ -244,7 +240,6 @@ def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig)
         def create(name: str) -> BinaryIO:
             return stack.enter_context(open(folder / name, "wb"))
 
-        raw, ends = create("lines"), create("ends")
         hashes = create("source.hashes"), create("target.hashes")
         vectors = [
             stack.enter_context(closing(VectorWriter(folder / f"{name}.npy", model.dim, config.storage)))
@@ -252,8 +247,6 @@ def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig)
         ]
         progress = stack.enter_context(bar("encode", unit="pair"))
         while block := list(islice(lines, _BLOCK)):
-            raw.write(b"".join(line.raw + line.end for line in block))
-            ends.write(np.array([(len(line.raw), len(line.end)) for line in block], np.int64).tobytes())
             scorable = np.array([line.texts is not None for line in block])
             for side in (0, 1):
                 texts = [line.texts[side] for line in block if line.texts is not None]

@@ -24,12 +24,12 @@ from starlette.routing import Route
 
 from xswe.alignment.words import link_vectors
 from xswe.bitext.memories import write_memory
+from xswe.bitext.output import one_line
 from xswe.bitext.termbases import Candidate, write_concepts
 from xswe.errors import ConfigError
 from xswe.io.products import products
 from xswe.io.settings import for_all
 from xswe.mining.mined import mine
-from xswe.mining.output import one_line
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report.page import asset

@@ -1,0 +1,157 @@
+"""The same pairs in every format and packing: every reader gets the same records, every verb decides alike."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import polib
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xlsxwriter
+import zstandard
+
+import xswe
+from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
+from xswe.bitext.lines import read_pairs
+from xswe.bitext.records import RecordFile
+from xswe.bitext.source import find_pairs
+from xswe.errors import ConfigError, InputError
+from xswe.mining.score import score_bitext
+
+PAIRS = [
+    ("The train is late.", "Der Zug hat Verspätung."),
+    ('A "cat", it <sleeps> & dreams.', "Eine „Katze“ schläft & <träumt>."),
+    ("We buy bread.", "Eine Katze schläft auf dem Dach."),
+    ("It rains in Tokyo (東京).", "In Tokio (東京) regnet es."),
+]
+PACKINGS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda data: zstandard.ZstdCompressor().compress(data),
+}
+LANGUAGES = ("en", "de")
+
+
+def made(suffix: str) -> bytes:
+    """The pairs as a text of a format, written without the library's own writers."""
+    if suffix in (".tsv", ".txt"):
+        return "".join(f"{a}\t{b}\tnote\n" for a, b in PAIRS).encode()
+    if suffix == ".csv":
+        rows = ['{},"{}","{}"'.format(n, *(text.replace('"', '""') for text in pair)) for n, pair in enumerate(PAIRS)]
+        return "\n".join(["n,en,de", *rows, ""]).encode()
+    if suffix in (".jsonl", ".ndjson"):
+        return "".join(json.dumps({"en": a, "de": b, "n": 1}) + "\n" for a, b in PAIRS).encode()
+    if suffix == ".tmx":
+        units = "".join(
+            f'<tu tuid="{n}"><tuv xml:lang="en-GB"><seg>{escape(a, False)}</seg></tuv>'
+            f'<tuv xml:lang="de"><seg>{escape(b, False)}</seg></tuv></tu>\n'
+            for n, (a, b) in enumerate(PAIRS)
+        )
+        return f'<tmx version="1.4"><header srclang="en-GB"/><body>\n{units}</body></tmx>'.encode()
+    if suffix == ".po":
+        catalogue = polib.POFile()
+        catalogue.metadata = {"Language": "de", "Content-Type": "text/plain; charset=UTF-8"}
+        catalogue += [polib.POEntry(msgid=a, msgstr=b, comment="seen") for a, b in PAIRS]
+        return str(catalogue).encode()
+    sides = ("<source>{}</source><target>{}</target>".format(*(escape(text, False) for text in pair)) for pair in PAIRS)
+    if suffix == ".xlf":
+        units = "".join(f'<trans-unit id="{n}" xml:space="preserve">{both}</trans-unit>\n' for n, both in enumerate(sides))
+        begin = '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="a" datatype="plaintext"'
+        return f'{begin} source-language="en-US" target-language="de"><body>\n{units}</body></file></xliff>'.encode()
+    units = "".join(f'<unit id="{n}"><segment id="s{n}">{both}</segment></unit>\n' for n, both in enumerate(sides))
+    begin = '<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en" trgLang="de"><file id="f">'
+    return f"{begin}\n{units}</file></xliff>".encode()
+
+
+def put(folder: Path, suffix: str, packing: str = "") -> Path:
+    """Write the pairs into a file."""
+    path = folder / f"pairs{suffix}{packing}"
+    if suffix == ".parquet":
+        a, b = zip(*PAIRS, strict=True)
+        pq.write_table(pa.table({"n": range(len(a)), "en": a, "de": b, "tags": [["x"]] * len(a)}), path)
+    elif suffix == ".xlsx":
+        with xlsxwriter.Workbook(str(path)) as book:
+            sheet = book.add_worksheet()
+            for place, row in enumerate([("n", "en", "de"), *((n, *pair) for n, pair in enumerate(PAIRS))]):
+                sheet.write_row(place, 0, row)
+    elif suffix == ".mo":
+        polib.pofile(made(".po").decode()).save_as_mofile(str(path))
+    else:
+        path.write_bytes(PACKINGS[packing](made(suffix)))
+    return path
+
+
+CELLS = [
+    (suffix, packing) for suffix in BY_SUFFIX for packing in PACKINGS if FORMATS[BY_SUFFIX[suffix]].packed or not packing
+]
+CELLS = [(suffix, packing) for suffix, packing in CELLS if suffix != ".mo" or not packing]
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.mark.parametrize(("suffix", "packing"), CELLS)
+def test_training_and_records_read_the_same_pairs(tmp_path, suffix, packing):
+    path = put(tmp_path, suffix, packing)
+    wanted = sorted(PAIRS) if suffix == ".mo" else PAIRS  # whose messages are sorted
+    (file,) = find_pairs([path], LANGUAGES)
+    assert list(read_pairs(file)) == wanted
+    assert [record.texts for record in RecordFile((str(path),), languages=LANGUAGES).read()] == wanted
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if suffix != ".mo"])
+@pytest.mark.parametrize("score", [False, True])
+def test_filter_and_score_keep_what_stands_beside_the_texts(tmp_path, mini, suffix, score):
+    path, output = put(tmp_path, suffix), tmp_path / f"out{suffix}"
+    if score:
+        score_bitext(mini, RecordFile((str(path),), languages=LANGUAGES), str(output))
+        kept = PAIRS
+    else:
+        found = xswe.filter(mini, path, output, threshold=0.3, languages=LANGUAGES, ratio=0)
+        kept = [pair for pair, stays in zip(PAIRS, found.kept, strict=True) if stays]
+        assert kept == [PAIRS[0], PAIRS[1], PAIRS[3]]
+    assert [record.texts for record in RecordFile((str(output),), languages=LANGUAGES).read()] == kept
+    assert format_by_name(output) == format_by_name(path)
+    text = "" if suffix in (".xlsx", ".parquet") else output.read_text("utf-8")
+    beside = {".tsv": "\tnote", ".csv": "3,", ".jsonl": '"n": 1', ".tmx": 'tuid="3"', ".xlf": 'id="3"', ".po": "#. seen"}
+    assert beside.get(suffix, "") in text
+    if suffix == ".parquet":
+        table = pq.read_table(output)
+        assert table["tags"].to_pylist() == [["x"]] * len(kept)
+        assert ("score" in table.schema.names) == score
+        assert not score or np.isfinite(table["score"].to_numpy()).all()
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
+def test_what_is_not_read_packed_is_refused_by_name(tmp_path, mini, suffix):
+    path = put(tmp_path, suffix)
+    path = path.rename(f"{path}.gz")
+    with pytest.raises(InputError, match=rf"{suffix} files are not read packed; unpack it"):
+        xswe.filter(mini, path, threshold=0.3)
+    with pytest.raises(InputError, match=rf"{suffix} files are not read packed; unpack it"):
+        find_pairs([path], LANGUAGES)
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if FORMATS[BY_SUFFIX[suffix]].family != "memory"])
+def test_dedup_reads_lines_and_tables(tmp_path, suffix):
+    path, output = put(tmp_path, suffix), tmp_path / f"out{suffix}"
+    column = 0 if suffix in (".tsv", ".txt") else "en"
+    assert xswe.dedup(None, path, output, threshold=None, column=column).kept.all()
+    assert [record.texts for record in RecordFile((str(output),), languages=LANGUAGES).read()] == PAIRS
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if FORMATS[BY_SUFFIX[suffix]].family == "memory"])
+def test_dedup_refuses_memories(tmp_path, suffix):
+    with pytest.raises(ConfigError, match="dedup reads lines of one language"):
+        xswe.dedup(None, put(tmp_path, suffix), threshold=None)

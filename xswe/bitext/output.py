@@ -1,0 +1,119 @@
+"""The formats that pairs are written in: one table of them, by the suffix of a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from xswe.bitext.catalogues import write_catalogue
+from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
+from xswe.bitext.records import RecordFile
+from xswe.errors import ConfigError
+from xswe.io.results import check_suffix, write_table, write_text
+from xswe.io.settings import check_choice, for_all
+from xswe.io.sources import packing_of, suffix_of
+
+Format = Literal[
+    "auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"
+]
+_SUFFIXES: dict[str, Format] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".po": "catalogue",
+    ".tex": "latex",
+    ".tmx": "tmx",
+    ".tsv": "laser",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".xlsx": "xlsx",
+}
+# Formats that every result has, by the suffix that tells them.
+_TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
+# Names that promise a format which neither pairs nor links are written in, but for .htm, .html and .json.
+FOREIGN: tuple[str, ...]
+FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
+FOREIGN += (".pdf", ".pickle", ".pkl", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml")
+FOREIGN += (".zip",)
+_BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+
+
+class Row(NamedTuple):
+    """A pair as it is written."""
+
+    score: float
+    source: str
+    target: str
+    source_id: str
+    target_id: str
+    rank: int
+
+
+def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Format:
+    """Return the format: the wanted one, or for ``auto`` that of the file name (``laser`` if it says nothing).
+
+    Raises:
+        ConfigError: there is no such format, the name promises another one or one that pairs are not written in, or the
+            format needs the languages, a file, or a file without packing.
+        DependencyError: the library that writes it is not installed.
+    """
+    check_choice("format", wanted, Format)
+    suffix = suffix_of(output)
+    if wanted == "auto" and suffix in FOREIGN:
+        raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
+    kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
+    if kind != (named := _SUFFIXES.get(suffix, kind)) and (kind, named) != ("xliff2", "xliff"):
+        raise ConfigError(f"format={kind}: {output} is the name of {named}; leave format= out, or give another name")
+    if kind in ("parquet", "xlsx"):
+        if output == "-" or packing_of(output):
+            raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs.{kind}")
+        check_suffix(f"pairs.{kind}")  # whether its library is there
+    if kind in ("tmx", "xliff", "xliff2") and len(languages) != 2:
+        raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
+    return kind
+
+
+def format_of(file: RecordFile) -> str:
+    """Return the format in which the records of a bitext stay as they stand."""
+    return "laser" if file.kind in ("tsv", "moses") else file.kind
+
+
+def one_line(text: str) -> str:
+    """Replace what would end a field or a line by a blank."""
+    return text if text.isprintable() else text.translate(_BLANKS)  # to translate a text takes ten times as long
+
+
+def _laser(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
+    return (f"{row.score:.6f}\t{one_line(row.source)}\t{one_line(row.target)}\n" for row in rows)
+
+
+def _bucc(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
+    return (f"{row.source_id}\t{row.target_id}\n" for row in rows)
+
+
+def _unit(row: Row) -> Unit:
+    return Unit(row.score, row.source, row.target, f"{row.source_id} {row.target_id}")
+
+
+_WRITERS: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {
+    "bucc": _bucc,
+    "catalogue": lambda rows, languages: write_catalogue(map(_unit, rows), languages),
+    "laser": _laser,
+    "tmx": lambda rows, languages: write_tmx(map(_unit, rows), languages),
+    "xliff": lambda rows, languages: write_xliff(map(_unit, rows), languages),
+    "xliff2": lambda rows, languages: write_xliff2(map(_unit, rows), languages),
+}
+for_all(Format, {"auto": None, **_WRITERS, **_TABLES})  # each is written in one way or the other
+
+
+def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[str] = ()) -> None:
+    """Write rows in a format of :func:`output_format`, whole or not at all."""
+    if kind in _WRITERS:
+        write_text(path, _WRITERS[kind](rows, languages))
+    elif kind in ("markdown", "latex"):
+        cells = ((f"{row.score:.4f}", one_line(row.source), one_line(row.target)) for row in rows)
+        write_table(path, _TABLES[kind], Row._fields[:3], cells)
+    else:
+        write_table(path, _TABLES[kind], Row._fields, rows, {"score": "float32", "rank": "int32"})
