@@ -231,9 +231,7 @@ def test_mistakes_are_named(mini, tmp_path):
 
 def test_an_argument_that_nobody_knows_is_refused(mini, tmp_path):
     index = xswe.index(mini, ["a dog"])
-    with pytest.raises(
-        TypeError, match=r"search\(\) got an unexpected keyword argument 'rescord'; did you mean rescored\?"
-    ):
+    with pytest.raises(TypeError, match=r"search\(\) got an unexpected .* 'rescord'; did you mean rescored\?"):
         index.search("dog", rescord=10)
     with pytest.raises(TypeError, match=r"index\(\) got an unexpected .* 'strage'; did you mean storage\?"):
         xswe.index(mini, ["a dog"], folder=tmp_path / "a", strage="int8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -221,11 +221,11 @@ class Failure(Struct):
 
 def from_query(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:
     """Make a message of the parameters of an address: a list is of all that have its name, anything else of the last."""
-    lists = {field.name: [] for field in msgspec.structs.fields(kind) if get_origin(field.type) is list}  # type: ignore[arg-type]
+    lists = {name for name, hint in get_type_hints(kind).items() if get_origin(hint) is list}
     given: dict[str, Any] = {}
     for name, value in pairs:
         if name in lists:
-            given.setdefault(name, lists[name]).append(value)
+            given.setdefault(name, []).append(value)
         else:
             given[name] = value
     return msgspec.convert(given, kind, strict=False)
