@@ -18,6 +18,7 @@ import pytest
 import xswe
 from tests.search.test_index_faults import as_a_reader, assert_holds, end, in_other_process, killed
 from xswe.errors import ConfigError, ModelError
+from xswe.io.checksums import Blocks
 from xswe.search import compaction as compaction_module
 from xswe.search import index as module
 from xswe.search import sentences as sentences_module
@@ -42,6 +43,25 @@ def few(monkeypatch):
     """Sign bits of few sentences, and compactions in small pieces."""
     monkeypatch.setattr(module, "_FEWEST", 100)
     monkeypatch.setattr(compaction_module, "_PIECE", 64)
+
+
+@METHODS
+def test_what_was_added_is_compared_before_anybody_searches(mini, texts, tmp_path, monkeypatch, few, method):
+    with xswe.index(mini, texts[:150], folder=tmp_path / "a", method=method, threads=1) as made:
+        reader, whole = xswe.load_index(made.folder), "codes" if method == "exact" else "signs"
+        for index in (made, reader):
+            index.search(texts[0])
+        compared = []
+        compare = Blocks._compare
+        monkeypatch.setattr(Blocks, "_compare", lambda own, some: compared.append(own.path.stem) or compare(own, some))
+        made.add(texts[150:], threads=1)
+        assert reader.refresh()
+        for index in (made, reader):
+            compared.clear()
+            index.search(texts[200])
+            assert whole not in compared
+        xswe.load_index(made.folder).search(texts[200], rescored=5)
+        assert whole in compared
 
 
 def test_what_another_process_changes_is_found_after_refresh(mini, texts, tmp_path):

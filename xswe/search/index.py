@@ -126,6 +126,8 @@ class Index:
                 opened = Snapshot(self.folder, self.dim, state, before)
                 if state.sums is None:
                     opened.reveal(self._hidden(opened))
+                if before is not None:
+                    opened.check_added(before)
                 return opened
             except (OSError, ValueError) as error:
                 problem = ModelError(f"{self.folder}: a damaged index ({brief(error)}); {REBUILD}")

@@ -81,6 +81,19 @@ class Snapshot:
         self._lock = Lock()
         self._order: np.ndarray | None = None
 
+    def check_added(self, before: Snapshot) -> None:
+        """Compare with its checksums what an earlier snapshot had not of the array that searches read whole.
+
+        A search would do so, and everybody who searches at that time would wait for it.
+        """
+        name = "codes" if self._signs is None else "signs"
+        if name not in self._blocks:
+            return
+        blocks, known = self._blocks[name], before._blocks.get(name)
+        same = known is not None and known.path == blocks.path
+        first = len(before._arrays[name]) * self._arrays[name].strides[0] // blocks.known.block if same else 0
+        blocks.check(np.arange(first, len(blocks.known.sums)))
+
     @property
     def slots(self) -> int:
         """How many slots there are."""
