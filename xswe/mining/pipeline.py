@@ -33,6 +33,7 @@ from xswe.mining.threshold import (
     evidence_of,
     from_mismatches,
     gold_scores,
+    missed_by,
     on_gold,
     read_gold,
 )
@@ -300,7 +301,7 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     if gold is not None:
         most = np.inf if config.max_score is None else config.max_score
         origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
-    return Threshold(value, origin, precision, recall, expected.unsure)
+    return Threshold(value, origin, precision, recall, expected.unsure, missed_by(config.precision, precision))
 
 
 def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:

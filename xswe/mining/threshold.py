@@ -74,6 +74,8 @@ class Threshold:
         precision: the fraction of the kept pairs that is expected to be right; None if it cannot be told.
         recall: the fraction of the right pairs that are kept: expected, on gold measured; None if it cannot be told.
         unsure: why no precision is told; empty if one is, or none was asked for.
+        missed: a precision that was asked for and cannot be reached; None otherwise.
+        within: what the precision lies between, with 95 % confidence; None where that is not known.
     """
 
     value: float
@@ -81,6 +83,8 @@ class Threshold:
     precision: float | None = None
     recall: float | None = None
     unsure: str = ""
+    missed: float | None = None
+    within: tuple[float, float] | None = None
 
     def sentence(self) -> str:
         """One sentence for the report."""
@@ -89,18 +93,31 @@ class Threshold:
         line = f"threshold: {self.value:.4f} ({self.origin})"
         told = []
         if self.precision is not None:
-            told.append(f"expected precision {_percent(self.precision)}")
+            between = "" if self.within is None else f" ({_range(*self.within)})"
+            told.append(f"expected precision {_percent(self.precision)}{between}")
         elif self.unsure:
             told.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
             measured = "on gold: " if self.origin == "gold pairs" else "expected "
             told.append(f"{measured}recall {_percent(self.recall)}")
+        if self.missed is not None:
+            told.append(f"precision={self.missed:g} is not reached at any threshold")
         return ", ".join([line, *told])
+
+
+def missed_by(wanted: float | None, precision: float | None) -> float | None:
+    """Return a precision that was asked for, if less is expected."""
+    return wanted if wanted is not None and precision is not None and precision < wanted else None
 
 
 def _percent(share: float) -> str:
     """Whole percents, and neither 0 nor 100 of what is an estimate."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def _range(low: float, high: float) -> str:
+    """Two shares, as whole percents that do not leave out what is between."""
+    return f"{np.floor(100 * low):.0f} to {np.ceil(100 * high):.0f} %"
 
 
 def check_threshold(threshold: Any, precision: float | None) -> None:

@@ -1,0 +1,102 @@
+"""Examples of right and wrong pairs that ship with the library, for a filter to begin with.
+
+They are features only, no texts: of the models in this project, for bitext with English on one side. For other models and
+languages they are made of the sample corpus of this package, which takes a second.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+
+import numpy as np
+
+from xswe.corpus.cards import sample_sentences
+from xswe.io.products import row_products
+from xswe.io.ragged import Texts
+from xswe.mining.features import CENTRED, NAMES, Features, mirrored
+from xswe.mining.wrong import KINDS, Pair, WrongPairs
+from xswe.model.ensemble import AnyModel
+
+_EACH = 400  # of each kind, made of the sample corpus
+_FOREIGN = 1 + KINDS.index("wrong language")
+_made: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # in this process
+
+
+def features_of(model: AnyModel, features: Features, pairs: list[Pair]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features of pairs, uint8 (n, features), and the vectors of their targets, float32 (n, d)."""
+    source, target = (Texts.of([pair[side] for pair in pairs]) for side in (0, 1))
+    left, right = (model.encode(side) for side in (source, target))
+    return features.of(source, target, row_products(left, right)), right
+
+
+def wrong_ones(model: AnyModel, features: Features, made: WrongPairs, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features and the classes of wrong pairs of every kind."""
+    parts, classes = [np.zeros((0, len(NAMES)), np.uint8)], [np.zeros(0, np.int64)]
+    for place, kind in enumerate(KINDS, 1):
+        if wrong := made.of_kind(kind, most)[0]:
+            parts.append(features_of(model, features, wrong)[0])
+            classes.append(np.full(len(wrong), place))
+    return np.concatenate(parts), np.concatenate(classes)
+
+
+def foreign_texts(languages: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return for each side texts in other languages than its own."""
+    sample = sample_sentences()
+    if len(languages) != 2:
+        return [], []
+    own = (languages[0], languages[1])
+    return tuple([text for code in sample if code != own[side] for text in sample[code]] for side in (0, 1))  # type: ignore[return-value]
+
+
+def examples_for(model: AnyModel, languages: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return features uint8 (n, features), classes int64 (n,), and the middle of the right pairs' :data:`CENTRED` ones."""
+    key = model.identity, languages
+    if key not in _made:
+        _made[key] = _shipped(model.identity, languages) or _of_sample(model, languages)
+    features, classes = _made[key]
+    return features, classes, np.median(features[classes == 0][:, CENTRED].astype(np.float32), axis=0)
+
+
+@lru_cache(1)
+def _file() -> dict[str, np.ndarray]:
+    with files("xswe.mining").joinpath("examples.npz").open("rb") as stream, np.load(stream, allow_pickle=False) as found:
+        return dict(found)
+
+
+def shipped_name(identity: str, language: str) -> str:
+    """Return what the examples of a model, for English and another language, are called."""
+    return f"{identity[:16]}-{language}"
+
+
+def _shipped(identity: str, languages: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    other = next((code for code in languages if code != "en"), "")
+    name = shipped_name(identity, other)
+    if "en" not in languages or name not in _file():
+        return None
+    rows = _file()[name]
+    features = rows[:, :-1] if languages[0] == "en" else mirrored(rows[:, :-1])
+    return features, rows[:, -1].astype(np.int64)
+
+
+def _of_sample(model: AnyModel, languages: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    sample, finder = sample_sentences(), Features(model, languages)
+    own = languages if len(languages) == 2 else tuple(code for code in sample if code in model.languages)[:2]
+    pairs = list(zip(*(sample[code] for code in own), strict=True))
+    right, vectors = features_of(model, finder, pairs)
+    wrong, classes = wrong_ones(model, finder, WrongPairs(pairs, vectors, foreign_texts(own), 1), _EACH)
+    foreign = features_of(model, finder, other_languages(own))[0]
+    return (
+        np.concatenate([right, wrong, foreign]),
+        np.concatenate([np.zeros(len(right), np.int64), classes, np.full(len(foreign), _FOREIGN)]),
+    )
+
+
+def other_languages(languages: tuple[str, ...], step: int = 5) -> list[tuple[str, str]]:
+    """Return right translations of the sample corpus of which one side is in another language than it should be."""
+    sample = sample_sentences()
+    others = [code for code in sample if code not in languages]
+    rows = range(0, len(sample["en"]), step)
+    targets = [(sample[languages[0]][row], sample[others[row % len(others)]][row]) for row in rows]
+    sources = [(sample[others[row % len(others)]][row], sample[languages[1]][row]) for row in rows[::2]]
+    return targets + sources

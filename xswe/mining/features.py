@@ -1,0 +1,593 @@
+"""What a filter that learns looks at: some three dozen numbers a pair, of the bytes of both sides and of their units.
+
+Units are compared one by one: the best cosine that each has with any unit of the other side says whether it is covered.
+All features are stored in eight bits, as trees split them into no more bins, so that those of a hundred million pairs are
+a few gigabytes; products of units are made of integers, so that no processor changes one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from xswe.bitext.kernels import mix
+from xswe.bitext.rows import copied
+from xswe.io.compiler import INNER, LEAN, prefetch_row
+from xswe.io.parallel import over_blocks
+from xswe.io.ragged import Bags, Texts
+from xswe.model.ensemble import AnyModel, Ensemble
+from xswe.model.folder import quantise
+from xswe.text.languages import same_numbers
+
+# Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
+# of units that are not covered; the means of the first and of the last third; the longest stretch that is not covered;
+# the lowest best cosine among units of more than mean norm.
+_COVERAGE = ("covered", "least covered", "not covered", "first third", "last third", "gap", "rarest unit")
+_SIDES = ("source", "target")
+NAMES: tuple[str, ...] = (
+    "cosine",
+    *(f"{name} of the {side}" for side in _SIDES for name in _COVERAGE),
+    *(f"repetition in the {side}" for side in _SIDES),
+    *(f"language of the {side}" for side in _SIDES),
+    "units of the target to those of the source",
+    "bytes of the target to those of the source",
+    "length",
+    "numbers",
+    *(f"names missing in the {side}" for side in reversed(_SIDES)),
+    *(f"least covered name of the {side}" for side in _SIDES),
+    *(f"{script} letters in the {side}" for side in _SIDES for script in ("Latin", "Kana", "other")),
+    *(f"characters of damaged encoding in the {side}" for side in _SIDES),
+    "words in common",
+    "ends",
+    "sentences of the target to those of the source",
+)
+PLACES = {name: place for place, name in enumerate(NAMES)}
+_REPEATED, _LANGUAGE, _UNITS = (PLACES[name] for name in ("repetition in the source", "language of the source", NAMES[19]))
+_BYTES, _LENGTH, _NUMBERS, _NAMED = (
+    PLACES[name] for name in (NAMES[20], "length", "numbers", "names missing in the target")
+)
+_SCRIPTS, _MARKS = PLACES["Latin letters in the source"], PLACES["characters of damaged encoding in the source"]
+_NAME_COVERED = PLACES["least covered name of the source"]
+_COPIED, _ENDS, _SENTENCES = PLACES["words in common"], PLACES["ends"], len(NAMES) - 1
+RATIOS = (_UNITS, _BYTES)  # logarithms, 128 for equal sides: compared with a file's own
+CENTRED = [*RATIOS, _LANGUAGE, _LANGUAGE + 1]  # what is compared with the middle of a bitext's own pairs
+# What other bitext does not tell: how a bitext ends its sentences, and writes foreign words.
+HABITS = [_ENDS, _SENTENCES, _COPIED, *(_SCRIPTS + place for place in (0, 2, 3, 5))]
+NO_NUMBERS, SAME_NUMBERS, MORE_NUMBERS, OTHER_NUMBERS = 0, 85, 170, 255  # more on one side, or others on both
+_HALF = 48  # units of a side that are compared: so many from its beginning, and from its end
+_COVERED = np.float32(0.4)  # best cosine from which a unit counts as covered
+_MOST = 256  # words, and numbers, of a side that are compared
+_NAMES = 4  # of a side that are looked up unit by unit
+_NONE = 255  # of a share: there is nothing to share
+
+
+def mirrored(features: np.ndarray) -> np.ndarray:
+    """Return the features of the same pairs with the sides exchanged."""
+    other = {"source": "target", "target": "source"}
+    twins = [" ".join(other.get(word, word) for word in name.split(" ")) for name in NAMES]
+    out = features[:, [PLACES.get(twin, place) for place, twin in enumerate(twins)]].copy()
+    for place in (*RATIOS, _SENTENCES):
+        out[:, place] = np.minimum(255, 256 - features[:, place].astype(np.int16)).astype(np.uint8)
+    out[:, _ENDS] = np.where(out[:, _ENDS] == 0, 255, np.where(out[:, _ENDS] == 255, 0, out[:, _ENDS]))
+    return out
+
+
+def usual(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return between what each feature of most pairs lies, two arrays (features,)."""
+    low, high = np.quantile(features, (0.02, 0.98), axis=0)
+    return low, high
+
+
+def unusual(features: np.ndarray, low: np.ndarray, high: np.ndarray, most: int = 3) -> str:
+    """Say which features of a pair lie furthest outside what is usual, and where; "" if none does."""
+    beyond = np.maximum(low - features, features - high.astype(np.float64))
+    order = [place for place in np.argsort(-beyond, kind="stable").tolist()[:most] if beyond[place] > 0]
+    return ", ".join(f"{NAMES[place]} {features[place]}, usually {low[place]:.0f} to {high[place]:.0f}" for place in order)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitTable:
+    """The vectors of a model's units for comparison."""
+
+    rows: np.ndarray  # int8 (units, d), each up to a factor
+    factors: np.ndarray  # float32 (units,), what each is multiplied with to have norm 1; 0 for none
+    norms: np.ndarray  # float32 (units,), of the vectors as they are averaged; 0 for punctuation
+    languages: np.ndarray  # float32 (units, languages), logarithms of how frequent each is; (units, 0) if unknown
+    places: tuple[int, int]  # of the source's and the target's language there; -1 if unknown
+
+    @classmethod
+    def of(cls, model: AnyModel, languages: tuple[str, ...]) -> UnitTable:
+        """Take the units of a model, of an ensemble those of its first part."""
+        part = model.parts[0] if isinstance(model, Ensemble) else model
+        rows, scales = (part.matrix, part.scales) if part.scales is not None else quantise(part.vectors)
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
+        sizes = np.sqrt(squares.astype(np.float64))
+        factors = np.divide(1.0, sizes, out=np.zeros(len(rows)), where=sizes > 0)
+        # Punctuation is a matter of habit, and covers nothing.
+        words = np.array([any(map(str.isalnum, token)) for token in part.units.tokens])
+        known = part.counts is not None and len(languages) == 2 and set(languages) <= set(part.languages)
+        frequent = np.zeros((len(rows), 0), np.float32)
+        places = (-1, -1)
+        if known and part.counts is not None:
+            counts = part.counts.T.astype(np.float64) + 0.5
+            frequent = np.log(counts / counts.sum(0)).astype(np.float32)
+            places = (part.languages.index(languages[0]), part.languages.index(languages[1]))
+        return cls(
+            np.ascontiguousarray(rows),
+            factors.astype(np.float32),
+            (sizes * scales.astype(np.float64) * words).astype(np.float32),
+            np.ascontiguousarray(frequent),
+            places,
+        )
+
+
+class Features:
+    """Finds the features of pairs, with one model."""
+
+    def __init__(self, model: AnyModel, languages: tuple[str, ...]) -> None:
+        self._units = (model.parts[0] if isinstance(model, Ensemble) else model).units
+        self._table = UnitTable.of(model, languages)
+
+    def of(self, source: Texts, target: Texts, cosines: np.ndarray, threads: int = 1) -> np.ndarray:
+        """Return the features, uint8 (n, features), of n pairs, whose cosines are given."""
+        out = np.zeros((len(source), len(NAMES)), np.uint8)
+        out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
+        sides, names = (self._units.bags(source), self._units.bags(target)), np.zeros((len(source), 2, _NAMES, 2), np.int64)
+        over_blocks(partial(self._work, source, target, *sides, names, out), len(source), threads)
+        self._cover_names((source, target), sides, names, out)
+        for row in np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS).tolist():  # in words, perhaps, or by another clock
+            if same_numbers(source[row], target[row]):
+                out[row, _NUMBERS] = SAME_NUMBERS
+        return out
+
+    def _work(
+        self,
+        source: Texts,
+        target: Texts,
+        left: Bags,
+        right: Bags,
+        names: np.ndarray,
+        out: np.ndarray,
+        start: int,
+        stop: int,
+    ) -> None:
+        table, room = self._table, np.empty((6, 2 * _HALF), np.float32)
+        words, told = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
+        of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
+        ids, likely = np.empty((2, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
+        numbers = table.rows, table.factors, table.norms
+        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, out[start:stop])
+        if table.places[0] >= 0:
+            tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
+        else:
+            out[start:stop, _LANGUAGE : _LANGUAGE + 2] = 128
+        frozen = (source.data, source.offsets[start : stop + 1]), (target.data, target.offsets[start : stop + 1])
+        look_at_bytes(*frozen[0], *frozen[1], words, told, names[start:stop], out[start:stop])
+
+    def _cover_names(
+        self, texts: tuple[Texts, Texts], sides: tuple[Bags, Bags], names: np.ndarray, out: np.ndarray
+    ) -> None:
+        """Look the names of both sides up, and write how well the other side covers the least covered one of each."""
+        table = self._table
+        out[:, _NAME_COVERED : _NAME_COVERED + 2] = _NONE
+        for side in range(2):
+            rows, places = np.nonzero(names[:, side, :, 1])
+            spans, other = names[rows, side, places], sides[1 - side]
+            found = self._units.bags(copied(texts[side].data, spans[:, 0], spans[:, 1]))
+            numbers = table.rows, table.factors, table.norms
+            cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, out[:, _NAME_COVERED + side])
+
+
+@njit(**INNER)
+def _share(part: Any, whole: Any) -> Any:
+    """Return a share in eight bits."""
+    return np.uint8(min(255.0, max(0.0, 255.0 * part / whole + 0.5))) if whole > 0 else np.uint8(_NONE)
+
+
+@njit(**INNER)
+def _logarithm(a: Any, b: Any) -> Any:
+    """Return the logarithm of a ratio in eight bits, 128 for none."""
+    return np.uint8(min(255.0, max(0.0, 128.5 + 40.0 * np.log((a + 1.0) / (b + 1.0)))))
+
+
+@njit(**INNER)
+def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
+    """Take the first and the last units of a text; returns how many."""
+    count = high - low
+    if count <= len(out):
+        for k in range(count):
+            out[k] = ids[low + k]
+        return count
+    half = len(out) // 2
+    for k in range(half):
+        out[k], out[half + k] = ids[low + k], ids[high - half + k]
+    return len(out)
+
+
+@njit(**INNER)
+def _describe(  # noqa: C901 (one pass over the units, and one over them in order)
+    best: np.ndarray, ids: np.ndarray, count: int, norms: np.ndarray, order: np.ndarray, out: np.ndarray, place: int
+) -> None:
+    """Write what :data:`_COVERAGE` names, given the best cosines of a side's units."""
+    total = heavy = np.float32(0.0)
+    for k in range(count):
+        total += norms[ids[k]]
+    if count == 0 or total <= 0:
+        for j in range(7):
+            out[place + j] = np.uint8(0)
+        return
+    mean = total / np.float32(count)
+    covered = low = run = longest = np.float32(0.0)
+    thirds, weights = (np.float32(0.0), np.float32(0.0)), (np.float32(0.0), np.float32(0.0))
+    first, last, first_weight, last_weight = thirds[0], thirds[1], weights[0], weights[1]
+    rarest = np.float32(1.0)
+    for k in range(count):
+        weight, value = norms[ids[k]], best[k]
+        covered += weight * value
+        if value < _COVERED:
+            low += weight
+            run += weight
+            longest = max(longest, run)
+        else:
+            run = heavy
+        if 3 * k < count:
+            first, first_weight = first + weight * value, first_weight + weight
+        if 3 * (count - 1 - k) < count:
+            last, last_weight = last + weight * value, last_weight + weight
+        if weight >= mean:
+            rarest = min(rarest, value)
+    for k in range(count):  # by insertion, lowest first; there are few
+        value, weight, j = best[k], norms[ids[k]], k
+        while j > 0 and order[0, j - 1] > value:
+            order[0, j], order[1, j] = order[0, j - 1], order[1, j - 1]
+            j -= 1
+        order[0, j], order[1, j] = value, weight
+    reached, tenth = np.float32(0.0), order[0, 0]
+    for k in range(count):
+        reached += order[1, k]
+        if reached >= np.float32(0.1) * total:
+            tenth = order[0, k]
+            break
+    out[place] = _share(covered, total)
+    out[place + 1] = _share(tenth, np.float32(1.0))
+    out[place + 2] = _share(low, total)
+    out[place + 3] = _share(first, first_weight)
+    out[place + 4] = _share(last, last_weight)
+    out[place + 5] = _share(longest, total)
+    out[place + 6] = _share(rarest, np.float32(1.0))
+
+
+@njit(**INNER)
+def _repeated(ids: np.ndarray, count: int) -> Any:
+    """Return the share of units that were there before."""
+    again = 0
+    for k in range(count):
+        for j in range(k):
+            if ids[j] == ids[k]:
+                again += 1
+                break
+    return _share(np.float32(again), np.float32(max(1, count)))
+
+
+@njit(**LEAN)
+def cover_pairs(
+    source: np.ndarray,
+    source_offsets: np.ndarray,
+    target: np.ndarray,
+    target_offsets: np.ndarray,
+    rows: np.ndarray,
+    factors: np.ndarray,
+    norms: np.ndarray,
+    room: np.ndarray,
+    ids: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write the features of units: coverage, repetition, how many there are.
+
+    ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
+    :class:`UnitTable`; ``room`` float32 (6, most) and ``ids`` int64 (2, most) are workspace.
+    """
+    left, right, best, other = ids[0], ids[1], room[0], room[1]
+    for i in range(len(out)):
+        n = _some_ids(source, source_offsets[i], source_offsets[i + 1], left)
+        m = _some_ids(target, target_offsets[i], target_offsets[i + 1], right)
+        for k in range(m):
+            other[k] = np.float32(0.0)
+        for j in range(n):
+            a = rows[left[j]]
+            most = np.float32(0.0)
+            for k in range(m):
+                if k + 2 < m:
+                    prefetch_row(rows, right[k + 2])
+                b, total = rows[right[k]], np.int32(0)
+                for t in range(len(a)):
+                    total += np.int32(a[t]) * np.int32(b[t])
+                value = np.float32(total) * factors[left[j]] * factors[right[k]]
+                most, other[k] = max(most, value), max(other[k], value)
+            best[j] = most
+        _describe(best, left, n, norms, room[2:4], out[i], 1)
+        _describe(other, right, m, norms, room[4:6], out[i], 8)
+        out[i, _REPEATED], out[i, _REPEATED + 1] = _repeated(left, n), _repeated(right, m)
+        out[i, _UNITS] = _logarithm(target_offsets[i + 1] - target_offsets[i], source_offsets[i + 1] - source_offsets[i])
+
+
+@njit(**LEAN)
+def cover_names(
+    names: np.ndarray,
+    name_offsets: np.ndarray,
+    records: np.ndarray,
+    other: np.ndarray,
+    offsets: np.ndarray,
+    rows: np.ndarray,
+    factors: np.ndarray,
+    norms: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write, for each record, the mean best cosine of the units of its name that is covered least by the other side."""
+    for name in range(len(records)):
+        record, total, weights = records[name], np.float32(0.0), np.float32(0.0)
+        low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _HALF)
+        for t in range(name_offsets[name], name_offsets[name + 1]):
+            unit = np.int64(names[t])
+            a, best = rows[unit], np.float32(0.0)
+            for k in range(low, high):
+                there, product = np.int64(other[k]), np.int32(0)
+                b = rows[there]
+                for j in range(len(a)):
+                    product += np.int32(a[j]) * np.int32(b[j])
+                best = max(best, np.float32(product) * factors[unit] * factors[there])
+            total += norms[unit] * best
+            weights += norms[unit]
+        if weights > 0:
+            out[record] = min(out[record], np.uint8(254.0 * min(np.float32(1.0), total / weights)))
+
+
+@njit(**LEAN)
+def tell_languages(
+    source: np.ndarray,
+    source_offsets: np.ndarray,
+    target: np.ndarray,
+    target_offsets: np.ndarray,
+    frequent: np.ndarray,
+    first: int,
+    second: int,
+    likely: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write how much more likely a side's units are in its language than in the likeliest other one, 128 for as likely."""
+    for i in range(len(out)):
+        for side in range(2):
+            own = first if side == 0 else second
+            low = source_offsets[i] if side == 0 else target_offsets[i]
+            high = source_offsets[i + 1] if side == 0 else target_offsets[i + 1]
+            total = likely[side]
+            for k in range(len(total)):
+                total[k] = np.float32(0.0)
+            for t in range(low, high):
+                unit = np.int64(source[t]) if side == 0 else np.int64(target[t])
+                for k in range(len(total)):
+                    total[k] += frequent[unit, k]
+            rival = np.float32(-1e30)
+            for k in range(len(total)):
+                if k != own:
+                    rival = max(rival, total[k])
+            each = (total[own] - rival) / np.float32(max(1, high - low))
+            out[i, _LANGUAGE + side] = np.uint8(min(255.0, max(0.0, 128.5 + 40.0 * each)))
+
+
+# What is told of a text's bytes.
+_LETTERS, _LATIN, _KANA, _OTHER, _CHARACTERS, _DAMAGED, _END, _WORDS, _FIGURES, _NAMED_HERE, _STOPS = range(11)
+_START = np.uint64(0x9E3779B97F4A7C15)
+_CAPITAL = np.uint64(1)  # lowest bit of a word's prefix: it is a capital word within a sentence
+
+
+@njit(**INNER)
+def _scan(  # noqa: C901 (one pass over the characters)
+    data: np.ndarray, low: int, high: int, words: np.ndarray, told: np.ndarray, names: np.ndarray
+) -> None:
+    """Look at every character of a text once.
+
+    Words are runs of Latin letters of three and more, case and accents of Latin-1 aside; ``words[0]`` has hashes of them
+    whole, or of their first five letters with :data:`_CAPITAL`; ``words[1]`` has the numbers. Where words with a capital
+    within a sentence are, and runs of Katakana, goes to ``names``.
+    """
+    for k in range(11):
+        told[k] = 0
+    began = kana_began = low
+    words_found = figures = 0
+    word, prefix, size, capital, fresh = _START, _START, 0, False, True
+    digits, in_number, in_kana = _START, False, False
+    place, before = low, np.int64(0)
+    while place < high:
+        a = np.int64(data[place])
+        width = 1 if a < 0x80 else 2 if a < 0xE0 else 3 if a < 0xF0 else 4
+        code, start = a, place
+        if width == 2:
+            code = (a & 0x1F) << 6 | np.int64(data[place + 1]) & 0x3F
+        elif width == 3:
+            code = (a & 0x0F) << 12 | (np.int64(data[place + 1]) & 0x3F) << 6 | np.int64(data[place + 2]) & 0x3F
+        elif width == 4:
+            code = np.int64(0x10000)
+        place += width
+        if 0xFF01 <= code <= 0xFF5E:
+            code -= 0xFEE0  # full width
+        told[_CHARACTERS] += 1
+        latin = 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or (0xC0 <= code <= 0x24F and code != 0xD7 and code != 0xF7)
+        if latin:
+            upper = bool(code <= 0x5A or (0xC0 <= code <= 0xDE))
+            folded = np.uint64(code + 0x20 if upper else code)
+            if size == 0:
+                word, prefix, capital, began = _START, _START, upper and not fresh, start
+            word = mix(word ^ folded)
+            if size < 5:
+                prefix = word
+            size += 1
+            fresh = False
+            told[_LETTERS] += 1
+            told[_LATIN] += 1
+        if size > 0 and (not latin or place >= high):
+            if size > 2 and words_found < words.shape[1]:
+                words[0, words_found] = (prefix & ~_CAPITAL) | (_CAPITAL if capital else np.uint64(0))
+                words_found += 1
+            if size > 2 and capital and told[_NAMED_HERE] < len(names):
+                names[told[_NAMED_HERE], 0], names[told[_NAMED_HERE], 1] = began, place if latin else start
+                told[_NAMED_HERE] += 1
+            size = 0
+        katakana = 0x30A1 <= code <= 0x30FC and code != 0x30FB
+        if katakana and not in_kana:
+            kana_began, in_kana = start, True
+        if in_kana and (not katakana or place >= high):
+            kana_end = place if katakana else start
+            if kana_end - kana_began >= 9 and told[_NAMED_HERE] < len(names):
+                names[told[_NAMED_HERE], 0], names[told[_NAMED_HERE], 1] = kana_began, kana_end
+                told[_NAMED_HERE] += 1
+            in_kana = False
+        digit = 0x30 <= code <= 0x39
+        if digit:
+            digits = mix(digits ^ np.uint64(code))
+            in_number = True
+            fresh = False
+        separator = in_number and (code == 0x2C or code == 0x2E) and place < high and 0x30 <= data[place] <= 0x39
+        if in_number and (place >= high or not (digit or separator)):
+            if figures < words.shape[1]:
+                words[1, figures] = digits
+                figures += 1
+            digits, in_number = _START, False
+        if code == 0x2E or code == 0x21 or code == 0x3F or code == 0x3A or code == 0x22 or code == 0x201C or code == 0x201E:
+            fresh = True
+        if (0x3041 <= code <= 0x30FF and code != 0x30FB) or 0xFF66 <= code <= 0xFF9D:
+            told[_LETTERS] += 1
+            told[_KANA] += 1
+        elif 0x3400 <= code <= 0x9FFF:
+            told[_LETTERS] += 1
+        elif 0x250 <= code <= 0x1FFF or 0xA000 <= code <= 0xD7FF:
+            told[_LETTERS] += 1
+            told[_OTHER] += 1
+        # A replacement character, control characters beyond ASCII, private use, half-width Kana, what is left of two or
+        # three bytes that were read one by one, and question marks within words.
+        beside = 0x80 <= code <= 0xBF or code == 0x20AC or 0x2013 <= code <= 0x203A or code == 0x2122
+        pair = 0xC0 <= before <= 0xFF and beside and code != 0xBB and code != 0x201D and code != 0x2019 and code != 0x201C
+        odd = code == 0xFFFD or 0x80 <= code <= 0x9F or 0xE000 <= code <= 0xF8FF or 0xFF61 <= code <= 0xFF9F
+        if before == 0x3F and (latin or (code == 0x3F and width == 1)):
+            odd = True
+        if odd or pair:
+            told[_DAMAGED] += 1
+        stop = code == 0x3002 or code == 0x21 or code == 0x3F or (code == 0x2E and (place >= high or data[place] <= 0x20))
+        if stop and not (before == 0x21 or before == 0x3F or before == 0x2E):
+            told[_STOPS] += 1
+        before = code
+        if (
+            code > 0x20
+            and code != 0x22
+            and code != 0x27
+            and code != 0x29
+            and not 0x2018 <= code <= 0x201F
+            and code
+            not in (
+                0x300D,
+                0x300F,
+                0xBB,
+                0xAB,
+                0x3000,
+            )
+        ):
+            ended = 0
+            if code == 0x2E or code == 0x3002 or code == 0x2026:
+                ended = 1
+            elif code == 0x3F:
+                ended = 2
+            elif code == 0x21:
+                ended = 3
+            elif code == 0x3A or code == 0x3B or code == 0x2C or code == 0x3001:
+                ended = 4
+            told[_END] = ended
+    told[_WORDS], told[_FIGURES] = words_found, figures
+
+
+@njit(**INNER)
+def _missing(words: np.ndarray, count: int, others: np.ndarray, number: int) -> Any:
+    """Return the share of capital words that the other side does not have."""
+    names = missed = 0
+    for k in range(count):
+        if words[k] & _CAPITAL:
+            names += 1
+            there = False
+            for j in range(number):
+                there |= (words[k] | _CAPITAL) == (others[j] | _CAPITAL)
+            missed += not there
+    return _share(np.float32(missed), np.float32(names) * np.float32(1.01))  # 255 is left to "no names"
+
+
+@njit(**INNER)
+def _common(words: np.ndarray, count: int, others: np.ndarray, number: int) -> Any:
+    """Return the share of the words of the side that has fewer which the other has as well."""
+    shared = 0
+    for k in range(count):
+        there = False
+        for j in range(number):
+            there |= (words[k] | _CAPITAL) == (others[j] | _CAPITAL)
+        shared += there
+    return _share(np.float32(shared), np.float32(max(1, min(count, number))))
+
+
+@njit(**INNER)
+def _compared(a: np.ndarray, count: int, b: np.ndarray, number: int) -> Any:
+    """Compare the numbers of two sides, whatever their order; what is found is put out of ``b``."""
+    found = 0
+    for k in range(count):
+        there = False
+        for j in range(number):
+            if not there and b[j] == a[k]:
+                b[j] = np.uint64(0)
+                there = True
+        found += there
+    if found == count == number:
+        return np.uint8(SAME_NUMBERS)
+    return np.uint8(MORE_NUMBERS if found in (count, number) else OTHER_NUMBERS)
+
+
+@njit(**LEAN)
+def look_at_bytes(
+    source: np.ndarray,
+    source_offsets: np.ndarray,
+    target: np.ndarray,
+    target_offsets: np.ndarray,
+    words: np.ndarray,
+    told: np.ndarray,
+    names: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write the features of the texts themselves: lengths, numbers, names, scripts, damage, words in common, ends.
+
+    ``words`` uint64 (4, most) and ``told`` int64 (2, 16) are workspace; ``names`` int64 (n, 2, most, 2) receives where the
+    names of both sides start and end.
+    """
+    for i in range(len(out)):
+        _scan(source, source_offsets[i], source_offsets[i + 1], words[0:2], told[0], names[i, 0])
+        _scan(target, target_offsets[i], target_offsets[i + 1], words[2:4], told[1], names[i, 1])
+        here, there = told[0], told[1]
+        bytes_here = source_offsets[i + 1] - source_offsets[i]
+        bytes_there = target_offsets[i + 1] - target_offsets[i]
+        out[i, _BYTES] = _logarithm(bytes_there, bytes_here)
+        out[i, _LENGTH] = np.uint8(min(255.0, 32.0 * np.log(1.0 + bytes_here + bytes_there)))
+        if here[_FIGURES] + there[_FIGURES] == 0:
+            out[i, _NUMBERS] = np.uint8(NO_NUMBERS)
+        else:
+            out[i, _NUMBERS] = _compared(words[1], here[_FIGURES], words[3], there[_FIGURES])
+        out[i, _NAMED] = _missing(words[0], here[_WORDS], words[2], there[_WORDS])
+        out[i, _NAMED + 1] = _missing(words[2], there[_WORDS], words[0], here[_WORDS])
+        for side in range(2):
+            own = told[side]
+            for k in range(3):
+                part = own[_LATIN] if k == 0 else own[_KANA] if k == 1 else own[_OTHER]
+                out[i, _SCRIPTS + 3 * side + k] = _share(np.float32(part), np.float32(max(1, own[_LETTERS])))
+            out[i, _MARKS + side] = _share(np.float32(4 * own[_DAMAGED]), np.float32(max(1, own[_CHARACTERS])))
+        out[i, _COPIED] = _common(words[0], here[_WORDS], words[2], there[_WORDS])
+        a, b = here[_END], there[_END]
+        both = 128 if a == b else 96 if a > 0 and b > 0 else 0 if b == 0 else 255
+        out[i, _ENDS] = np.uint8(both)
+        out[i, _SENTENCES] = np.uint8(min(255, max(0, 128 + 25 * (there[_STOPS] - here[_STOPS]))))

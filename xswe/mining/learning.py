@@ -1,0 +1,356 @@
+"""A classifier of pairs that learns from a bitext itself how its right pairs look, and how its wrong ones would.
+
+It begins with examples that ship with the library (:mod:`xswe.mining.examples`), which say of every pair how likely it is
+right, or wrong in one of the :data:`~xswe.mining.wrong.KINDS`. Of the pairs that are likely right, wrong ones of every
+kind are made; boosted trees learn to tell them apart, with the examples beside. So the filter knows the lengths, words and
+habits of its bitext. Features of habit (how sentences end, Latin letters) count in a bitext's own pairs only.
+
+How much of the bitext each kind is, is estimated by maximum likelihood from the trees' probabilities (Saerens, Latinne and
+Decaestecker, 2002); what share of each kind would be kept, on wrong pairs made of records that were set aside. From both
+comes the share of the kept pairs that is wrong, as a function of their probability that can only fall (isotonic
+regression).
+
+All is drawn by the content of records: their order decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from xswe.io.ragged import Texts
+from xswe.mining.examples import examples_for, foreign_texts, wrong_ones
+from xswe.mining.features import CENTRED, HABITS, NAMES, Features
+from xswe.mining.threshold import Expected
+from xswe.mining.wrong import KINDS, Pair, WrongPairs
+from xswe.model.ensemble import AnyModel
+
+CLASSES = ("right", *KINDS)
+SAMPLE = 4000  # records that are learnt from
+LEAST_RECORDS = 500  # that are needed
+_LEAST_RIGHT = 150  # of the sample that seem right
+_EACH, _ASIDE = 800, 400  # wrong pairs of each kind that are made to learn from, and to look at what is learnt
+_EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
+_SURELY, _HARDLY = 0.5, 0.05  # probabilities from which a pair is learnt as right, and up to which as wrong
+_RIGHT_SHARE = 0.5  # of the weight of all that is learnt
+_FLOOR = 0.004  # least share of the records that each kind is taken for
+_BLIND = 0.5  # of a kind that is kept more often, how often it occurs cannot be told
+_LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
+_OWN_ERROR = 0.01  # of a precision: wrong pairs that are made are not quite those that there are
+_SHOWN = 400  # wrong pairs of the commonest kind that stand for all
+_BINS, _LEAST_BIN = 40, 50
+_ROWS = 1 << 16
+_NO_HABITS = [place for place in range(len(NAMES)) if place not in HABITS]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What was learnt of the wrong pairs of a bitext.
+
+    Attributes:
+        kinds: of each kind: its name, the share of the compared pairs that it is estimated to be, and the share of such
+            pairs that is kept, measured on pairs made of records set aside; None where none could be made.
+    """
+
+    kinds: tuple[tuple[str, float, float | None], ...]
+
+    def __str__(self) -> str:
+        seen = sorted((one for one in self.kinds if one[1] > 2 * _FLOOR), key=lambda one: -one[1])
+        shares = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share, _ in seen) or "hardly any"
+        unseen = [
+            f"{kind} (of such pairs {100 * kept:.0f} % are kept)"
+            for kind, _, kept in self.kinds
+            if kept is not None and kept > _BLIND
+        ]
+        return "\n".join([f"estimated noise: {shares}", f"not judged: {', '.join(['the order of words', *unseen])}"])
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a classifier found of the pairs of a bitext.
+
+    Attributes:
+        probabilities: float32 (n,), that each pair is right; calibrated.
+        kinds: uint8 (n,), the likeliest kind of each pair if it is wrong, a place in :data:`CLASSES`.
+        shares: of all pairs that are of each class, float64 (classes,).
+        most: the same without limits to the kinds that are hardly seen.
+        aside: for each kind, the calibrated probabilities of wrong pairs that were made of records set aside.
+        doubt: why no precision can be told; empty if one can.
+    """
+
+    probabilities: np.ndarray
+    kinds: np.ndarray
+    shares: np.ndarray
+    most: np.ndarray
+    aside: tuple[np.ndarray, ...]
+    doubt: str = ""
+
+    def expected(self) -> Expected:
+        """Return how many of the pairs down to every probability are right, and wrong pairs that stand for all."""
+        falling = np.sort(self.probabilities.astype(np.float64))[::-1]
+        counts = self.shares[1:] * len(falling)
+        each = [
+            int(np.ceil(_SHOWN * count / max(counts.max(), 1e-9))) if len(own) else 0 for own, count in self._pairs(counts)
+        ]
+        stand = [
+            np.quantile(own, (np.arange(n) + 0.5) / n) for (own, _), n in zip(self._pairs(counts), each, strict=True) if n
+        ]
+        wrong = np.concatenate([np.zeros(0), *stand]).astype(np.float32)
+        weight = float(counts.sum()) / max(1, len(wrong))
+        return Expected(falling, np.cumsum(falling), len(falling), wrong, weight)
+
+    def _pairs(self, counts: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        return list(zip(self.aside, counts.tolist(), strict=True))
+
+    def interval(self, threshold: float, precision: float) -> tuple[float, float]:
+        """Return what the precision above a threshold lies between.
+
+        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and how many there are of the
+        kinds that are hardly seen.
+        """
+        kept, unseen = self.kept(threshold), self.unseen(threshold)
+        all_kept = max(1, int((self.probabilities >= np.float32(threshold)).sum()))
+        counts = dict(zip(KINDS, self.shares[1:] * len(self.probabilities), strict=True))
+        made = dict(zip(KINDS, map(len, self.aside), strict=True))
+        variance = sum(
+            (counts[kind] ** 2) * (part * (1 - part) + 1 / made[kind]) / made[kind] for kind, part in kept.items()
+        )
+        most = dict(zip(KINDS, self.most[1:] * len(self.probabilities), strict=True))
+        more = sum(max(0.0, most[kind] - counts[kind]) * kept[kind] for kind in unseen)
+        wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR
+        return max(0.0, precision - wide - more / all_kept), min(1.0, precision + wide)
+
+    def noise(self, threshold: float) -> Noise:
+        """Return what is told of the kinds of wrong pairs."""
+        kept = self.kept(threshold)
+        return Noise(
+            tuple((kind, float(share), kept.get(kind)) for kind, share in zip(KINDS, self.shares[1:], strict=True))
+        )
+
+    def kept(self, threshold: float) -> dict[str, float]:
+        """Return the share of each kind of wrong pairs that a threshold keeps, as far as such pairs could be made."""
+        found = zip(KINDS, self.aside, strict=True)
+        return {kind: float((scores >= threshold).mean()) for kind, scores in found if len(scores)}
+
+    def unseen(self, threshold: float) -> tuple[str, ...]:
+        """Return the kinds of which more than half would be kept: how many there are cannot be told."""
+        return tuple(kind for kind, share in self.kept(threshold).items() if share > _BLIND)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Records of a bitext to learn from: their texts, and their rows among the features, in an order of content."""
+
+    pairs: list[Pair]
+    rows: np.ndarray
+
+
+def sample_rows(keys: np.ndarray) -> np.ndarray:
+    """Return the rows of the records to learn from: those of the smallest keys, smallest first."""
+    return np.argsort(keys, kind="stable")[:SAMPLE]
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Pairs to learn from: features float32 (n, features), classes (n,), weights (n,)."""
+
+    features: np.ndarray
+    classes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: list[_Data]) -> _Data:
+        columns = ((part.features, part.classes, part.weights) for part in parts)
+        return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+_first: dict[tuple[str, tuple[str, ...]], Any] = {}  # trees that know the examples only, in this process
+
+
+class Learner:
+    """Learns from one bitext."""
+
+    def __init__(self, model: AnyModel, languages: tuple[str, ...], features: np.ndarray, sample: Sample) -> None:
+        self._model, self._languages, self._sample = model, languages, sample
+        self._finder = Features(model, languages)
+        self._given, self._given_classes, middles = examples_for(model, languages)
+        # A bitext's own ratio of lengths, and how its languages look, are the middle of what is expected.
+        own = np.median(features[:, CENTRED].astype(np.float32), axis=0)
+        self._shift = np.zeros(len(NAMES), np.float32)
+        self._shift[list(CENTRED)] = middles - own
+        self._features = features
+
+    def _centred(self, features: np.ndarray) -> np.ndarray:
+        return features.astype(np.float32) + self._shift
+
+    def _predicted(self, trees: Any, features: np.ndarray, habits: bool) -> np.ndarray:
+        out = np.zeros((len(features), len(CLASSES)), np.float32)
+        for start in range(0, len(out), _ROWS):
+            part = self._centred(features[start : start + _ROWS])
+            if not habits:
+                part = part[:, _NO_HABITS]
+            with _one_thread():
+                out[start : start + _ROWS, trees.classes_] = trees.predict_proba(part)
+        return out
+
+    def learn(self) -> Learnt:
+        """Learn, and say of every pair what it is."""
+        rows = self._sample.rows
+        examples = self._given.astype(np.float32)
+        examples[:, HABITS] = np.nan
+        given = _Data(examples, self._given_classes, np.full(len(examples), _EXAMPLE))
+        key = self._model.identity, self._languages
+        if key not in _first:
+            _first[key] = _fitted(_Data(examples[:, _NO_HABITS], given.classes, given.weights))
+        first = _first[key]
+        likely, _ = priors_fitted(self._predicted(first, self._features[rows], habits=False))
+        right, aside = likely[:, 0] >= _SURELY, np.arange(len(rows)) % 3 == 0
+        doubt = ""
+        if int((right & ~aside).sum()) < _LEAST_RIGHT:
+            doubt = "too few pairs seem right to learn from"
+            trees, habits = first, False
+            scores: tuple[np.ndarray, ...] = tuple(np.zeros(0) for _ in KINDS)
+        else:
+            parts, habits = [given, self._own(rows, likely, ~aside)], True
+            made, classes, _ = self._wrong(np.flatnonzero(right & ~aside), _EACH, 1)
+            parts.append(_Data(self._centred(made), classes, np.ones(len(made))))
+            trees = _fitted(_Data.joined(parts))
+            scores = ()
+        probabilities = self._predicted(trees, self._features, habits)
+        found, shares = priors_fitted(probabilities)
+        most = shares
+        if not doubt:
+            made, classes, possible = self._wrong(np.flatnonzero(right & aside), _ASIDE, 2)
+            seen = self._predicted(trees, made, habits)
+            limits = _limits(weighed(seen, shares)[:, 0], classes, shares, possible)
+            found, shares = priors_fitted(probabilities, limits)
+        right_ones, kinds = found[:, 0].astype(np.float64), (1 + found[:, 1:].argmax(1)).astype(np.uint8)
+        if not doubt:
+            wrong = weighed(seen, shares)[:, 0].astype(np.float64)
+            scores = tuple(wrong[classes == place] for place in range(1, len(CLASSES)))
+            places, values = _calibration(right_ones, scores, shares)
+            right_ones = np.interp(right_ones, places, values)
+            scores = tuple(np.interp(own, places, values) for own in scores)
+        if shares[0] < _LEAST_SHARE:
+            doubt = "too few pairs seem right to learn from"
+        return Learnt(right_ones.astype(np.float32), kinds, shares, most, scores, doubt)
+
+    def _own(self, rows: np.ndarray, likely: np.ndarray, used: np.ndarray) -> _Data:
+        """Return the bitext's own pairs that are surely right, and surely wrong."""
+        right = np.flatnonzero(used & (likely[:, 0] >= _SURELY))
+        wrong = np.flatnonzero(used & (likely[:, 0] <= _HARDLY))
+        chosen = np.concatenate([right, wrong])
+        classes = np.concatenate([np.zeros(len(right), np.int64), 1 + likely[wrong, 1:].argmax(1)])
+        return _Data(self._centred(self._features[rows[chosen]]), classes, np.ones(len(chosen)))
+
+    def _wrong(self, places: np.ndarray, most: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Make wrong pairs: their features and classes, and of each kind the share of pairs in which it can be made."""
+        pairs = [self._sample.pairs[place] for place in places.tolist()]
+        vectors = self._model.encode(Texts.of([target for _, target in pairs]))
+        made = WrongPairs(pairs, vectors, foreign_texts(self._languages), seed)
+        found = wrong_ones(self._model, self._finder, made, most)
+        return *found, np.array([made.possible[kind] for kind in KINDS])
+
+
+def _one_thread() -> Any:
+    """Return what makes scikit-learn add up in one order, however many processors there are."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="openmp")
+
+
+def _fitted(data: _Data) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    trees = HistGradientBoostingClassifier(
+        max_iter=40,
+        learning_rate=0.15,
+        max_leaf_nodes=15,
+        min_samples_leaf=20,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=0,
+    )
+    totals = np.bincount(data.classes, data.weights, len(CLASSES))
+    weights = data.weights * (_learnt_shares() / np.maximum(totals, 1e-9))[data.classes] * len(data.classes)
+    with _one_thread():
+        return trees.fit(data.features, data.classes, sample_weight=weights)
+
+
+@lru_cache(1)
+def _learnt_shares() -> np.ndarray:
+    """Return the share of each class in the weight of all that is learnt."""
+    shares = np.full(len(CLASSES), (1 - _RIGHT_SHARE) / len(KINDS))
+    shares[0] = _RIGHT_SHARE
+    return shares
+
+
+def weighed(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return probabilities as they are where classes occur in other shares than they were learnt in."""
+    out = probabilities * (shares / _learnt_shares())
+    return out / out.sum(axis=1, keepdims=True)
+
+
+def _limits(right: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray) -> np.ndarray:
+    """Return the most that each class is taken for, float64 (classes,): 1 but for the kinds that can hardly be seen.
+
+    Of these, as many as of a middling one of the others, as far as there are pairs in which they can occur.
+
+    Args:
+        right: float32 (m,), probabilities of wrong pairs that were made.
+        classes: int64 (m,), what they are.
+        shares: float64 (classes,), the estimate without limits.
+        possible: float64 (kinds,), the share of the pairs in which each kind can occur.
+    """
+    kept = [
+        float((right[classes == place] >= 0.5).mean()) if (classes == place).any() else 0.0 for place in range(len(shares))
+    ]
+    unseen = np.array(kept) > _BLIND
+    seen = shares[1:][~unseen[1:]]
+    return np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(seen) if len(seen) else 1.0), 1.0)
+
+
+def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate the shares of all classes, by expectation-maximisation; returns the probabilities under these, and them.
+
+    ``limits`` are the most that each share can be.
+    """
+    shares = _learnt_shares()
+    # What falls on each class is summed in float64 over rows that are sorted: the order of records does not matter.
+    rows = probabilities[np.lexsort(probabilities.T[::-1])][:: max(1, len(probabilities) // 100_000)].astype(np.float64)
+    for _ in range(100):
+        new = weighed(rows, shares).mean(axis=0)
+        new[1:] = np.maximum(new[1:] if limits is None else np.minimum(new[1:], limits[1:]), _FLOOR)
+        new /= new.sum()
+        if np.abs(new - shares).max() < 1e-6:
+            break
+        shares = new
+    return weighed(probabilities, shares), shares
+
+
+def _calibration(
+    probabilities: np.ndarray, aside: tuple[np.ndarray, ...], shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return at some probabilities, ascending, what they come to: the share of pairs there that is not wrong."""
+    from sklearn.isotonic import IsotonicRegression
+
+    ordered = np.sort(probabilities)
+    bins = max(1, min(_BINS, len(ordered) // _LEAST_BIN))
+    edges = np.unique(np.quantile(ordered, np.linspace(0, 1, bins + 1)[1:-1]))
+    place = np.searchsorted(edges, ordered, "right")
+    all_of_them = np.bincount(place, minlength=len(edges) + 1).astype(np.float64)
+    middles = np.bincount(place, ordered, len(edges) + 1) / np.maximum(all_of_them, 1)
+    wrong = np.zeros(len(edges) + 1)
+    for scores, share in zip(aside, shares[1:], strict=True):
+        if len(scores):
+            counts = np.bincount(np.searchsorted(edges, scores, "right"), minlength=len(edges) + 1)
+            wrong += share * len(probabilities) * counts / len(scores)
+    there = all_of_them > 0
+    values = np.clip(1 - wrong[there] / all_of_them[there], 0, 1)
+    places = middles[there]
+    found = IsotonicRegression(y_min=0, y_max=1).fit_transform(places, values, sample_weight=all_of_them[there])
+    # Far below, real wrong pairs are not where those that were made are; but there the trees are sure.
+    return places, np.where(places < 0.5, np.minimum(found, places), found)
