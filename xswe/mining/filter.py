@@ -1,9 +1,10 @@
 """Noisy bitext in, clean bitext out: what is no pair of sentences, and what is no translation, is left out.
 
-Two passes. The first finds, for every record, a reason to drop it or its cosine; the threshold is then found from the file
-itself: each source beside the next record's target scores as pairs do that are not translations, and these decoys say how
-many of the real pairs above any score are wrong (:mod:`xswe.mining.threshold`). The second pass copies the records that
-stay, with all their columns and properties.
+Two passes. The first finds, for every record, a reason to drop it, or its cosine and features; what tells right pairs from
+wrong ones is then learnt from the file itself (:mod:`xswe.mining.learning`). By the cosine alone, the threshold comes from
+each source beside the next record's target: these score as pairs do that are not translations, and say how many of the real
+pairs above any score are wrong (:mod:`xswe.mining.threshold`). The second pass copies the records that stay, with all their
+columns and properties.
 
 An average of word vectors does not see the order of words, a negation, or a number that was changed: scrambled sentences
 score as sound ones do, and numbers have a filter of their own.
@@ -14,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
@@ -22,14 +25,16 @@ import numpy as np
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import arrays_digest, check_apart, fingerprint, open_output
+from xswe.io.files import arrays_digest, check_apart, fingerprint, open_output, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.cascade import judge_bitext
+from xswe.mining.features import NAMES, unusual, usual
+from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, wrong_fraction
+from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, missed_by, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel
 from xswe.search.types import Encoder
@@ -48,12 +53,16 @@ class Filtered(Result):
     """What a filter decided of every record.
 
     Attributes:
-        scores: cosine of each pair, float32 (n,); NaN where another reason was found first.
+        scores: of each pair, float32 (n,): its cosine or, where what is right was learnt, the probability that it is; NaN
+            where another reason was found first.
         reasons: uint8 (n,), 0 for kept, else a place in :attr:`names`.
         threshold: the threshold, and what is expected above it.
         names: of the reasons; the first is ``kept``.
         evidence: what a report shows of how they were judged; None unless ``evidence=True`` asked for it.
         languages: of source and target; empty if they are not known.
+        noise: what was learnt of the kinds of wrong pairs; None by the cosine alone.
+        note: why pairs were judged by their cosine where something was to be learnt; empty otherwise.
+        features: uint8 (n, features), see :data:`xswe.mining.features.NAMES`; None unless ``explain=True`` asked for them.
     """
 
     scores: np.ndarray
@@ -62,6 +71,9 @@ class Filtered(Result):
     names: tuple[str, ...] = (KEPT, *DROPPED)
     evidence: Evidence | None = None
     languages: tuple[str, ...] = ()
+    noise: Noise | None = None
+    note: str = ""
+    features: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -93,25 +105,49 @@ class Filtered(Result):
         counts = self.counts
         kept = counts.pop(KEPT, 0)
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "none"
-        return f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}\n{self.threshold.sentence()}"
+        more = [str(self.noise)] if self.noise else [f"judged by the cosine alone: {self.note}"] if self.note else []
+        return "\n".join([f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}", self.threshold.sentence(), *more])
+
+    def unusual(self, row: int) -> str:
+        """Return what is unusual about a pair, beside those that are kept; needs ``explain=True``."""
+        if self.features is None:
+            raise ConfigError("unusual() needs the features: filter with explain=True")
+        if not np.isfinite(self.scores[row]):
+            return ""
+        return unusual(self.features[row], *self._usual)
+
+    @cached_property
+    def _usual(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.features is not None
+        return usual(self.features[self.kept] if self.kept.any() else self.features)
 
 
 class Found(NamedTuple):
-    """What was found of all records: reasons uint8 (n,), cosines float32 (n,), those of decoys, one a pair compared."""
+    """What was found of all records: as :meth:`xswe.mining.verdicts.Judge.compared` returns it."""
 
     reasons: np.ndarray
     scores: np.ndarray
     decoys: np.ndarray
+    features: np.ndarray
+    keys: np.ndarray
 
     @classmethod
     def of(cls, parts: Iterable[Arrays]) -> Found:
         """Put together what was found of the parts of a bitext."""
-        kept = [[part[name] for name in cls._fields] for part in parts if part]
-        columns = zip(*kept, strict=True) if kept else ((), (), ())
-        return cls(*(np.concatenate([np.zeros(0, kind), *column]) for kind, column in zip(_KINDS, columns, strict=True)))
+        kept = [part for part in parts if part]
+        return cls(
+            *(
+                np.concatenate([empty, *(part[name] for part in kept if name in part)])
+                for name, empty in zip(cls._fields, _EMPTY, strict=True)
+            )
+        )
 
 
-_KINDS = (np.uint8, np.float32, np.float32)
+_EMPTY = (
+    *(np.zeros(0, kind) for kind in (np.uint8, np.float32, np.float32)),
+    np.zeros((0, len(NAMES)), np.uint8),
+    np.zeros(0, np.uint64),
+)
 
 
 def filter_bitext(
@@ -161,11 +197,11 @@ def filter_bitext(
     """
     config = changed(config or BitextFilter(), settings, "filter")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
-    work = _Filter(model, config, rerank, threads or available_threads())
     given = [bitext] if isinstance(bitext, (str, Path)) else list(bitext)
     pairs = [one for one in given if not isinstance(one, (str, Path))]
     if pairs and not len(pairs) == len(given) == sum(len(pair) == 2 for pair in pairs):
         raise ConfigError("bitext: give pairs, each of two texts, or names of files")
+    threads = threads or available_threads()
     odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
     if odd is not None:
         raise ConfigError(f"bitext: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
@@ -173,11 +209,14 @@ def filter_bitext(
     if pairs or not given:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
-        return work.of_list(pairs)
+        return _Filter(model, config.resolved(rerank is not None), rerank, threads).of_list(pairs)
     paths = tuple(map(str, given))
     file = RecordFile(paths, config.columns, config.languages, config.on_error)
-    work = replace(work, config=replace(config, languages=file.languages))
-    return work.of_file(file) if output is None else work.to_file(file, str(output), rejects, execution)
+    work = _Filter(model, replace(config, languages=file.languages).resolved(rerank is not None), rerank, threads)
+    if output is not None:
+        return work.to_file(file, str(output), rejects, execution)
+    with scratch("xswe-filter-") as folder:
+        return work.of_file(file.spooled(Path(folder)))
 
 
 @dataclass(frozen=True)
@@ -200,8 +239,6 @@ class _Filter:
 
     def of_file(self, file: RecordFile) -> Filtered:
         """Filter a file, and write nothing."""
-        if (self.config.evidence or self.rerank is not None) and "-" in file.paths:
-            raise ConfigError("a report and rerank= read once more than standard input can be: give a file, or output=")
         return self.decided(self._in_memory(file), file.read)
 
     def _in_memory(self, given: RecordFile | list[Record]) -> Found:
@@ -221,7 +258,7 @@ class _Filter:
             file = replace(file, paths=plan.files)
             if file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
                 plan = replace(plan, files=plan.files[:1], sizes=(None,))
-            config = replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0)
+            config = replace(self.config, threshold=None, precision=None, explain=False, evidence=False, rerank_share=1.0)
             steps = FilterSteps(file, config, plan, work.absolute() / "model" / "model")
             identity = fingerprint([self.model.identity, asdict(config), inputs.stamps, plan.shard_bytes, WINDOW])
             judge = Judge(self.model, self.config, self.threads if execution.alone else 1)  # shards are on threads
@@ -240,21 +277,65 @@ class _Filter:
 
     def decided(self, found: Found, records: Callable[[], Iterable[Record]]) -> Filtered:
         """Decide on every record, and gather what a report shows."""
-        made = _decide(found, self.config)
+        learnt, note = self._learnt(found, records)
+        made = _decide(found, self.config) if learnt is None else _by_learning(found, learnt, self.config)
+        made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
             made = _judged(made, found, records, self.rerank, self.config.rerank_share)
         return _shown(made, records() if self.config.evidence else (), self.config.languages)
 
+    def _learnt(self, found: Found, records: Callable[[], Iterable[Record]]) -> tuple[Learnt | None, str]:
+        """Learn what tells right pairs from wrong ones; or return why not."""
+        if self.config.method != "learned":
+            return None, ""
+        alive = np.flatnonzero(np.isfinite(found.scores))
+        if len(alive) < LEAST_RECORDS:
+            return None, f"{len(alive):,} pairs are too few to learn from" if len(alive) else ""
+        places = sample_rows(found.keys[alive])
+        wanted = alive[places]
+        texts = {row: record.texts for row, record in enumerate(islice(records(), int(wanted.max()) + 1)) if record.texts}
+        pairs = [texts[row] for row in wanted.tolist()]
+        learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
+        learnt = learner.learn()
+        return (None, learnt.doubt) if learnt.doubt else (learnt, "")
+
+
+def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered:
+    """Decide by probabilities that were learnt."""
+    reasons, alive = found.reasons.copy(), np.flatnonzero(np.isfinite(found.scores))
+    scores = np.full(len(reasons), np.nan, np.float32)
+    scores[alive] = learnt.probabilities
+    expected = learnt.expected()
+    threshold = Threshold(-np.inf, "none")
+    if config.threshold == "auto":
+        value = expected.choose(None, config.precision)
+        told = expected.between(value, None)
+        within = None if told[0] is None else learnt.interval(value, told[0])
+        threshold = Threshold(
+            value, "learnt from this bitext", *told, expected.unsure, missed_by(config.precision, told[0]), within
+        )
+    elif config.threshold is not None:
+        threshold = Threshold(float(config.threshold), "given")
+    low = ~(learnt.probabilities >= np.float32(threshold.value))
+    reasons[alive[low]] = LOW + learnt.kinds[low]
+    evidence = None
+    if config.evidence:
+        evidence = Evidence(expected.falling, expected, draw_groups(scores, threshold.value))
+    noise = learnt.noise(threshold.value)
+    return Filtered(scores, reasons, threshold, evidence=evidence, noise=noise)
+
 
 def _decide(found: Found, config: BitextFilter) -> Filtered:
-    reasons, scores, decoys = found
+    reasons, scores, decoys = found.reasons, found.scores, found.decoys
     alive = scores[np.isfinite(scores)]
     threshold, expected = Threshold(-np.inf, "none"), None
     if config.threshold == "auto" or config.evidence:
         expected = from_mismatches(alive, decoys[np.isfinite(decoys)], len(alive))
     if config.threshold == "auto" and expected is not None:
         value = expected.choose(None, config.precision)
-        threshold = Threshold(value, "the next pair's other side", *expected.between(value, None), expected.unsure)
+        told = expected.between(value, None)
+        missed = missed_by(config.precision, told[0])
+        threshold = Threshold(value, "the next pair's other side", *told, expected.unsure, missed)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     reasons = reasons.copy()
@@ -269,7 +350,7 @@ def _judged(
     found: Filtered, held: Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
 ) -> Filtered:
     """Let an encoder judge the pairs near the threshold: which of them stay."""
-    reasons, scores, decoys = held
+    reasons, scores, decoys = held.reasons, held.scores, held.decoys
     compared = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
     alive, wrong = scores[np.isfinite(scores)], decoys[np.isfinite(decoys)]
@@ -335,7 +416,10 @@ def _copy_lines(blocks: Iterator[Texts], found: Filtered, output: BinaryIO, reje
 def _reject(rejects: BinaryIO, found: Filtered, row: int, raw: bytes) -> None:
     score = found.scores[row]
     shown = "" if np.isnan(score) else f"{score:.6f}"
-    rejects.write(f"{found.names[found.reasons[row]]}\t{shown}\t".encode() + raw.replace(b"\n", b" ") + b"\n")
+    reason = found.names[found.reasons[row]]
+    if found.features is not None and (why := found.unusual(row)):
+        reason = f"{reason} ({why})"
+    rejects.write(f"{reason}\t{shown}\t".encode() + raw.replace(b"\n", b" ") + b"\n")
 
 
 def _without(records: Iterator[Record], found: Filtered, rejects: BinaryIO | None) -> Iterator[tuple[Record, float]]:

@@ -10,14 +10,15 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 
-from xswe.bitext.kernels import blank_after, mix
+from xswe.bitext.kernels import blank_after, hash_pairs, mix
 from xswe.bitext.records import Record, RecordBlock, RecordFile
 from xswe.bitext.rows import Rows
+from xswe.bitext.seen import text_hashes
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
 from xswe.errors import ConfigError
@@ -25,21 +26,26 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
+from xswe.io.settings import check_choice
 from xswe.mining.cascade import check_share
+from xswe.mining.features import NAMES, Features
 from xswe.mining.threshold import check_threshold
+from xswe.mining.wrong import KINDS
 from xswe.model.ensemble import AnyModel, load_any, share_model
 from xswe.text.languages import check_languages, same_numbers
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, Fold, TwoSteps
 
 _OWN = ("numbers", "copy", "damaged", "low similarity")
-KEPT, *DROPPED = ("kept", *REASONS, *_OWN)
+KEPT, *DROPPED = ("kept", *REASONS, *_OWN, *KINDS)
 NUMBERS, COPY, DAMAGED, LOW = range(len(REASONS) + 1, len(REASONS) + 5)
 _ALIKE = 0.85  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
 _MOST = 256  # a side of a copy with more different words is looked at letter by letter
 _COPIED = 0.8  # share of the words of the shorter side that the other side has, too
 _NO_ROWS = Rows(Texts.of([]), Texts.of([]))
 BLOCK, WINDOW = 1 << 14, 1 << 21
+Method = Literal["auto", "learned", "cosine"]
+_LEARNT = ("en", "de", "zh", "ja")  # languages that examples to learn from are in
 _WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
 
 
@@ -48,7 +54,11 @@ class BitextFilter:
     """Which pairs stay.
 
     Attributes:
-        threshold: least cosine: ``auto`` (from the file itself), a number, or null for none.
+        method: what pairs are judged by. ``cosine``: the cosine of both sides. ``learned``: how likely a pair is right,
+            by some three dozen features; what tells right from wrong is learnt from the file itself
+            (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` where two of the four
+            languages are known and the threshold is to be found, else ``cosine``.
+        threshold: least score: ``auto`` (from the file itself), a number, or null for none.
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         duplicates: drop pairs that were there before.
         near_duplicates: drop pairs most of whose shingles an earlier pair had; digits are all alike, as in templates.
@@ -67,10 +77,12 @@ class BitextFilter:
         languages: of source and target; a model of two languages knows them.
         language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
+        explain: say in ``rejects=`` what is unusual about each pair that is not kept by what was learnt.
         evidence: keep what a report shows of how the pairs were judged, which reads a file once more.
         rerank_share: share of the texts that a judge (``rerank=``) encodes at most; it reads a file once more.
     """
 
+    method: Method = "auto"
     threshold: Any = "auto"
     precision: float | None = None
     duplicates: bool = True
@@ -87,14 +99,29 @@ class BitextFilter:
     languages: tuple[str, ...] = ()
     language: Detector = ""
     on_error: OnError = "raise"
+    explain: bool = False
     evidence: bool = False
     rerank_share: float = 0.05
 
     def __post_init__(self) -> None:
+        check_choice("method", self.method, Method)
         check_threshold(self.threshold, self.precision)
         check_share(self.rerank_share)
         if self.precision is not None and self.threshold != "auto":
             raise ConfigError("precision= is for threshold=auto")
+
+    def resolved(self, judged: bool = False) -> BitextFilter:
+        """Return the same with the method that ``auto`` stands for; ``judged`` if an encoder judges pairs, too.
+
+        Raises:
+            ConfigError: the method cannot be had.
+        """
+        known = len(set(self.languages)) == 2 and set(self.languages) <= set(_LEARNT)
+        if self.method == "learned" and (not known or judged):
+            cure = "leave rerank= out" if judged else f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
+            raise ConfigError(f"method=learned: {cure}; or use method=cosine")
+        learns = self.method == "learned" or (self.method == "auto" and known and not judged and self.threshold == "auto")
+        return replace(self, method="learned" if learns else "cosine")
 
     def cleaning(self, languages: tuple[str, ...]) -> CorpusConfig:
         """Return the same filters as those of a corpus to train on; scripts need the languages."""
@@ -120,6 +147,7 @@ class Judge:
         pair = (languages[0], languages[1]) if languages else ("en", "en")
         self._cleaner = make_cleaner(pair, corpus, threads)
         self._admission = make_admission(corpus)
+        self._features = Features(model, languages) if config.method == "learned" else None
 
     def cleaned(self, block: RecordBlock) -> Cleaned:
         """Return what can be said of each pair by itself, and what repetitions are told by; any thread may ask."""
@@ -131,8 +159,11 @@ class Judge:
         found[damaged] = DAMAGED
         return found
 
-    def compared(self, block: RecordBlock, reasons: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return reasons, cosines (NaN where there is a reason) and those of decoys, one a pair that was encoded."""
+    def compared(self, block: RecordBlock, reasons: np.ndarray) -> Arrays:
+        """Return ``reasons``, ``scores`` (cosines; NaN where there is a reason), and ``decoys``, one a pair compared.
+
+        Of pairs that are learnt from also their ``features``, and ``keys`` by which they are drawn; zero of the others.
+        """
         reasons = reasons.copy()
         alive = np.flatnonzero(reasons == 0)
         rows = block.take(alive)
@@ -154,7 +185,15 @@ class Judge:
         scores = np.full(len(block), np.nan, np.float32)
         scores[alive] = cosines
         scores[reasons > 0] = np.nan
-        return reasons, scores, decoys
+        found = {"reasons": reasons, "scores": scores, "decoys": decoys}
+        if self._features is None:
+            return found
+        features, keys = np.zeros((len(block), len(NAMES)), np.uint8), np.zeros(len(block), np.uint64)
+        features[alive] = self._features.of(rows.source, rows.target, cosines)
+        own = np.empty(len(alive), np.uint64)
+        hash_pairs(text_hashes(rows.source), text_hashes(rows.target), own)
+        keys[alive] = own
+        return {**found, "features": features, "keys": keys}
 
 
 def _has_digit(texts: Texts) -> np.ndarray:
@@ -354,5 +393,5 @@ class FilterSteps(TwoSteps):
         return reasons
 
     def second(self, opened: Judge, block: RecordBlock, told: np.ndarray) -> Arrays:
-        """Return reasons uint8 (n,), cosines float32 (n,), and those of decoys, one a pair that was compared."""
-        return dict(zip(("reasons", "scores", "decoys"), opened.compared(block, told), strict=True))
+        """Return what :meth:`Judge.compared` does."""
+        return opened.compared(block, told)

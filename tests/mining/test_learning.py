@@ -1,0 +1,218 @@
+"""A filter that learns from the bitext itself: its features, the wrong pairs it makes, and what it tells of the result."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import ConfigError
+from xswe.io.products import row_products
+from xswe.io.ragged import Texts
+from xswe.mining import learning
+from xswe.mining.examples import examples_for, features_of
+from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, mirrored
+from xswe.mining.wrong import KINDS, WrongPairs
+
+PAIR = ("en", "de")
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture(scope="module")
+def pairs(sample):
+    return list(dict.fromkeys(zip(sample["en"], sample["de"], strict=True)))
+
+
+@pytest.fixture(scope="module")
+def mixed(pairs):
+    """Right pairs, and as many again of three kinds of wrong ones that the filter's own generator does not make so."""
+    draw, out = random.Random(3), [(pair, "right") for pair in pairs[:1000]]
+    for place, (a, b) in enumerate(pairs[1000:1500]):
+        words = b.split()
+        out.append(((a, pairs[1000 + (place + 1) % 500][1]), "neighbour"))
+        if len(words) > 5:
+            out.append(((a, " ".join(words[: 2 * len(words) // 5])), "truncated"))
+        if re.search(r"\d", b):
+            out.append(((a, re.sub(r"\d+", lambda found: str(int(found[0]) + 3), b)), "number"))
+    draw.shuffle(out)
+    return [pair for pair, _ in out], np.array([kind for _, kind in out])
+
+
+@pytest.fixture(scope="module")
+def found(mini, mixed):
+    return xswe.filter(mini, mixed[0], languages=PAIR, explain=True, evidence=True)
+
+
+def test_wrong_pairs_are_seen_and_the_precision_is_told(found, mixed):
+    kinds = mixed[1]
+    kept = {kind: found.kept[kinds == kind].mean() for kind in set(kinds)}
+    assert kept["right"] > 0.9
+    assert max(kept["neighbour"], kept["truncated"]) < 0.08
+    assert kept["number"] < 0.15
+    true = (kinds[found.kept] == "right").mean()
+    assert found.threshold.precision == pytest.approx(true, abs=0.04)
+    assert found.threshold.within[0] <= true <= found.threshold.within[1] + 0.01
+    assert found.threshold.recall == pytest.approx(kept["right"], abs=0.06)
+    assert "not judged: the order of words" in str(found)
+    assert found.counts["other sentence"] + found.counts["word salad"] > 300
+
+
+def test_the_cosine_alone_promises_what_the_same_bitext_refutes(mini, mixed):
+    plain = xswe.filter(mini, mixed[0], languages=PAIR, method="cosine")
+    assert plain.kept[mixed[1] == "truncated"].mean() > 0.3
+    assert plain.threshold.precision - (mixed[1][plain.kept] == "right").mean() > 0.05
+
+
+def test_the_order_of_records_decides_nothing(mini, mixed, found):
+    order = np.random.default_rng(1).permutation(len(found))
+    other = xswe.filter(mini, [mixed[0][row] for row in order], languages=PAIR)
+    assert other.threshold == found.threshold
+    assert other.noise == found.noise
+    assert np.array_equal(other.reasons, found.reasons[order])
+    assert np.array_equal(other.scores, found.scores[order], equal_nan=True)
+
+
+def test_what_is_unusual_is_said(mini, mixed, found, tmp_path):
+    row = int(np.flatnonzero((mixed[1] == "truncated") & ~found.kept & np.isfinite(found.scores))[0])
+    assert re.search(r"(source|target) \d+, usually \d+ to \d+", found.unusual(row))
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in mixed[0]), encoding="utf-8")
+    files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "no.tsv"}
+    again = xswe.filter(mini, tmp_path / "a.tsv", **files, languages=PAIR, explain=True)
+    assert np.array_equal(again.reasons, found.reasons)
+    written = files["rejects"].read_text(encoding="utf-8").split("\n")[:-1]
+    reason, score, *record = written[int((found.reasons[:row] > 0).sum())].split("\t")
+    assert reason == f"{found.names[found.reasons[row]]} ({found.unusual(row)})"
+    assert float(score) == pytest.approx(found.scores[row], abs=1e-6)
+    assert tuple(record) == mixed[0][row]
+    plain = xswe.filter(mini, mixed[0][:600], languages=PAIR)
+    with pytest.raises(ConfigError, match="explain=True"):
+        plain.unusual(0)
+
+
+def test_a_precision_that_is_not_reached_is_named(mini, found, mixed):
+    assert found.threshold.missed is None
+    best = xswe.filter(mini, mixed[0], languages=PAIR, precision=0.9999999)
+    if best.threshold.missed is not None:
+        assert "precision=1 is not reached" in best.threshold.sentence()
+    lost = xswe.filter(mini, mixed[0], languages=PAIR, method="cosine", precision=0.99999)
+    assert lost.threshold.precision < 0.99999
+    assert lost.threshold.missed == 0.99999
+    assert "precision=0.99999 is not reached at any threshold" in str(lost)
+
+
+def test_where_there_is_little_to_learn_from_the_cosine_decides(mini, mixed, pairs):
+    few = xswe.filter(mini, mixed[0][:300], languages=PAIR)
+    assert "judged by the cosine alone: " in str(few)
+    assert "pairs are too few to learn from" in few.note
+    draw = random.Random(0)
+    targets = draw.sample([b for _, b in pairs], len(pairs))
+    wrong = xswe.filter(mini, [(a, b) for (a, _), b in zip(pairs, targets, strict=True)], languages=PAIR)
+    assert wrong.threshold.precision is None
+    assert "too few pairs seem right" in wrong.note
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "learned"}, "name two languages of en, de, zh, ja"),
+        ({"method": "learnt", "languages": PAIR}, "method"),
+    ],
+)
+def test_a_method_that_cannot_be_had_is_named(mini, pairs, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        xswe.filter(mini, pairs[:5], **settings)
+
+
+def texts_of(some):
+    return tuple(Texts.of([pair[side] for pair in some]) for side in (0, 1))
+
+
+def test_coverage_is_that_of_a_plain_reading(mini, pairs):
+    some = pairs[:40]
+    found, _ = features_of(mini, Features(mini, PAIR), some)
+    for row, (a, b) in enumerate(some):
+        left, right = (mini.units.bags([text]).ids for text in (a, b))
+        norms = np.linalg.norm(mini.rows(left), axis=1)
+        words = np.array([any(map(str.isalnum, mini.units.tokens[unit])) for unit in left.tolist()])
+        unit = [mini.rows(ids) / np.linalg.norm(mini.rows(ids), axis=1, keepdims=True) for ids in (left, right)]
+        best = np.maximum((unit[0] @ unit[1].T).max(axis=1), 0)
+        weights = norms * words
+        for name, value in (("covered", best), ("not covered", best < 0.4)):
+            wanted = 255 * float((weights * value).sum() / weights.sum())
+            assert found[row, PLACES[f"{name} of the source"]] == pytest.approx(wanted, abs=1.01)
+
+
+def test_features_of_exchanged_sides_are_mirrored(mini, pairs):
+    some = [*pairs[:200], ("Page 12 of Berlin?", "Seite 14 von Bonn."), ("We met Anna.", "Wir trafen Peter. Schön!")]
+    one, _ = features_of(mini, Features(mini, PAIR), some)
+    other, _ = features_of(mini, Features(mini, PAIR[::-1]), [pair[::-1] for pair in some])
+    assert np.abs(mirrored(one).astype(int) - other.astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("pair", "value"),
+    [
+        (("On page 12.", "Auf Seite 12."), SAME_NUMBERS),
+        (("We open at 7 a.m.", "Wir öffnen um sieben."), SAME_NUMBERS),
+        (("1,400 of them", "1.400 davon"), SAME_NUMBERS),
+        (("On page 12.", "Auf Seite 14."), OTHER_NUMBERS),
+    ],
+)
+def test_numbers_are_compared(mini, pair, value):
+    found, _ = features_of(mini, Features(mini, PAIR), [pair])
+    assert found[0, PLACES["numbers"]] == value
+
+
+def test_any_text_has_features(mini):
+    odd = ["", " ", "\x00", "?" * 300, "a" * 5000, "東京" * 900, "Ã¼ \ufffd \ue000", "😀😀", "1" * 400, "A1,2.3"]
+    some = [(a, b) for a in odd for b in odd]
+    found, _ = features_of(mini, Features(mini, PAIR), some)
+    assert found.shape == (100, len(NAMES))
+    again = Features(mini, PAIR).of(
+        *texts_of(some), row_products(*(mini.encode(side) for side in texts_of(some))), threads=3
+    )
+    assert np.array_equal(found, again)
+
+
+def test_wrong_pairs_are_wrong_and_the_same_each_time(mini, pairs):
+    some = pairs[:300]
+    vectors = mini.encode([b for _, b in some])
+    both = [WrongPairs(some, vectors, (["猫が寝ている。"], ["猫が寝ている。"]), 5) for _ in range(2)]
+    for kind in KINDS:
+        made, origins = both[0].of_kind(kind, 100)
+        assert both[1].of_kind(kind, 100)[0] == made
+        assert len(made) == len(origins) >= 15
+        for (a, b), origin in zip(made, origins.tolist(), strict=True):
+            assert (a, b) != some[origin]
+            assert (a == some[origin][0]) or (b == some[origin][1])
+
+
+def test_examples_are_there_for_models_and_languages_that_none_ship_for(mini, model):
+    shipped, classes, middles = examples_for(mini, ("en", "ja"))
+    turned = examples_for(mini, ("ja", "en"))
+    assert len(shipped) == len(turned[0]) > 4000
+    assert set(classes.tolist()) == set(range(len(learning.CLASSES)))
+    assert np.abs(middles[:2] - 128).max() < 40
+    made, own, _ = examples_for(model, ("en", "ja"))
+    assert set(own.tolist()) == set(range(len(learning.CLASSES)))
+    assert made.shape[1] == len(NAMES)
+    assert len(CENTRED) == 4
+
+
+def test_shares_of_classes_are_found_again():
+    draw = np.random.default_rng(0)
+    count = len(learning.CLASSES)
+    true = np.full(count, 0.02)
+    true[0] = 1 - true[1:].sum()
+    classes = draw.choice(count, 20_000, p=true)
+    logits = draw.standard_normal((len(classes), count)) + 4.0 * np.eye(count)[classes]
+    exact = np.exp(4.0 * logits) * learning._learnt_shares()  # of unit normals whose means are 4 apart
+    found = learning.priors_fitted((exact / exact.sum(axis=1, keepdims=True)).astype(np.float32))[1]
+    assert np.abs(found - true).max() < 0.005
