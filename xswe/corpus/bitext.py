@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from operator import call
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,11 @@ def clean_jobs(
     """Yield what makes a file's cleaned blocks, in order; of spans of it (see ``read_jobs``) or of all."""
     least = config.min_score if file.min_score is None else file.min_score
     for job in read_jobs(file, on_error=config.on_error, scores=least is not None, spans=spans):
-        yield lambda job=job: cleaner(job(), least)
+        yield partial(_cleaned, cleaner, job, least)
+
+
+def _cleaned(cleaner: Cleaner, read: Callable[[], Rows], least: float | None) -> Cleaned:
+    return cleaner(read(), least)
 
 
 def clean_file(file: PairFile, config: CorpusConfig, cleaner: Cleaner, threads: int = 1) -> Iterator[Cleaned]:
