@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from xswe.bitext.source import find_pairs
 from xswe.corpus.bitext import Bitext, CorpusConfig, part_of, split_rows
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert, open_training, prepare
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError, InputError, XsweError
 from xswe.io.files import read_json
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, FlatWriter
@@ -172,6 +173,43 @@ def test_a_conversion_that_broke_anywhere_ends_with_the_same_bytes(tmp_path, mon
     _, report = convert(files, EN_JA, config, tmp_path / "out")
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
     assert report.dropped == read_json(tmp_path / "whole" / "signature.json")["report"]["dropped"]
+
+
+def test_what_is_damaged_while_it_is_written_is_noticed(tmp_path, monkeypatch):
+    from xswe.corpus import convert as module
+
+    files, take = corpus(tmp_path), module.reasons_of
+    monkeypatch.setattr(module, "reasons_of", lambda *given: damaged() or take(*given))
+
+    def damaged():
+        path = tmp_path / "out.partial" / "en-ja.source.bytes.npy"
+        if path.stat().st_size > 20_000:
+            with path.open("r+b") as stream:
+                stream.seek(1000)
+                stream.write(b"\xff")
+
+    with pytest.raises(XsweError, match="damaged while it was written; give the same command again"):
+        convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+    assert not list(tmp_path.glob("out*"))
+    monkeypatch.setattr(module, "reasons_of", take)
+    assert pairs(convert(files, EN_JA, CorpusConfig(), tmp_path / "out")[0])
+
+
+def test_two_that_convert_the_same_where_locks_do_nothing(tmp_path, monkeypatch):
+    from xswe.corpus import convert as module
+
+    files, put = corpus(tmp_path, 300), module._put_in_place
+    convert(files, EN_JA, CorpusConfig(), tmp_path / "whole")
+
+    def late(partial, folder):
+        shutil.copytree(tmp_path / "whole", folder)  # by the other process
+        put(partial, folder)
+
+    monkeypatch.setattr(module, "_put_in_place", late)
+    bitext, _ = convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+    assert len(bitext)
+    assert digests(tmp_path / "out") == digests(tmp_path / "whole")
+    assert not (tmp_path / "out.partial").exists()
 
 
 @pytest.mark.slow

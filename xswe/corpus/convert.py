@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
@@ -50,7 +49,7 @@ from xswe.corpus.cards import (
 )
 from xswe.corpus.cleaned import CleanedBlocks, cleaned_ahead
 from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
-from xswe.errors import ConfigError, InputError, Unfinished
+from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import GrowingArray, Texts, append_texts, map_unfinished, text_writer
@@ -130,13 +129,17 @@ def _convert(
             return
         try:
             report = _Conversion(files, languages, config, partial, cleaned.identity).run(cleaned)
-        except BaseException:
-            if not (partial / _STATE).is_file():  # without it the next run begins anew
+            told = _signature(partial, files, languages, config, identity, report, threads)
+            write_json(partial / "signature.json", told)
+            _put_in_place(partial, folder)
+        except BaseException as error:
+            # Where locks do nothing, another process may have made the same meanwhile.
+            made = isinstance(error, (OSError, XsweError)) and (folder / "signature.json").is_file()
+            if made or not (partial / _STATE).is_file():  # without it the next run begins anew
                 shutil.rmtree(partial, ignore_errors=True)
+            if made:
+                return
             raise
-        told = _signature(partial, files, languages, config, identity, report, threads)
-        write_json(partial / "signature.json", told)
-        _put_in_place(partial, folder)
         kept.keep(folder / "signature.json", f"after the conversion of {'-'.join(languages)}")
         logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
 
@@ -194,15 +197,14 @@ class _Conversion:
         self, files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, folder: Path, identity: str
     ) -> None:
         self.files, self.folder, self.identity, self.name = files, folder, identity, "-".join(languages)
-        self.sums: dict[str, tuple[Checksum, Checksum]] = defaultdict(lambda: (Checksum(), Checksum()))
+        self.parts = ["source", "target"] + ["negatives"] * any(file.with_negatives for file in files)
         state = self._kept()
         self.begin: Place = state["place"][0], state["place"][1]
         self.report = CorpusReport(**state["report"])
         self.source = text_writer(folder, f"{self.name}.source", tuple(state["source"]))
         self.target = text_writer(folder, f"{self.name}.target", tuple(state["target"]))
         begun = state.get("negatives", ((0, 0), 0))
-        wanted = any(file.with_negatives for file in files)
-        self.negatives = NegativesWriter(folder, self.name, *begun) if wanted else None
+        self.negatives = NegativesWriter(folder, self.name, *begun) if "negatives" in self.parts else None
         self.admission = make_admission(config, folder)
         if self.begin != BEGINNING:
             self._remember(make_cleaner(languages, config))
@@ -210,25 +212,27 @@ class _Conversion:
     def _kept(self) -> dict[str, Any]:
         """Return the state that a killed run noted, after what it wrote was compared with its checksums."""
         if (found := load_checkpoint(self.folder / _STATE, self.identity)) is not None:
-            state = found[1]
             with suppress(OSError, ValueError):  # an array is too short
-                for part in ("source", "target"):
-                    self._take_in(part, map_unfinished(self.folder, f"{self.name}.{part}", state[part]))
-                if "negatives" in state:
-                    self._take_in("negatives", map_unfinished(self.folder, f"{self.name}.negatives", state["negatives"][0]))
-                if state["sums"] == self._sums():
-                    return state
+                self.sums = self._written(found[1])
+                if _finished(self.sums) == found[1]["sums"]:
+                    return found[1]
             logger.warning("%s: damaged since it was written; the conversion begins anew", self.folder)
-            self.sums.clear()
         (self.folder / _STATE).unlink(missing_ok=True)
+        self.sums = {part: (Checksum(), Checksum()) for part in self.parts}
         return {"place": BEGINNING, "source": (0, 0), "target": (0, 0), "report": {}}
 
-    def _take_in(self, part: str, texts: Texts) -> None:
-        for checksum, numbers in zip(self.sums[part], (texts.data, texts.sizes), strict=True):
-            checksum.add(numbers)
-
-    def _sums(self) -> dict[str, list[int]]:
-        return {part: [checksum.finish() for checksum in sums] for part, sums in self.sums.items()}
+    def _written(self, state: Mapping[str, Any]) -> _Sums:
+        """Return the checksums of the arrays as they are on the disk."""
+        found = {}
+        for part in self.parts:
+            texts = map_unfinished(
+                self.folder, f"{self.name}.{part}", state[part][0] if part == "negatives" else state[part]
+            )
+            found[part] = Checksum(), Checksum()
+            for start in range(0, len(texts), _REHASH):
+                _take_in(found[part], texts[start : start + _REHASH])
+            texts.release()
+        return found
 
     def _remember(self, cleaner: Cleaner) -> None:
         """Show the admission what the killed run kept."""
@@ -255,6 +259,9 @@ class _Conversion:
                 progress.update(len(block.rows))
                 if due():
                     self._note(place)
+        if _finished(self._written(self._state())) != _finished(self.sums):
+            (self.folder / _STATE).unlink(missing_ok=True)
+            raise XsweError(f"{self.folder}: damaged while it was written; give the same command again")
         for path in (path for file in self.files for path in file.files):
             self.report.checksums[str(path)] = digest_of(path)
         self.report.dropped = dict(sorted(self.report.dropped.items()))  # whatever blocks they were met in
@@ -267,23 +274,37 @@ class _Conversion:
         rows = kept_rows(block.rows, reasons)
         for part, writer, texts in (("source", self.source, rows.source), ("target", self.target, rows.target)):
             append_texts(writer, texts)
-            self._take_in(part, texts)
+            _take_in(self.sums[part], texts)
         if self.negatives is not None:
             self.negatives.append(rows.negatives, len(rows))
             if rows.negatives is not None:
-                self._take_in("negatives", rows.negatives.texts[:])
+                _take_in(self.sums["negatives"], rows.negatives.texts[:])
+
+    def _state(self) -> dict[str, Any]:
+        """Return how long the arrays are."""
+        state: dict[str, Any] = {"source": self.source.state, "target": self.target.state}
+        return state if self.negatives is None else {**state, "negatives": self.negatives.state}
 
     def _note(self, place: Place) -> None:
         """Bring everything to the disk, and note the place reached."""
-        self.source.sync()
-        self.target.sync()
-        state: dict[str, Any] = {"place": place, "source": self.source.state, "target": self.target.state}
-        state |= {"sums": self._sums(), "report": asdict(self.report)}
-        if self.negatives is not None:
-            self.negatives.sync()
-            state["negatives"] = self.negatives.state
+        for writer in (self.source, self.target, self.negatives):
+            if writer is not None:
+                writer.sync()
+        state = {**self._state(), "place": place, "sums": _finished(self.sums), "report": asdict(self.report)}
         where = f"after {self.report.read:,} pairs of {self.name}"
         save_checkpoint(self.folder / _STATE, self.identity, {}, state, where)
+
+
+_Sums = dict[str, tuple[Checksum, Checksum]]  # by side: of its bytes, and of their lengths
+
+
+def _take_in(sums: tuple[Checksum, Checksum], texts: Texts) -> None:
+    for checksum, numbers in zip(sums, (texts.data, texts.sizes), strict=True):
+        checksum.add(numbers)
+
+
+def _finished(sums: _Sums) -> dict[str, list[int]]:
+    return {part: [checksum.finish() for checksum in both] for part, both in sums.items()}
 
 
 def _signature(
