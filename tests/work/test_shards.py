@@ -245,6 +245,20 @@ def test_the_folder_of_an_array_goes_with_the_last_of_its_tasks(tmp_path):
     assert not work.exists()
 
 
+def test_a_folder_is_removed_while_a_late_worker_writes_to_it(tmp_path, monkeypatch):
+    remove, late = os.rmdir, tmp_path / "o.work" / "search" / "000001.npy"
+
+    def interrupted(path, **how):
+        with suppress(FileNotFoundError):
+            late.touch()
+        remove(path, **how)
+
+    with work_folder(str(tmp_path / "o")) as folder:
+        (folder / "search").mkdir()
+        monkeypatch.setattr(os, "rmdir", interrupted)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_shard_that_two_do_at_once_stays_done(tmp_path):
     """One that was quicker may be reading it."""
     stage, seen = stage_in(tmp_path), []

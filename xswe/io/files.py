@@ -156,6 +156,18 @@ def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
             shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that others may still write to: first it gets a name under which they no longer find it."""
+    doomed = sibling(folder, "old")
+    try:
+        os.replace(folder, doomed)
+    except FileNotFoundError:
+        return
+    except OSError:  # where the system renames no folder of open files
+        doomed = folder
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
 def _share(path: Path) -> None:
     """Set the mode that the umask implies for a file that only its owner may read (as some libraries make theirs)."""
     if os.name == "posix" and path.stat().st_mode & 0o077 == 0:

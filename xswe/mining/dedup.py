@@ -11,7 +11,6 @@ compared with those that hold the same numbers only.
 
 from __future__ import annotations
 
-import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import text_hashes
 from xswe.corpus.cleaning import sketches
 from xswe.errors import ConfigError
-from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch
+from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, remove_folder, scratch
 from xswe.io.lines import OnError
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
@@ -366,7 +365,7 @@ class _Dedup:
         sought = folder / f"{place.name}-search"
         if not self.config.execution.has_peers:  # else another may be reading other lines
             for earlier in set(folder.glob("lines-*")) - {place, sought}:
-                shutil.rmtree(earlier)
+                remove_folder(earlier)
         once(place, place.name, work.prepare)
         return work.searched(place, sought)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,7 +14,7 @@ import numpy as np
 
 from xswe.bitext.output import Format
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, held, read_json
+from xswe.io.files import fingerprint, held, read_json, remove_folder
 from xswe.io.lines import OnError
 from xswe.io.settings import check_choice
 from xswe.mining.cascade import check_share, judge_pairs
@@ -375,7 +374,7 @@ def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, i
     lists = _neighbours([folder / name / "vectors.npy" for name in names], config.depth + config.struck, config, work)
     once(done, identity, lists.save)
     if not config.execution.has_peers:  # of whose tasks another may be reading there; the last one removes it
-        shutil.rmtree(work, ignore_errors=True)
+        remove_folder(work)
     return lists
 
 

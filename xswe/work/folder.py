@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from xswe.errors import ConfigError
-from xswe.io import files
-from xswe.io.files import held, is_special, scratch, write_json
+from xswe.io.files import held, is_special, remove_folder, scratch, write_json
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
 
@@ -45,10 +44,10 @@ def work_folder(
             yield folder
         except BaseException:
             if not shared and all(path.name == "work.json" or path.name.startswith(".") for path in folder.iterdir()):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
             raise
         if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten
-            shutil.rmtree(folder, ignore_errors=files.ON_WINDOWS)
+            remove_folder(folder)
     if shared and not keep:
         remove_unheld(folder, leave)
 
@@ -75,6 +74,6 @@ def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
     with suppress(ConfigError), held(folder, "other tasks are at work there"):
         for path in folder.iterdir():
             if path.is_dir() and path.name not in leave:
-                shutil.rmtree(path, ignore_errors=True)
+                remove_folder(path)
         if not leave:  # the lock goes last
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
