@@ -82,6 +82,7 @@ DEDUP = "dedup input=en.txt output=unique.txt threads=1"
 LETTERS = "xswe.mining.dedup:_by_letters"
 FILTER, COMPARED = "filter model=mini input=pairs.tsv output=clean.tsv threads=1", "xswe.mining.verdicts:Judge.compared"
 PHRASES = "phrases model=mini queries=terms.txt passages=long.txt output=hits.tsv threads=1"
+SEARCH = "search model=mini documents=long.txt queries=terms.txt index=made threads=1"
 PASSAGES = "xswe.phrases.search:Search.add"
 TRAIN = "train pair=en-de teacher=none pca.dim=256 refine.max_steps=9 refine.batch_size=64 threads=1 output=run"
 CORPUS = "corpus corpus.paths=[pairs.tsv,more.tsv] pair=en-de output=made threads=1"
@@ -102,6 +103,7 @@ CASES = {
     "filter, nothing compared": Case(FILTER, COMPARED, 1, NOTHING),
     "phrases, some passages": Case(PHRASES, PASSAGES, 3, "goes on after 53,982 passages", PASSAGES, 1),
     "phrases, no passage": Case(PHRASES, PASSAGES, 1, NOTHING),
+    "search, an index half built": Case(SEARCH, "xswe.search.numbers:numbers_of", 3, NOTHING),
     "train, in the refinement": Case(TRAIN, STEP, 4, "goes on after step 3 of the refinement", STEP, 6),
     "train, before it": Case(TRAIN, STEP, 1, "goes on after the stage bags", PREPARE, 0),
     "corpus, one file read": Case(CORPUS, CLEAN, 2, "goes on after 1,717 pairs of en-de", CLEAN, 1),
