@@ -70,3 +70,14 @@ def test_langchain(index, truth):
     retriever = runnables.RunnableLambda(found)
     assert [[one.page_content for one in retriever.invoke(query)] for query in QUERIES] == truth
     assert [[one.page_content for one in some] for some in retriever.batch(QUERIES)] == truth  # on threads
+
+
+def test_llamaindex(index, truth):
+    retrievers, schema = pytest.importorskip("llama_index.core.retrievers"), pytest.importorskip("llama_index.core.schema")
+
+    class Nearest(retrievers.BaseRetriever):
+        def _retrieve(self, query):
+            hits = index.search(query.query_str, k=5)
+            return [schema.NodeWithScore(node=schema.TextNode(text=hit.text), score=hit.score) for hit in hits]
+
+    assert [[one.text for one in Nearest().retrieve(query)] for query in QUERIES] == truth
