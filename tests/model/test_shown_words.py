@@ -173,3 +173,14 @@ def test_training_counts_forms(sample):
     assert {"Wasser", "und"} <= set(model.words("de"))
     assert {"water", "I"} <= set(model.words("en"))
     assert "wasser" not in model.words("de")
+
+
+def test_words_are_looked_for_once_however_many_neighbours_are_asked_for(monkeypatch):
+    model, find, asked = xswe.load("mini"), xswe.StaticModel._find_words, []
+    monkeypatch.setattr(xswe.StaticModel, "_find_words", lambda self, *given: asked.append(given[0]) or find(self, *given))
+    first = model.neighbours("car", language="de", k=3)
+    model.words("de").clear()  # the caller's own
+    assert model.neighbours("car", language="de", k=3) == first
+    model.neighbours("car", language="ja")
+    model.prune(4000).neighbours("car", language="de")
+    assert asked == ["de", "ja", "de"]
