@@ -97,14 +97,14 @@ tricky = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(units, texts):
     check_equal(units, texts)
     check_places(units, [t.encode("utf-8", "replace").decode("utf-8") for t in texts])
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_places_of_lone_marks_and_of_the_longest_words(tokenizer_json, texts):
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)

@@ -106,7 +106,7 @@ tricky = st.sampled_from(
 any_texts = st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)  # for each of the kinds of units
 @given(texts=any_texts)
 def test_any_unicode(units, texts):
     check_equal(units, texts)
@@ -119,7 +119,7 @@ def naive_words(units, text):
     return [(units.tokens.index(word.form), word.start, word.end) for word in words]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(texts=any_texts)
 def test_exact_words_of_any_unicode(units, texts):
     check_equal(units.exact, texts)
