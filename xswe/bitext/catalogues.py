@@ -62,6 +62,14 @@ def catalogue_entries(
         yield str(entry).encode(), None if stale else pair
 
 
+def catalogue_locales(path: str | Path, languages: tuple[str, str]) -> tuple[str, str]:
+    """Return the codes, with their locales, by which the header of a catalogue names two languages."""
+    told = _catalogue(Path(path)).metadata
+    codes = [str(told.get(name, "")).replace("_", "-") for name in ("Language", "X-Source-Language")]
+    source, target = (next((code for code in codes if base_language(code) == one), one) for one in languages)
+    return source, target
+
+
 def catalogue_head(path: str | Path) -> bytes:
     """Return what stands before the first entry of a catalogue."""
     catalogue = _catalogue(Path(path))
@@ -122,9 +130,10 @@ def write_catalogue(units: Iterable[Unit], languages: Sequence[str], date: str |
     yield f'"PO-Revision-Date: {when:%Y-%m-%d %H:%M+0000}\\n"\n' if when else ""
     seen: set[str] = {""}
     for number, unit in enumerate(units, 1):
-        yield f"\n#. score {unit.score:.6f}\n" if unit.score is not None else "\n"
+        status = f", {unit.status}" if unit.status else ""
+        yield f"\n#. score {unit.score:.6f}{status}\n" if unit.score is not None else "\n"
         yield "".join(f"# {line}\n" for line in unit.notes.splitlines())
-        yield f'msgctxt "{number}"\n' if unit.source in seen else ""
+        yield f"msgctxt {_quoted(unit.id or str(number))}\n" if unit.id or unit.source in seen else ""
         yield f"msgid {_quoted(unit.source)}\nmsgstr {_quoted(unit.target)}\n"
         seen.add(unit.source)
 

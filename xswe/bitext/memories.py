@@ -22,6 +22,7 @@ Pair = tuple[str, str]
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
+_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 SEGMENTS = ("trans-unit", "segment")
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
 _PARTS = ("unit", "group", "file")  # elements that hold units, and are dropped with them
@@ -109,7 +110,7 @@ def _variants(unit: Any) -> dict[str, str]:
     """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
     found: dict[str, str] = {}
     for variant in unit.iterfind("{*}tuv"):
-        code = base_language(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
+        code = base_language(variant.get(_LANG) or variant.get("lang") or "")
         segment = variant.find("{*}seg")
         if segment is not None:
             found.setdefault(code, _text(segment))
@@ -118,7 +119,7 @@ def _variants(unit: Any) -> dict[str, str]:
 
 def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
     """Yield the translated segments of an XLIFF file, in either direction; a file of other languages raises InputError."""
-    for pair in segments_of(path, languages, on_error=on_error, skipped=skipped):
+    for _, pair in segments_of(path, languages, on_error=on_error, skipped=skipped):
         if pair[0] and pair[1]:
             yield pair
         else:
@@ -127,8 +128,8 @@ def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, ski
 
 def segments_of(
     path: str | Path, languages: tuple[str, ...], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[str, str]]:
-    """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``), a side that is missing as an empty text.
+) -> Iterator[tuple[Any, Pair]]:
+    """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``); a side that is missing is an empty text.
 
     They come in the direction of ``languages``, or if these are empty in the file's own.
     """
@@ -145,7 +146,42 @@ def segments_of(
             continue
         sides = [element.find("{*}source"), element.find("{*}target")]
         a, b = ("" if side is None else _text(side) for side in sides)
-        yield (b, a) if swapped else (a, b)
+        yield element, (b, a) if swapped else (a, b)
+
+
+def unit_notes(segment: Any) -> tuple[str, list[str]]:
+    """Return the id of a segment of XLIFF, and the notes of its unit."""
+    unit, notes = segment, segment
+    if segment.tag.endswith(SEGMENTS[1]):
+        unit = segment.getparent()
+        notes = unit.find("{*}notes")
+    found = [] if notes is None else [(note.text or "").strip() for note in notes.iterfind("{*}note")]
+    return unit.get("id") or "", [note for note in found if note]
+
+
+def parsed_unit(raw: bytes) -> tuple[str, str, dict[str, str]]:
+    """Return the id of a unit of TMX, its notes, and the properties that this library writes, without ``x-``."""
+    from lxml import etree
+
+    unit = etree.fromstring(raw, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+    properties = {(one.get("type") or "").removeprefix("x-"): (one.text or "").strip() for one in unit.iterfind("{*}prop")}
+    notes = "\n".join((one.text or "").strip() for one in unit.iterfind("{*}note"))
+    return unit.get("tuid") or "", notes, properties
+
+
+def locales_of(path: str | Path, languages: tuple[str, str]) -> tuple[str, str]:
+    """Return the codes by which a TMX or XLIFF file names two languages, as ``en-GB``, as its first units say."""
+    found: dict[str, str] = {}
+    for event, element in islice(_elements(Path(path), ("tu",), _FILES, "skip", Skipped()), _FIRST):
+        if event == "start":
+            codes = list(_directions(element) or ())
+        else:
+            codes = [one.get(_LANG) or one.get("lang") or "" for one in element.iterfind("{*}tuv")]
+        for code in codes:
+            found.setdefault(base_language(code), code.replace("_", "-"))
+        if set(languages) <= set(found):
+            break
+    return found.get(languages[0], languages[0]), found.get(languages[1], languages[1])
 
 
 def _directions(element: Any) -> tuple[str, str] | None:
@@ -248,6 +284,7 @@ def _remove(element: Any) -> None:
 # What is written.
 
 
+_NMTOKEN = re.compile(r"[\w.:-]+")
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -261,6 +298,7 @@ class Unit(NamedTuple):
     lines: str
     status: str = ""
     notes: str = ""
+    id: str = ""
 
 
 def escaped(text: str) -> str:
@@ -300,6 +338,7 @@ def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None 
             (
                 [(a, unit.source), (b, unit.target)],
                 {
+                    "tuid": unit.id,
                     "note": unit.notes,
                     "x-score": "" if unit.score is None else f"{unit.score:.6f}",
                     "x-lines": unit.lines.replace("\t", " "),
@@ -319,7 +358,8 @@ def write_memory(
     """Write TMX 1.4 of units in any number of languages.
 
     Args:
-        units: of each its texts after their languages, and its properties without the empty ones; ``note`` is a note.
+        units: of each its texts after their languages, and its properties without the empty ones; ``note`` is a note,
+            ``tuid`` an id.
         source: language of the sources.
         date: when the units were made, see :func:`moment`.
     """
@@ -330,8 +370,9 @@ def write_memory(
     yield f'adminlang="en" srclang={attribute(source)} datatype="plaintext"{made}/>\n<body>\n'
     for texts, properties in units:
         note = f"<note>{escaped(properties['note'])}</note>" if properties.get("note") else ""
-        rest = ((name, value) for name, value in properties.items() if value and name != "note")
-        yield f"<tu{made}>{note}" + "".join(f'<prop type="{name}">{escaped(value)}</prop>' for name, value in rest)
+        rest = ((name, value) for name, value in properties.items() if value and name not in ("note", "tuid"))
+        name = f" tuid={attribute(properties['tuid'])}" if properties.get("tuid") else ""
+        yield f"<tu{name}{made}>{note}" + "".join(f'<prop type="{name}">{escaped(value)}</prop>' for name, value in rest)
         yield (
             "".join(f"<tuv xml:lang={attribute(code)}><seg>{escaped(text)}</seg></tuv>" for code, text in texts) + "</tu>\n"
         )
@@ -351,11 +392,13 @@ def write_xliff(
     yield f'<file original={attribute(original or "xswe")} datatype="plaintext" tool-id="xswe"{made} '
     yield f"source-language={attribute(languages[0])} target-language={attribute(languages[1])}>\n"
     yield f'<header><tool tool-id="xswe" tool-name="xswe" tool-version="{__version__}"/></header>\n<body>\n'
+    ids: set[str] = set()
     for number, unit in enumerate(units, 1):
+        name = _unused(unit.id, str(number), ids)
         state = "translated" if unit.status in ("", "moved") else "signed-off"
         target = f'<target state="{state}">{escaped(unit.target)}</target>' if unit.target else ""
         approved = "yes" if unit.target else "no"  # else tools take a translation for a draft
-        yield f'<trans-unit id="{number}" approved="{approved}"><source>{escaped(unit.source)}</source>{target}'
+        yield f'<trans-unit id={attribute(name)} approved="{approved}"><source>{escaped(unit.source)}</source>{target}'
         yield "".join(f"<note>{escaped(note)}</note>" for note in _notes(unit)) + "</trans-unit>\n"
     yield "</body>\n</file>\n</xliff>\n"
 
@@ -367,13 +410,24 @@ def write_xliff2(
     yield f'{HEAD}<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" '
     yield f"srcLang={attribute(languages[0])} trgLang={attribute(languages[1])}>\n"
     yield f'<file id="f1" original={attribute(original or "xswe")}>\n'
+    ids: set[str] = set()
     for number, unit in enumerate(units, 1):
+        name = _unused(unit.id if _NMTOKEN.fullmatch(unit.id) else "", f"u{number}", ids)
         notes = "".join(f"<note>{escaped(note)}</note>" for note in _notes(unit))
         state = "initial" if not unit.target else "translated" if unit.status in ("", "moved") else "final"
         target = f"<target>{escaped(unit.target)}</target>" if unit.target else ""
-        yield f'<unit id="u{number}"><notes>{notes}</notes><segment state="{state}"><source>{escaped(unit.source)}</source>'
+        beside = f"<notes>{notes}</notes>" if notes else ""
+        yield f'<unit id={attribute(name)}>{beside}<segment state="{state}"><source>{escaped(unit.source)}</source>'
         yield f"{target}</segment></unit>\n"
     yield "</file>\n</xliff>\n"
+
+
+def _unused(wanted: str, other: str, ids: set[str]) -> str:
+    """Return an id that no unit has: the wanted one, or another."""
+    while not wanted or wanted in ids:
+        wanted, other = other, f"{other}x"
+    ids.add(wanted)
+    return wanted
 
 
 def _notes(unit: Unit) -> list[str]:

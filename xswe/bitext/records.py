@@ -34,6 +34,7 @@ from xswe.bitext.tables import (
     csv_rows,
     csv_separator,
     fields_within,
+    named_columns,
     parquet_rows,
     sheet_rows,
     uneven,
@@ -354,8 +355,7 @@ class RecordFile:
         path = self.paths[0]
         columns = self.columns
         if tuple(columns) == (0, 1):
-            named = (names for names in (self.languages, ("source", "target")) if len(names) == 2)
-            columns = next((names for names in named if set(names) <= set(header)), columns)
+            columns = named_columns(header, self.languages) or columns
         a, b = (self._place(header, column) for column in columns)
         first = list(islice(rows, JUDGED))
         if a != b:
@@ -398,6 +398,8 @@ class RecordFile:
             texts: tuple[str, str] | None = None
             try:
                 found = fields_within(json.loads(raw))
+                if not self._named and names[0] not in found:
+                    names = named_columns(found, self.languages) or names
                 values = [found.get(name) for name in names]
                 if isinstance(values[0], str) and isinstance(values[1], str):
                     texts = values[0].strip(), values[1].strip()
@@ -410,7 +412,7 @@ class RecordFile:
 
     def _xliff(self) -> Iterator[Record]:
         found = segments_of(self.paths[0], self.languages, on_error=self.on_error, skipped=Skipped())
-        for number, pair in enumerate(found):
+        for number, (_, pair) in enumerate(found):
             yield Record(b"\t".join(text.encode() for text in pair), b"\n", pair, number)
 
     def _catalogue(self) -> Iterator[Record]:

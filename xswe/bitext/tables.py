@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from xswe.io.lines import (
 from xswe.io.ragged import Texts
 from xswe.io.results import write_table
 from xswe.io.sources import damage
+from xswe.text.languages import base_language
 
 logger = logging.getLogger(__name__)
 _BATCH = 16_384
@@ -73,8 +74,11 @@ class Fields:
 
     def among(self, names: Collection[str]) -> tuple[tuple[str, str], list[str]]:
         """Return the fields of source and target, and those of the negatives, in a record with the fields ``names``."""
-        if self.pair is not None or self.languages[0] != self.languages[1]:
-            return self.pair or self.languages, list(self.negatives)
+        if self.pair is not None:
+            return self.pair, list(self.negatives)
+        if self.languages[0] != self.languages[1]:
+            there = set(self.languages) <= set(names) or "translation" in names
+            return (not there and named_columns(names, self.languages)) or self.languages, list(self.negatives)
         anchor = "query" if "query" in names and "anchor" not in names else "anchor"
         return (anchor, "positive"), sorted(name for name in names if name.startswith("negative"))
 
@@ -167,6 +171,23 @@ def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: 
     return InputError(path, problem, "mend the line, or set on_error=skip", number)
 
 
+def named_columns(header: Collection[str], languages: Sequence[str]) -> tuple[str, str] | None:
+    """Return the columns that are called as two languages, with a locale or without, or ``source`` and ``target``."""
+    if len(languages) == 2 and languages[0] != languages[1]:
+        found = [next((name for name in header if base_language(name) == code), "") for code in languages]
+        found = [code if code in header else name for code, name in zip(languages, found, strict=True)]
+        if all(found):
+            return found[0], found[1]
+    return ("source", "target") if {"source", "target"} <= set(header) else None
+
+
+def csv_fields(header: bytes, raw: bytes) -> dict[str, str]:
+    """Return the columns of a line of comma-separated values by the names in the header."""
+    first = header.decode("utf-8-sig")
+    rows = [next(csv.reader(StringIO(text), delimiter=csv_separator(first)), []) for text in (first, raw.decode())]
+    return dict(zip(*rows, strict=False))
+
+
 def sheet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a workbook's first sheet as texts, the header first, each with its number."""
     return ((number, list(map(as_text, row))) for number, row in sheet_rows(path))
@@ -188,8 +209,6 @@ def read_rows(
     """
     _, header = next(rows, (1, []))
     keys, negatives = fields.among(header)
-    if fields.pair is None and not set(keys) <= set(header) and {"source", "target"} <= set(header):
-        keys = ("source", "target")
     named = fields.pair is not None or (tuple(columns[:2]) == (0, 1) and set(keys) <= set(header))
     if not set([*keys, *negatives] if named else negatives) <= set(header) or (not named and max(columns) >= len(header)):
         raise InputError(path, f"it has the columns {', '.join(header)}", fields.cure, 1)

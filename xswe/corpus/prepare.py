@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from xswe.bitext.convert import Rewritten, rewrite_bitext
+from xswe.bitext.output import WRITTEN
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cards import entries_of
 from xswe.corpus.convert import ConvertedCorpus, convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
 from xswe.io.settings import check_choice
+from xswe.io.sources import expand, suffix_of
 from xswe.text.languages import check_languages
 from xswe.work.config import LOCAL, ExecutionConfig
 
@@ -24,12 +28,13 @@ def prepare_corpus(
     corpus: CorpusConfig | None = None,
     threads: int | None = None,
     execution: ExecutionConfig = LOCAL,
-) -> str | ConvertedCorpus:
+) -> str | ConvertedCorpus | Rewritten:
     """List the cards of corpora, show one, fetch a corpus, or fetch and convert it for training.
 
     Args:
         languages: codes of source and target.
-        output: folder of the converted corpus; null for the cache.
+        output: folder of the converted corpus; null for the cache. With the suffix of a format of bitext: a file of all
+            pairs of ``corpus.paths`` as they stand, in that format.
         action: ``convert``, ``fetch``, ``list`` or ``show``.
         corpus: which, and what to drop of it.
         threads: null for all processors.
@@ -42,6 +47,17 @@ def prepare_corpus(
     """
     check_choice("action", action, Action)
     config = corpus or CorpusConfig()
+    if action == "convert" and suffix_of(str(output or "")) in WRITTEN:
+        entries = list(entries_of(config.paths or (), tuple(languages)))
+        if not entries or not all(isinstance(entry, (str, Path)) for entry in entries):
+            raise ConfigError(f"output={output}: files are converted to it; name them, as in corpus.paths=[a.tmx]")
+        return rewrite_bitext(
+            expand(entries),
+            str(output),
+            check_languages(languages),
+            columns=config.columns[:2],
+            on_error=config.on_error,
+        )
     if action == "convert":
         return convert_corpus(config, check_languages(languages), output, threads, execution)
     given = {"execution": execution if execution.kind != LOCAL.kind else None, "output": output, "threads": threads}
