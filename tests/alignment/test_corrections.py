@@ -13,6 +13,7 @@ from xswe.__main__ import main
 from xswe.alignment import windows
 from xswe.alignment.beads import Constraints
 from xswe.alignment.corrections import read_corrections
+from xswe.bitext.convert import rewrite_bitext
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "Interest rates have fallen.", "We buy bread."]
@@ -404,7 +405,9 @@ def test_folders_of_corrections_that_belong_to_nothing_are_refused(mini, folders
         with pytest.raises(ConfigError, match=match):
             xswe.align_documents(mini, *folders, output, fixed=fixed, **how)
 
-    refused(r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .tmx, .tsv, .xlsx; give a folder that does")
+    refused(
+        r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .mo, .* .xlsx; give a folder that does"
+    )
     written(tmp_path, "fixed/c.ladder", "[0]:[]\n")
     refused(r"c.ladder is of no pair of documents; give files of the names that output= has, as in a.ladder")
     (tmp_path / "fixed" / "c.ladder").rename(tmp_path / "fixed" / "a.ladder")
@@ -533,3 +536,14 @@ def test_lines_without_a_counterpart_are_written_where_somebody_wants_them(mini,
     page = (tmp_path / "a.html").read_text("utf-8")
     assert f'<td lang="en">{EN[3]}</td><td lang="de"></td>' in page
     assert 'lang="de">Es regnet.</td>' in page
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "po", "tmx", "tsv", "xlf", "xlsx"])
+def test_corrections_are_read_in_every_format_that_beads_are_written_in(mini, tmp_path, suffix):
+    """Of a table or memory that was converted to another one, too."""
+    written_first = xswe.align(mini, EN, DE, output=tmp_path / "a.tmx", languages=("en", "de"))
+    beads = [bead for bead in lines_of(written_first) if all(bead)]
+    rewrite_bitext([tmp_path / "a.tmx"], tmp_path / f"b.{suffix}", ("en", "de"))
+    found = xswe.align(mini, EN, DE, fixed=tmp_path / f"b.{suffix}", languages=("en", "de"))
+    assert [bead for bead in lines_of(found) if all(bead)] == beads
+    assert found.fixed.tolist().count(True) == len(beads)

@@ -6,16 +6,18 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from xswe.bitext.memories import languages_of, units_of
-from xswe.errors import InputError, needs
-from xswe.io.files import check_input
-from xswe.io.lines import Skipped, open_binary, read_lines
-from xswe.io.sources import damage, suffix_of
+from xswe.bitext.convert import read_units
+from xswe.bitext.formats import FORMATS, format_by_name
+from xswe.bitext.records import RecordFile
+from xswe.bitext.tables import named_columns, parquet_texts, sheet_texts
+from xswe.errors import InputError
+from xswe.io.lines import open_binary, read_lines
+from xswe.io.sources import suffix_of
 
 Run = tuple[int, ...]  # lines of one side, from 0
-SUFFIXES = (".csv", ".tmx", ".tsv", ".xlsx")
+SUFFIXES = (".csv", ".mo", ".parquet", ".po", ".tmx", ".tsv", ".xlf", ".xliff", ".xlsx")
 STANDS = frozenset(("", "fixed", "moved", "ok", "right"))  # statuses of what a file says
 REJECTED = frozenset(("rejected", "wrong"))  # those of a pair that must not be found again
 OPEN = "open"  # of lines that are aligned anew
@@ -66,7 +68,7 @@ def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
     """Read the rows of a corrected file, by its suffix.
 
     Args:
-        path: ``.xlsx``, ``.csv``, ``.tsv`` or ``.tmx``, packed or not but for the first.
+        path: a table or a translation memory, packed or not but for ``.xlsx`` and ``.parquet``.
         languages: of both sides, for a memory; empty to take its own two.
 
     Raises:
@@ -74,12 +76,14 @@ def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
         DependencyError: the library that reads the format is not installed.
         InputError: the file is damaged, or which of its columns are the texts cannot be told.
     """
-    suffix = suffix_of(path)
-    if suffix == ".tmx":
+    kind = format_by_name(path)
+    if FORMATS[kind].family == "memory":
         return EditedFile(list(_units(path, languages)), False)
-    if suffix == ".xlsx":
-        return _table(path, _sheet(path))
-    return _table(path, _separated(path, "," if suffix == ".csv" else "\t"))
+    if kind == "xlsx":
+        return _table(path, sheet_texts(path), languages)
+    if kind == "parquet":
+        return _table(path, parquet_texts(path), languages)
+    return _table(path, _separated(path, "," if kind == "csv" else "\t"), languages)
 
 
 def line_of(path: str | Path, number: int) -> int:
@@ -101,44 +105,19 @@ def is_score(status: str) -> bool:
 
 def _units(path: Path, languages: tuple[str, ...]) -> Iterator[EditedRow]:
     """Read the units of a translation memory that have both languages; one of them may be empty."""
-    a, b = languages or languages_of(path)
-    found = units_of(path, (a, b), on_error="raise", skipped=Skipped())
-    for number, (element, pair) in enumerate(found, 1):
-        if pair is None:
+    for number, unit in enumerate(read_units(RecordFile((str(path),), languages=languages)), 1):
+        if unit is None:
             continue
-        properties = {one.get("type"): (one.text or "").strip() for one in element.iterfind("prop")}
-        notes = " ".join((one.text or "").strip() for one in element.iterfind("note"))
-        given = properties.get("x-lines") or ""
-        sides = [_numbers(side) for side in given.split("|")]
-        lines, either = ((sides[0], sides[1]), ()) if len(sides) == 2 else (((), ()), _numbers(given))
-        yield EditedRow(pair, lines, either, (properties.get("x-status") or "").lower(), notes, number)
+        sides = [_numbers(side) for side in unit.lines.split("|")]
+        lines, either = ((sides[0], sides[1]), ()) if len(sides) == 2 else (((), ()), _numbers(unit.lines))
+        notes = unit.notes.replace("\n", " ")
+        yield EditedRow((unit.source, unit.target), lines, either, unit.status.lower(), notes, number)
 
 
 def _numbers(text: str) -> Run:
     """Read the numbers of lines, from 1; those of other files are none."""
     found = text.replace(",", " ").split()
     return tuple(int(one) - 1 for one in found) if all(map(str.isdecimal, found)) else ()
-
-
-def _sheet(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows of a workbook's first sheet."""
-    with needs("openpyxl", "mine", "reading .xlsx"):
-        import openpyxl
-    check_input(path)
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        for number, row in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
-            yield number, [_cell(value) for value in row]
-        book.close()
-    except damage(ValueError, KeyError, IndexError, SyntaxError, TypeError) as error:
-        raise InputError(path, f"no workbook of .xlsx ({type(error).__name__})", "save it again as .xlsx") from None
-
-
-def _cell(value: Any) -> str:
-    """Return what stands in a cell, numbers without a decimal point where they are whole."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return "" if value is None else str(value).strip()
 
 
 def _separated(path: Path, usual: str) -> Iterator[tuple[int, list[str]]]:
@@ -170,10 +149,13 @@ def _header(row: Sequence[str]) -> list[str]:
     return [_NAMES.get(name.strip().lower().replace(" ", "_"), "") for name in row]
 
 
-def _table(path: Path, rows: Iterable[tuple[int, list[str]]]) -> EditedFile:
+def _table(path: Path, rows: Iterable[tuple[int, list[str]]], languages: tuple[str, ...]) -> EditedFile:
     """Return the rows of a table that has a header, or of one with a score before or behind both texts, or none."""
     found = [(number, row) for number, row in rows if any(row)]
     names = _header(found[0][1]) if found else []
+    if found and not {"source", "target"} <= set(names) and (sides := named_columns(found[0][1], languages)):
+        for name, side in zip(sides, ("source", "target"), strict=True):
+            names[found[0][1].index(name)] = side
     if {"source", "target"} <= set(names):
         whole = "source_lines" in [name.strip().lower() for name in found[0][1]] and "target_lines" in names
         columns = {name: names.index(name) for name in dict.fromkeys(names) if name}

@@ -100,7 +100,7 @@ def rewrite_bitext(
     left, counted = Counter[str](), Counter[str]()
 
     def units() -> Iterator[Unit]:
-        for unit in chain.from_iterable(map(_units, files)):
+        for unit in chain.from_iterable(map(read_units, files)):
             if unit is None:
                 left["damaged or of other languages"] += 1
                 continue
@@ -152,7 +152,7 @@ def _header_locales(file: RecordFile, languages: tuple[str, str]) -> tuple[str, 
     return found[0], found[1]
 
 
-def _units(file: RecordFile) -> Iterator[Unit | None]:
+def read_units(file: RecordFile) -> Iterator[Unit | None]:
     """Yield the units of a file, None for what is damaged or lacks a language."""
     if file.kind == "xliff":
         found = segments_of(file.paths[0], file.languages, on_error=file.on_error, skipped=Skipped())

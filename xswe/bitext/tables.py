@@ -387,6 +387,15 @@ def parquet_rows(path: str) -> tuple[list[str], Iterator[Any]]:
         raise _no_parquet(path, error) from None
 
 
+def parquet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a Parquet file as texts, the names of its columns first, each with its number."""
+    names, batches = parquet_rows(str(path))
+    yield 1, names
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for number, row in enumerate(rows, 2):
+        yield number, [as_text(row[name]) for name in names]
+
+
 def copy_parquet(path: str, output: Path, rows: Iterable[tuple[Any, float]], scored: bool) -> None:
     """Write rows (batch, place) of a Parquet file with all their columns; with their scores if ``scored``."""
     import pyarrow as pa
