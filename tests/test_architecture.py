@@ -29,7 +29,7 @@ BELOW = {
 }
 BELOW["report"] = set(BELOW)
 BELOW["serving"] = set(BELOW) - {"training", "teacher", "evaluation"}
-BELOW["commands"] = set(BELOW)
+BELOW["cli"] = set(BELOW)
 LIBRARY = Path(xswe.__file__).parent
 MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
 
@@ -99,20 +99,20 @@ def test_circles_are_found():
     assert house.circles(found) == {frozenset("abc")}
 
 
-def test_nothing_imports_the_commands():
-    others = [path for folder in ("eval", "tests", "examples") for path in sorted((LIBRARY.parent / folder).rglob("*.py"))]
-    callers = [path for path in (*MODULES, *others) if path.parent.name != "commands" and path.name != "__main__.py"]
-    assert not [path for path in callers if any(room(module) == "commands" for module in imported(path))]
+def test_nothing_imports_the_command_line():
+    others = [path for folder in ("eval", "examples") for path in sorted((LIBRARY.parent / folder).rglob("*.py"))]
+    callers = [path for path in (*MODULES, *others) if path.parent.name != "cli" and path.name != "__main__.py"]
+    assert not [path for path in callers if any(room(module) == "cli" for module in imported(path))]
 
 
 def test_hydra_stays_at_the_rim():
     users = {path.relative_to(LIBRARY).parts[0] for path in MODULES if {"hydra", "omegaconf"} & imported(path)}
-    assert users <= {"commands", "__main__.py"}
+    assert users <= {"cli"}
 
 
 def test_the_library_never_prints_nor_configures_logging():
     for path in MODULES:
-        if path.name == "__main__.py":
+        if path.parts[-2:] == ("cli", "main.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):

@@ -111,7 +111,7 @@ def test_what_only_the_command_line_did_is_a_function(mini, tmp_path):
     (tmp_path / "own.tsv").write_text(lines, encoding="utf-8")
     (tmp_path / "de.txt").write_text("".join(f"{text}\n" for text in DE), encoding="utf-8")
     assert xswe.link("mini", tmp_path / "own.tsv", tmp_path / "links.txt").pairs == 3
-    assert xswe.score_file(mini, tmp_path / "own.tsv", tmp_path / "scored.tsv").lines == 3
+    assert xswe.score_file(mini, tmp_path / "own.tsv", tmp_path / "scored.tsv", threads=1).lines == 3
     found = xswe.search_phrases("mini", "late train", tmp_path / "de.txt", tmp_path / "hits.tsv", k=1)
     assert (found.passages, len(found.found[0])) == (3, 1)
     answers = xswe.search_file(mini, tmp_path / "de.txt", "late train", k=1)

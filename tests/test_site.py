@@ -14,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import xswe
-from xswe.__main__ import VERBS, main
+from xswe.cli.main import main
+from xswe.cli.verbs import VERBS
 
 ROOT = Path(__file__).parents[1]
 

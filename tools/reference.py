@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xswe
-from xswe.__main__ import VERBS
 from xswe.bitext import formats, output
-from xswe.commands.help import EXAMPLES, settings
+from xswe.cli.help import settings
+from xswe.cli.verbs import VERBS
 from xswe.io import results
 from xswe.mining import score
 from xswe.model import vector_files
@@ -54,18 +54,18 @@ def pages() -> dict[str, str]:
 
 def verb_page(verb: str) -> str:
     """Return the page of a verb: what it does, examples, every setting."""
-    shown = "\n".join(f"python -m xswe {verb} {example}" for example in EXAMPLES.get(verb, ()))
+    shown = "\n".join(f"python -m xswe {verb} {example}" for example in VERBS[verb].examples)
     rows = [
         (f"`{one.name}`", f"`{one.default}`" if one.default else "must be given", _cell(one.meaning), _cell(one.kind))
         for one in settings(verb)
     ]
     shown_columns = 4 if any(row[3] for row in rows) else 3
     table = _table(("setting", "default", "meaning", "values")[:shown_columns], [row[:shown_columns] for row in rows])
-    return f"# {verb}\n\n{VERBS[verb][0].upper()}{VERBS[verb][1:]}.\n\n```text\n{shown}\n```\n\n{table}\n"
+    return f"# {verb}\n\n{VERBS[verb].what[0].upper()}{VERBS[verb].what[1:]}.\n\n```text\n{shown}\n```\n\n{table}\n"
 
 
 def _verbs() -> str:
-    rows = [(f"[{verb}]({verb}.md)", what) for verb, what in VERBS.items()]
+    rows = [(f"[{verb}]({verb}.md)", one.what) for verb, one in VERBS.items()]
     return (
         "# Verbs\n\nEvery verb with all its settings, as `python -m xswe VERB --help-all` prints them.\n\n"
         f"{_table(('verb', 'what it does'), rows)}\n"

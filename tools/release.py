@@ -112,7 +112,7 @@ def check(wheel: Path, sdist: Path, version: str) -> None:
     ]
     needed = {
         "xswe/py.typed",
-        "xswe/conf/train.yaml",
+        "xswe/conf/common.yaml",
         "xswe/corpora/sample/sentences.tsv",
         "xswe/pretrained/mini/config.json",
     }

@@ -151,6 +151,7 @@ class FileSearchSettings(TypedDict, total=False):
 class FilterSettings(TypedDict, total=False):
     """Which pairs stay."""
 
+    method: Literal["auto", "learned", "cosine"]
     threshold: Any
     precision: float | None
     duplicates: bool
@@ -167,6 +168,7 @@ class FilterSettings(TypedDict, total=False):
     languages: Sequence[str]
     language: Literal["", "lingua"]
     on_error: Literal["raise", "skip"]
+    explain: bool
     evidence: bool
     rerank_share: float
 
@@ -233,7 +235,7 @@ class MineSettings(TypedDict, total=False):
     ids: bool
     split: bool | None
     languages: Sequence[str]
-    format: Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
+    format: Literal["auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
     on_error: Literal["raise", "skip"]
     neighbours: SearchConfig | SearchSettings
     filters: FilterConfig | LineFilterSettings
@@ -287,7 +289,7 @@ class ScoreFileSettings(TypedDict, total=False):
     columns: Sequence[int | str]
     languages: Sequence[str]
     on_error: Literal["raise", "skip"]
-    format: Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
+    format: Literal["auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
     keep: bool
     threads: int | None
     method: Literal["exact", "clusters"]

@@ -103,7 +103,7 @@ def words_of(task: str, checkout: Path, own: Path, steps: int) -> list[str]:
     if task == "clusters":
         return [*mine, "neighbours.method=clusters"]
     if task == "phrases":
-        return ["phrases", "model=mini", "queries=queries.txt", "passages=ja.txt", f"output={own}/hits.tsv"]
+        return ["phrases", "model=mini", "queries=queries.txt", "input=ja.txt", f"output={own}/hits.tsv"]
     if task == "conversion":
         return ["corpus", "corpus.paths=[pairs.tsv]", "pair=en-ja", f"output={own}/corpus"]
     if task == "filter":
@@ -114,7 +114,7 @@ def words_of(task: str, checkout: Path, own: Path, steps: int) -> list[str]:
         return [
             "search",
             "model=mini",
-            "documents=ja.txt",
+            "input=ja.txt",
             "queries=queries.txt",
             f"index={own}/index",
             f"output={own}/found.tsv",
@@ -137,7 +137,7 @@ def _first_words(verb: str, own: Path) -> list[str]:
         "encode": ["encode", "model=mini", "input=few-en.txt", f"output={own}/vectors.npy"],
         "mine": ["mine", *sides, f"output={own}/mined.tsv"],
         "score": ["mine", "model=mini", "mode=score", "input=few-pairs.tsv", f"output={own}/scored.tsv"],
-        "phrases": ["phrases", "model=mini", "queries=queries.txt", "passages=few-ja.txt", f"output={own}/hits.tsv"],
+        "phrases": ["phrases", "model=mini", "queries=queries.txt", "input=few-ja.txt", f"output={own}/hits.tsv"],
         "corpus": ["corpus", "corpus.paths=[few-pairs.tsv]", "pair=en-ja", f"output={own}/corpus"],
         "train": ["train", "pair=en-ja", f"output={own}/first"],
     }[verb]

@@ -302,8 +302,8 @@ COMMANDS = {
     "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 40_000_000, 50_000),
     "train": ("corpus.paths=[pairs.tsv] pair=en-de refine.max_steps=200 output=out", 24_000, 2_000),
     "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 1_000_000, 50_000),
-    "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 16_000_000, 50_000),
-    "search": ("model=mini documents=a.txt index=out storage=int8 queries=query.txt", 24_000_000, 50_000),
+    "phrases": ("model=mini queries=queries.txt input=a.txt output=out.tsv", 16_000_000, 50_000),
+    "search": ("model=mini input=a.txt index=out storage=int8 queries=query.txt", 24_000_000, 50_000),
     "mine": ("model=mini source=a.txt target=b.txt output=out.tsv neighbours.method=clusters", 600_000, 50_000),
 }
 

@@ -126,9 +126,9 @@ def cases(place: Path) -> dict[str, Case]:
         "mine-exact": Case((*mine, f"target={place / 'few.txt'}", "neighbours.method=exact"), "a.tsv"),
         "filter": Case(("filter", "model=mini", f"input={place / 'pairs.tsv'}"), "a.tsv"),
         "dedup": Case(("dedup", "model=mini", f"input={place / 'en.txt'}", "near=null", *clusters), "a.txt"),
-        "search": Case(("search", "model=mini", f"documents={text}", asked), "index", "index", index),
+        "search": Case(("search", "model=mini", f"input={text}", asked), "index", "index", index),
         "corpus": Case(("corpus", "pair=en-de", f"corpus.paths={place / 'pairs.tsv'}"), "corpus", told=sides_of),
-        "phrases": Case(("phrases", "model=mini", f"passages={text}", asked), "a.tsv"),
+        "phrases": Case(("phrases", "model=mini", f"input={text}", asked), "a.tsv"),
         "train": Case((*train, "units=teacher", f"corpus.paths={place / 'short.tsv'}"), "run", told=table),
         "train-words": Case(words, "run", told=table),
     }

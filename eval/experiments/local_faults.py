@@ -110,16 +110,16 @@ CASES = {
         "corpus.max_characters=60",
     ),
     "phrases": Case(
-        "phrases model=mini queries=terms.txt passages=en.txt output=o.tsv threads=1", ("o.tsv",), "en.txt", "k=3"
+        "phrases model=mini queries=terms.txt input=en.txt output=o.tsv threads=1", ("o.tsv",), "en.txt", "k=3"
     ),
     "terms": Case(
-        "phrases mode=terms model=mini queries=terms.txt passages=pairs.tsv languages=[de,en] output=o.tsv threads=1",
+        "phrases mode=terms model=mini queries=terms.txt input=pairs.tsv languages=[de,en] output=o.tsv threads=1",
         ("o.tsv",),
         "pairs.tsv",
         "k=3",
     ),
     "search": Case(
-        "search model=mini documents=en.txt queries=terms.txt index=o output=found.tsv threads=1",
+        "search model=mini input=en.txt queries=terms.txt index=o output=found.tsv threads=1",
         ("found.tsv", "o/*.npy"),
         "en.txt",
         "storage=int8",

@@ -54,9 +54,9 @@ def prepare(work: Path, lines: int) -> dict[str, Path]:
 def commands(given: dict[str, Path], out: Path) -> Iterator[tuple[str, list[str], Path]]:
     """Yield the name of each command, its words and what it writes."""
     sides = [f"source={given['source']}", f"target={given['target']}"]
-    queries = [f"queries={given['queries']}", f"passages={given['target']}"]
+    queries = [f"queries={given['queries']}", f"input={given['target']}"]
     shards = ["execution=array", "execution.index=0", "execution.count=1", "execution.shard=20000"]
-    searched = [f"documents={given['target']}", f"queries={given['queries']}", "k=10"]
+    searched = [f"input={given['target']}", f"queries={given['queries']}", "k=10"]
     yield "encode", ["encode", "model=mini", f"input={given['target']}", f"output={out}/e.npy"], out / "e.npy"
     for method in ("exact", "clusters"):
         words = ["mine", "model=mini", *sides, f"neighbours.method={method}", "threshold=null"]

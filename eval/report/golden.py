@@ -55,9 +55,7 @@ def command(job: str, work: Path) -> tuple[list[str], list[Path]]:
     if job == "mine":
         return ["mine", "model=mini", f"source={source}", f"target={target}", f"output={out}.tsv"], [work / "mine.tsv"]
     queries = texts(work, "phrases.queries.txt", 0, 100)
-    return ["phrases", "model=mini", f"queries={queries}", f"passages={target}", f"output={out}.tsv"], [
-        work / "phrases.tsv"
-    ]
+    return ["phrases", "model=mini", f"queries={queries}", f"input={target}", f"output={out}.tsv"], [work / "phrases.tsv"]
 
 
 def digests(job: str, work: Path) -> dict[str, str]:

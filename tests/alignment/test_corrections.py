@@ -405,9 +405,7 @@ def test_folders_of_corrections_that_belong_to_nothing_are_refused(mini, folders
         with pytest.raises(ConfigError, match=match):
             xswe.align_documents(mini, *folders, output, fixed=fixed, **how)
 
-    refused(
-        r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .mo, .* .xlsx; give a folder that does"
-    )
+    refused(r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .mo, .* .xlsx; give a folder that does")
     written(tmp_path, "fixed/c.ladder", "[0]:[]\n")
     refused(r"c.ladder is of no pair of documents; give files of the names that output= has, as in a.ladder")
     (tmp_path / "fixed" / "c.ladder").rename(tmp_path / "fixed" / "a.ladder")

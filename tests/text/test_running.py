@@ -181,10 +181,10 @@ def test_the_verbs_that_read_lines_cut_running_text(tmp_path, capsys):
     assert main(["mine", f"source={english}", f"target={german}", "split=true", *made]) == 0
     pairs = {tuple(line.split("\t")[1:]) for line in (tmp_path / "pairs.tsv").read_text("utf-8").splitlines()}
     assert ("A cat sleeps on the roof.", "Eine Katze schläft auf dem Dach.") in pairs
-    given = ["search", "model=mini", f"documents={german}", "split=true", "language=de", "queries=the late train", "k=1"]
+    given = ["search", "model=mini", f"input={german}", "split=true", "language=de", "queries=the late train", "k=1"]
     assert main([*given, f"output={tmp_path / 'hits.tsv'}"]) == 0
     assert "\tDer Zug hat Verspätung.\t1" in (tmp_path / "hits.tsv").read_text("utf-8")
-    given = ["phrases", "model=mini", "queries=the roof", f"passages={german}", "split=true", "languages=[en,de]"]
+    given = ["phrases", "model=mini", "queries=the roof", f"input={german}", "split=true", "languages=[en,de]"]
     assert main([*given, f"output={tmp_path / 'found.tsv'}"]) == 0
     assert "\tEine Katze schläft auf dem Dach.\n" in (tmp_path / "found.tsv").read_text("utf-8")
     assert not [path.name for path in tmp_path.iterdir() if "sentences" in path.name]

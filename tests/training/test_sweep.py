@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.commands.verbs import run_verb
+from tests.cli.verbs import run_verb
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import Bootstrap, Row
 from xswe.training.sweep import Sweep, SweepPoint

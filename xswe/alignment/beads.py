@@ -60,7 +60,7 @@ class AlignConfig:
         threads: null for all processors.
         languages: of source and target, as in ``en`` or ``en-GB``; needed to cut running text, and for TMX and XLIFF. A
             model of two knows them.
-        split: cut both sides into sentences; null for files of running text only.
+        split: cut both sides into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         fixed: corrections: what ``align`` wrote and a person corrected (``.xlsx``, ``.csv``, ``.tsv``, ``.tmx``,
             ``.jsonl``, ``.ladder``), a folder of them for folders; in Python also a list of lines, from 0, as in
             ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts hold, and lines that it has without a counterpart have

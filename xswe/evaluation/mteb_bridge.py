@@ -128,7 +128,7 @@ def _evaluate(mteb: Any, judged: MtebEncoder, task: Any, results: Path) -> Any:
 
 
 class _MissingError(Exception):
-    """A data set that is not under ``data.root``."""
+    """A data set that is not under ``data``."""
 
 
 def _is_of_the_hub(error: BaseException) -> bool:
@@ -144,9 +144,7 @@ def _without_the_hub(task: Any, reason: str) -> str:
     """Say what to do where the hub gives no data set and its cache has none."""
     names = dict.fromkeys(part.metadata.dataset["path"] for part in getattr(task, "tasks", [task]))
     places = " and ".join(f"DIR/{name}" for name in names)
-    return (
-        f"neither the hub nor its cache has it ({reason}); check the network, or put it into {places} and set data.root=DIR"
-    )
+    return f"neither the hub nor its cache has it ({reason}); check the network, or put it into {places} and set data=DIR"
 
 
 def _localise(task: Any, root: Path) -> str:
@@ -154,7 +152,7 @@ def _localise(task: Any, root: Path) -> str:
     hub_name = task.metadata.dataset["path"]
     folder = (root / hub_name).resolve()
     if not folder.is_dir():
-        raise _MissingError(f"{root / hub_name} is missing: put the data set {hub_name} there, or set data.root=null")
+        raise _MissingError(f"{root / hub_name} is missing: put the data set {hub_name} there, or set data=null")
     task.metadata = task.metadata.model_copy(update={"dataset": {**task.metadata.dataset, "path": str(folder)}})
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return fingerprint([file_stamp(path) for path in files])

@@ -291,6 +291,11 @@ class FittedEnsemble(Result):
     files: tuple[str, ...]
     scores: tuple[tuple[float, ...], ...]
 
+    @property
+    def languages(self) -> str:
+        """The ensemble's languages, as they are printed."""
+        return ", ".join(self.ensemble.languages)
+
     def columns(self) -> tuple[str, ...]:
         """Return ``model``, ``dims``, ``weight``, and the names of the files."""
         return ("model", "dims", "weight", *(Path(file).name for file in self.files))

@@ -27,14 +27,23 @@ from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import text_hashes
 from xswe.corpus.cleaning import sketches
 from xswe.errors import ConfigError
-from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, remove_folder, scratch
+from xswe.io.files import (
+    check_apart,
+    check_output,
+    file_stamp,
+    fingerprint,
+    is_special,
+    open_output,
+    remove_folder,
+    scratch,
+)
 from xswe.io.lines import OnError
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.mining.side import identity_key, number_key
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
 from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
@@ -206,8 +215,8 @@ def _records(source: RecordFile | Sequence[str]) -> Iterator[Record]:
 
 
 def dedup(
-    model: AnyModel | None,
-    texts: Sequence[str] | str | Path,
+    model: AnyModel | str | Path | None,
+    input: Sequence[str] | str | Path,
     output: str | Path | None = None,
     *,
     rejects: str | Path | None = None,
@@ -218,8 +227,8 @@ def dedup(
     """Find duplicates among lines, and leave them out.
 
     Args:
-        model: what encodes; None with ``threshold=None``.
-        texts: a list of texts; or the name of a file (text, tab-separated, ``.csv`` or ``.jsonl``, packed or not, ``-`` for
+        model: what encodes, or its name; null with ``threshold=None``.
+        input: a list of texts; or the name of a file (text, tab-separated, ``.csv`` or ``.jsonl``, packed or not, ``-`` for
             standard input).
         output: a file for the lines that stay, as they stand, with their other columns; ``-`` for standard output.
         rejects: a file for the others, see :meth:`Deduplicated.save`.
@@ -246,9 +255,9 @@ def dedup(
     config = changed(config or DedupConfig(), settings, "dedup")
     if model is None and config.threshold is not None:
         raise ConfigError("model=None encodes nothing: give a model, or threshold=None for exact and near duplicates")
-    source = _file(str(texts), config) if isinstance(texts, (str, Path)) else list(texts)
+    source = _file(str(input), config) if isinstance(input, (str, Path)) else list(input)
     _check_files(config, source, output, rejects)
-    steps = _Dedup(model if config.threshold is not None else None, source, config)
+    steps = _Dedup(None if config.threshold is None or model is None else open_model(model), source, config)
     if output is None:
         with scratch("xswe-dedup-") as folder:
             steps.prepare(Path(folder))
@@ -279,6 +288,9 @@ def _check_files(
             raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
         config.execution.check_names(output)
         return
+    for name, path in (("output", output), ("rejects", rejects)):
+        if path is not None and isinstance(source, RecordFile):
+            check_output(path, [one for one in source.paths if one != "-"], name)
     if rejects is not None:
         check_apart("rejects", rejects, output)
     if isinstance(source, RecordFile):

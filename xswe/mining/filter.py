@@ -25,7 +25,7 @@ import numpy as np
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import arrays_digest, check_apart, fingerprint, open_output, scratch
+from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -36,7 +36,7 @@ from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, 
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, missed_by, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.types import Encoder
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
@@ -151,8 +151,8 @@ _EMPTY = (
 
 
 def filter_bitext(
-    model: AnyModel,
-    bitext: str | Path | Sequence[str | Path] | Sequence[tuple[str, str]],
+    model: AnyModel | str | Path,
+    input: str | Path | Sequence[str | Path] | Sequence[tuple[str, str]],
     output: str | Path | None = None,
     *,
     rejects: str | Path | None = None,
@@ -165,8 +165,8 @@ def filter_bitext(
     """Leave out what is no translation.
 
     Args:
-        model: what encodes.
-        bitext: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, packed or not, ``-`` for standard
+        model: what encodes, or its name.
+        input: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, packed or not, ``-`` for standard
             input); or two line-aligned files.
         output: a file for the records that stay, as they stand. In another format than the bitext's it receives the pairs
             and their scores; ``-`` for standard output. A killed run goes on from ``<output>.work``.
@@ -196,15 +196,21 @@ def filter_bitext(
         ([True, False, False], {'kept': 1, 'blank': 1, 'low similarity': 1})
     """
     config = changed(config or BitextFilter(), settings, "filter")
+    given = [input] if isinstance(input, (str, Path)) else list(input)
+    for name, path in (("output", output), ("rejects", rejects)):
+        if path is not None:
+            check_output(path, [str(one) for one in given if isinstance(one, (str, Path)) and str(one) != "-"], name)
+    if output is not None:
+        output_format("auto", str(output), ("", ""))  # known before any work is done
+    model = open_model(model)
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
-    given = [bitext] if isinstance(bitext, (str, Path)) else list(bitext)
     pairs = [one for one in given if not isinstance(one, (str, Path))]
     if pairs and not len(pairs) == len(given) == sum(len(pair) == 2 for pair in pairs):
-        raise ConfigError("bitext: give pairs, each of two texts, or names of files")
+        raise ConfigError("input: give pairs, each of two texts, or names of files")
     threads = threads or available_threads()
     odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
     if odd is not None:
-        raise ConfigError(f"bitext: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
+        raise ConfigError(f"input: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
     execution.check_names(*(given or [None]), output)
     if pairs or not given:
         if output is not None or rejects is not None:

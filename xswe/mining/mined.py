@@ -12,7 +12,7 @@ import numpy as np
 
 from xswe.bitext.output import output_format
 from xswe.errors import ConfigError
-from xswe.io.files import scratch
+from xswe.io.files import check_output, scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -21,7 +21,7 @@ from xswe.mining.output import write_pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
 from xswe.mining.threshold import Evidence, Threshold
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.types import Encoder
 from xswe.work.folder import work_folder
 
@@ -117,7 +117,7 @@ class _Kept:
 
 
 def mine(
-    model: AnyModel | None,
+    model: AnyModel | str | Path | None,
     source: Lines | Path | np.ndarray,
     target: Lines | Path | np.ndarray | None = None,
     *,
@@ -130,7 +130,7 @@ def mine(
     """Find translations among the lines of two sides, or paraphrases and near-duplicates among those of one.
 
     Args:
-        model: what encodes; None for vectors.
+        model: what encodes, or its name; None for vectors.
         source: a list of texts, the name of a text file, or float32 (n, d) unit vectors.
         target: the other side, of the same kind or, texts and files, of either. Without it pairs are sought among the lines
             of the source, each once, the earlier line first; no line is its own neighbour.
@@ -163,6 +163,11 @@ def mine(
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
     given = _given(source, target)
+    if output is not None:
+        check_output(output, [str(one) for one in (*given, config.gold) if isinstance(one, (str, Path)) and one != "-"])
+        if config.languages or isinstance(model, (str, Path)):  # known at once what cannot be written
+            output_format(config.format, str(output), config.languages or ("", ""))
+    model = open_model(model)
     languages = config.languages or (() if target is None else model.pair)
     if output is None:
         config.execution.check_names(output)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
@@ -340,8 +340,8 @@ class HardNegatives(Result):
 
 
 def mine_negatives(
-    model: AnyModel,
-    bitext: Sequence[tuple[str, str]] | str | Path | Sequence[str | Path],
+    model: AnyModel | str | Path,
+    input: Sequence[tuple[str, str]] | str | Path | Sequence[str | Path],
     output: str | Path | None = None,
     *,
     config: NegativesConfig | None = None,
@@ -352,8 +352,8 @@ def mine_negatives(
     No negative is, but for case and blanks, the target of any pair with the same source.
 
     Args:
-        model: what encodes.
-        bitext: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``); or two line-aligned files.
+        model: what encodes, or its name.
+        input: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``); or two line-aligned files.
         output: a file that the table is written to as well, see :meth:`xswe.io.results.Result.write`. A killed run goes on
             with its search from ``<output>.work``.
         config: which negatives; see :class:`NegativesConfig`.
@@ -374,9 +374,11 @@ def mine_negatives(
     """
     config = changed(config or NegativesConfig(), settings, "mode=negatives")
     if output is not None:
+        check_output(output, _names(input))
         check_suffix(str(output))
+    model = open_model(model)
     spoken = config.languages or model.pair
-    anchors, positives = _pairs(bitext, config, spoken)
+    anchors, positives = _pairs(input, config, spoken)
     letters = np.array([identity_key(text) for text in positives], np.uint64)
     _, first, place = np.unique(letters, return_index=True, return_inverse=True)
     order = np.argsort(first)  # distinct targets in the order of the bitext
@@ -399,6 +401,12 @@ def mine_negatives(
         if output is not None:
             found.write(output)
     return found
+
+
+def _names(bitext: Any) -> list[str]:
+    """Return the names of files that a bitext is read from."""
+    given = [bitext] if isinstance(bitext, (str, Path)) else bitext
+    return [str(path) for path in given if isinstance(path, (str, Path)) and str(path) != "-"]
 
 
 def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> tuple[Texts, Texts]:
@@ -469,7 +477,8 @@ class ScoreFileConfig(ScoreConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.score == "cosine":
-            refuse_unused(self, {"without a margin as score": ["k", "storage", "keep", "neighbours"]})
+            sought = ["neighbours"] if replace(self.neighbours, threads=None) != SearchConfig() else []
+            refuse_unused(self, {"without a margin as score": ["k", "storage", "keep", *sought]})
 
 
 def score_file(
@@ -499,7 +508,7 @@ def score_file(
     if work is not None and config.streams:
         raise ConfigError("work does nothing without a margin as score: leave it out")
     paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
-    check_output(output, [path for path in paths if path != "-"])
+    check_output(output, _names(paths))
     model = open_model(model)
     file = RecordFile(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
     folder = None if work is None else str(work)

@@ -19,9 +19,9 @@ from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.sources import check_here, expand, is_remote
-from xswe.model.ensemble import AnyModel, load_any, locate, share_model
+from xswe.model.ensemble import AnyModel, load_any, locate, open_model, share_model
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
-from xswe.progress import bar
+from xswe.progress import bar, took
 from xswe.text.sentences import as_lines, is_document, write_sentences
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -47,6 +47,7 @@ class EncodedFile:
         scales: the file with the scale of each row, for ``.npy`` files of int8; else None.
         seconds: how long it took.
         threads: how many worked.
+        executor: who did it.
     """
 
     path: Path
@@ -57,13 +58,21 @@ class EncodedFile:
     scales: Path | None
     seconds: float
     threads: int
+    executor: str = "local"
 
     def __len__(self) -> int:
         return self.rows
 
+    def __str__(self) -> str:
+        where = "Ray" if self.executor == "ray" else f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        fast = f"{took(self.rows - self.kept, self.seconds, 'lines')} on {where}"
+        again = f" ({self.kept:,} of them by an earlier run)" if self.kept else ""
+        scales = f", scales: {self.scales}" if self.scales else ""
+        return f"{self.rows:,} lines{again}, {self.dim} dimensions, {self.dtype}, {fast}: {self.path}{scales}"
+
 
 def encode_file(
-    model: AnyModel,
+    model: AnyModel | str | Path,
     input: str | Path | Sequence[str | Path],
     output: str | Path,
     *,
@@ -76,7 +85,7 @@ def encode_file(
     r"""Encode the lines of text files, of any size, into a file of vectors; a killed run goes on where it stopped.
 
     Args:
-        model: what encodes.
+        model: what encodes, or its name.
         input: text file, plain or compressed, here or remote (``s3://…``); ``-`` for standard input. Several, or a pattern
             (``texts/*.txt``), are read one after the other.
         output: ``.npy``, ``.safetensors`` or ``.parquet``; it appears whole or not at all. ``FOLDER/*.npy`` (or another of
@@ -84,7 +93,7 @@ def encode_file(
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
         execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
-        split: cut the texts into sentences; None for documents only (see ``xswe.split_text``).
+        split: cut the texts into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         language: of the text, to cut it.
 
     Raises:
@@ -105,12 +114,18 @@ def encode_file(
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
     check_here(output)
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
+    if language is not None and not any(split or (split is None and name != "-" and is_document(name)) for name in files):
+        raise ConfigError("language does nothing without split=true: leave it out")
     if not execution.alone or "*" in target.name:
+        model = open_model(model)
         rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
-        return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads)
+        return EncodedFile(
+            target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads, execution.kind
+        )
     check_output(target, files)
     if is_special(target):
         raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
+    model = open_model(model)
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
     with ExitStack() as stack:
         sources = [stack.enter_context(as_lines(name, split, language, target)) for name in files]

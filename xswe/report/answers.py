@@ -153,7 +153,7 @@ def _check(config: FileSearchConfig, folder: str | None, file: str | None, writt
         "without split=true": () if cut else ["language"],
         f"to {folder}, which is there": ["method", "storage"] if built else (),
         "without method=binary": () if built or config.method == "binary" else ["rescored"],
-        "without documents=": () if file else ["split"],
+        "without input=": () if file else ["split"],
         "with output=": ["mark"] if written else (),
     }
     refuse_unused(config, unused)

@@ -784,15 +784,15 @@ def open_index(
             raise ConfigError(f"the index {folder} is of another model; leave model= out")
         if documents and found._documents() != stamp:
             raise ConfigError(
-                f"documents={documents}: the index {folder} is of another file, or the file has changed; "
-                "leave documents out, or remove the folder to build it again"
+                f"input={documents}: the index {folder} is of another file, or the file has changed; "
+                "leave input out, or remove the folder to build it again"
             )
         if documents and not execution.has_peers and Path(f"{folder}.work").is_dir():  # which a killed run left
             with work_folder(str(folder), execution):
                 return found
         return found
     if model is None or documents is None:
-        raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
+        raise ConfigError("give model= and input= to search in, or the index= of an earlier search")
     if not (folder and stamp):
         with as_lines(str(documents), split, language) as lines:
             texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines

@@ -78,7 +78,7 @@ def verify_index(folder: str | Path) -> str:
 def check_there(folder: Path) -> None:
     """Raise a ModelError unless a folder has the database of an index."""
     if not (folder / "sentences.sqlite").is_file():
-        raise ModelError(f"{folder}: no index; build one with search model= documents= index=, or xswe.index")
+        raise ModelError(f"{folder}: no index; build one with search model= input= index=, or xswe.index")
 
 
 def _is_array(name: str) -> bool:

@@ -81,8 +81,8 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
     paragraph.
 
     Args:
-        input: the text itself; or, as a ``Path``, a file: plain text, Markdown, HTML, EPUB, DOCX, or PDF; ``Path("-")``
-            for standard input.
+        input: the text itself; or, as a ``Path``, a file: plain text, or a document (Markdown, HTML, EPUB, DOCX, PDF);
+            ``Path("-")`` for standard input.
         language: ``en``, ``de``, ``zh``, ``ja``, or one that was added; if there are no rules for it, sentences end with
             the marks that end sentences in any script.
         output: a file that the sentences are written to as well: ``.txt`` (a sentence a line), ``.tsv``, ``.csv``,

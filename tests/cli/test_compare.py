@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.verbs import command, composed, run_verb
+from xswe.errors import ConfigError, ModelError
+from xswe.model.static import StaticModel
+from xswe.text.units import SubwordUnits
+
+
+@pytest.fixture
+def setting(tokenizer, tmp_path, sample):
+    """Two models, one blurred by noise, and a bitext that the first one knows by heart."""
+    units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(len(units.tokens), 16)).astype(np.float32)
+    for name, noise in (("good", 0.0), ("bad", 3.0)):
+        blurred = (matrix + noise * rng.normal(size=matrix.shape)).astype(np.float32)
+        StaticModel(units, blurred).save(tmp_path / name)
+    # A "translation" is the same text without its last word: the good model is nearly always right
+    pairs = [(text, text.rsplit(" ", 1)[0]) for text in sample["en"][:200]]
+    (tmp_path / "own.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    scored = [(k % 6, a, a if k % 6 > 3 else b) for k, (a, b) in enumerate(zip(sample["en"], sample["ja"], strict=True))]
+    (tmp_path / "scored.tsv").write_text("".join(f"{s}\t{a}\t{b}\n" for s, a, b in scored[:150]), encoding="utf-8")
+    return tmp_path
+
+
+def test_compare_marks_the_best_and_tests_the_others(setting, monkeypatch):
+    monkeypatch.chdir(setting)
+    (setting / "zero.vec").write_text("notaword 1 0\n")
+    values = composed(
+        "compare",
+        "models=[good,bad,{path: good, name: twin},zero.vec]",
+        "tasks=[own.tsv,scored.tsv]",
+        "seconds=0.02",
+        "bootstrap.rounds=200",
+        "threads=1",
+    )
+    table = command("compare", values)
+    lines = {line.split()[0]: line for line in table.splitlines() if line}
+    assert lines["model"].split()[:4] == ["model", "dims", "MB", "sentences/s"]
+    assert lines["good"].count("*") == 2
+    assert lines["twin"].count("=") == 2
+    assert lines["bad"].count("*") == 0
+    assert "no correlation: all cosines are equal (zero.vec)" in table
+    found = json.loads((setting / "compare.json").read_text())
+    assert [model["name"] for model in found["models"]] == ["good", "bad", "twin", "zero.vec"]
+    assert all(model["sentences_per_second"] > 0 and model["bytes"] > 0 for model in found["models"])
+    assert {row["model"] for row in found["rows"]} == {"good", "bad", "twin", "zero.vec"}
+    tests = {(t["subset"], t["metric"], t["other"]): t for t in found["tests"]}
+    assert tests["own.tsv", "f1", "twin"]["p"] == 1.0
+    assert tests["own.tsv", "f1", "zero.vec"]["p"] < 0.05
+    assert {t["best"] for t in found["tests"]} == {"good"}
+    row = next(row for row in found["rows"] if row["model"] == "good" and row["metric"] == "f1")
+    assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_mistakes_are_found_before_any_work(setting, monkeypatch):
+    monkeypatch.chdir(setting)
+    with pytest.raises(ModelError, match="nowhere"):
+        command("compare", composed("compare", "models=[good,nowhere]", "tasks=[own.tsv]"))
+    with pytest.raises(ConfigError, match="models is empty"):
+        command("compare", composed("compare", "models=[]", "tasks=[own.tsv]"))
+    with pytest.raises(ConfigError, match="unknown task 'tatooba'"):
+        command("compare", composed("compare", "models=[good]", "tasks=[tatooba]"))
+    with pytest.raises(ConfigError, match="two models are called 'good'"):
+        command("compare", composed("compare", "models=[good,good]", "tasks=[own.tsv]", "seconds=0", "bootstrap.rounds=0"))
+
+
+def test_evaluate_gives_intervals_for_own_files(setting, monkeypatch):
+    monkeypatch.chdir(setting)
+    table = command("evaluate", composed("evaluate", "model=good", "tasks=[own.tsv,scored.tsv]", "threads=1"))
+    assert "95%" in table.splitlines()[0]
+    rows = {(row["subset"], row["metric"]): row for row in json.loads((setting / "eval.json").read_text())["rows"]}
+    assert rows["own.tsv", "mrr"]["value"] >= rows["own.tsv", "accuracy"]["value"]
+    assert rows["scored.tsv", "spearman"]["low"] < rows["scored.tsv", "spearman"]["high"]
+    assert rows["own.tsv", "margin_mrr"]["n"] == 200
+
+
+def test_the_command_line(setting):
+    done = run_verb("compare", "models=[good,wordllama]", "tasks=[own.tsv]", "seconds=0", cwd=setting)
+    assert done.returncode == 0, done.stderr
+    assert "WordLlama" in done.stdout

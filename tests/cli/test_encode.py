@@ -1,0 +1,134 @@
+"""``python -m xswe encode`` as a stranger uses it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+import xswe
+from tests.cli.verbs import command
+from xswe.errors import ConfigError
+from xswe.model.static import StaticModel
+from xswe.text.units import SubwordUnits
+
+ALL = ("en", "de", "zh", "ja")
+COMMAND = [sys.executable, "-m", "xswe", "encode"]
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer_json, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encode")
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
+    matrix = np.random.default_rng(0).normal(size=(len(units), 16)).astype(np.float32)
+    StaticModel(units, matrix).save(folder / "model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lines(sample):
+    return [f"{text} {k}" for k in range(4) for code in ALL for text in (*sample[code], "")]
+
+
+@pytest.fixture(scope="module")
+def expected(folder, lines):
+    return xswe.load(folder / "model").encode(lines)
+
+
+def environment():
+    return {**os.environ, "XSWE_PROGRESS": "0"}
+
+
+USUAL = {"dtype": "float32", "threads": 1, "split": None, "language": None, "execution": {"kind": "local"}}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_becomes_rows(folder, lines, expected, tmp_path, threads):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    values = {"model": str(folder / "model"), "input": str(tmp_path / "a.txt.gz"), "threads": threads}
+    said = command("encode", {**USUAL, **values, "output": str(tmp_path / "a.npy")})
+    assert np.load(tmp_path / "a.npy").tobytes() == expected.tobytes()
+    assert f"{len(lines):,} lines, 16 dimensions, float32" in said
+    assert f" on {threads} thread" in said
+
+
+def test_standard_input_to_int8(folder, lines, expected, tmp_path):
+    command = [*COMMAND, f"model={folder / 'model'}", "input=-", "output=a.npy", "dtype=int8"]
+    text = "\r\n".join(lines).encode()
+    done = subprocess.run(command, input=text, capture_output=True, cwd=tmp_path, env=environment())
+    assert done.returncode == 0, done.stderr
+    rows = np.load(tmp_path / "a.npy", mmap_mode="r") * np.load(tmp_path / "a.scales.npy")[:, None]
+    np.testing.assert_allclose(rows, expected, atol=0.5 / 127)
+    assert b"a.scales.npy" in done.stdout
+
+
+def test_a_run_killed_in_the_middle_is_taken_up_and_ends_with_the_same_bytes(folder, lines, expected, tmp_path):
+    text = ("\n".join(lines * 4) + "\n").encode()
+    whole = np.concatenate([expected] * 4)
+    assert len(whole) > 3 * 4096
+    command = [*COMMAND, f"model={folder / 'model'}", "input=-", "output=a.npy", "threads=1"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=tmp_path, env=environment())
+    cut = text.rindex(b"\n", 0, len(text) // 2)
+    journal, stop = tmp_path / ".a.npy.journal.json", time.monotonic() + 120
+    place = 0
+    while not journal.exists() and time.monotonic() < stop and place < cut:  # a slow writer at the other end of the pipe
+        process.stdin.write(text[place : min(place + (1 << 17), cut)])
+        process.stdin.flush()
+        place += 1 << 17
+        time.sleep(1.5)
+    assert journal.exists()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "a.npy").exists()
+    assert (tmp_path / ".a.npy.partial").exists()
+    done = subprocess.run(command, input=text, capture_output=True, cwd=tmp_path, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "a.npy").tobytes() == whole.tobytes()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"dtype": "int4"}, "float32, float16, int8"),
+        ({"output": "a.txt"}, r"\.npy, \.safetensors, \.parquet"),
+        ({"threads": 0}, "at least 1"),
+        ({"threads": "many"}, "expected int"),
+        ({"output": "/dev/null"}, "a pipe or a device"),
+        ({"output": "/"}, "give the name of a file"),
+    ],
+)
+def test_mistakes_name_the_cure(folder, tmp_path, change, found):
+    values = {"model": str(folder / "model"), "input": "none", "output": str(tmp_path / "a.npy")}
+    with pytest.raises(ConfigError, match=found):
+        command("encode", {**USUAL, **values, **change})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_stays_a_link(folder, tmp_path):
+    (tmp_path / "a.txt").write_text("a cat\n")
+    (tmp_path / "link.npy").symlink_to(tmp_path / "there.npy")
+    values = {"model": str(folder / "model"), "input": str(tmp_path / "a.txt"), "output": str(tmp_path / "link.npy")}
+    command("encode", {**USUAL, **values})
+    assert (tmp_path / "link.npy").is_symlink()
+    assert len(np.load(tmp_path / "there.npy")) == 1
+
+
+def test_encoding_a_file_imports_neither_torch_nor_transformers(folder, tmp_path):
+    (tmp_path / "a.txt").write_text("a\n猫\n", encoding="utf-8")
+    code = (
+        "import sys\n"
+        "from xswe.cli.run import run\n"
+        f"run('encode', {USUAL | {'model': str(folder / 'model'), 'input': 'a.txt', 'output': 'a.npy'}!r})\n"
+        "found = {'torch', 'transformers', 'sklearn', 'datasets', 'mteb', 'pyarrow', 'numba'} & set(sys.modules)\n"
+        "assert not found, found\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment())
+    assert done.returncode == 0, done.stderr

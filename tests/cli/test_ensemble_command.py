@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.cli.verbs import command, run_verb
+from xswe.cli.run import run
+from xswe.errors import ConfigError, InputError
+from xswe.model.static import StaticModel
+from xswe.text.units import SubwordUnits
+
+
+@pytest.fixture
+def folders(tokenizer, sample, tmp_path):
+    """A model whose English and German sentences agree (they share their vectors by row), and one of noise."""
+    units = SubwordUnits(tokenizer, "subwords", ("en", "de"))
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(len(units.tokens), 8)).astype(np.float32)
+    good = np.zeros((len(units.tokens), 60), np.float32)
+    for k in range(60):
+        for code in ("en", "de"):
+            good[units.bags([sample[code][k]]).ids, k] += 1.0
+    for name, matrix in (("good", good), ("noise", noise)):
+        StaticModel(units, matrix).save(tmp_path / name)
+    pairs = "".join(f"{sample['en'][k]}\t{sample['de'][k]}\n" for k in range(60))
+    (tmp_path / "dev.tsv").write_text(pairs, encoding="utf-8")
+    return tmp_path
+
+
+def settings(folder, **changes):
+    values = {"models": [str(folder / "noise"), str(folder / "good")], "weights": [], "fit": [], "languages": None}
+    return values | {"output": str(folder / "both"), "threads": 1} | changes
+
+
+def test_given_weights(folders):
+    out = command("ensemble", settings(folders, weights=[1, 3]))
+    assert "0.250" in out
+    model = xswe.load(folders / "both")
+    assert model.weights == (0.25, 0.75)
+    assert model.description["models"] == [str(folders / "noise"), str(folders / "good")]
+
+
+def test_fitted_weights_prefer_the_better_part(folders):
+    command("ensemble", settings(folders, fit=[str(folders / "dev.tsv")]))
+    model = xswe.load(folders / "both")
+    assert model.weights[1] > 0.5
+    assert model.description["fitted_on"] == [str(folders / "dev.tsv")]
+
+
+def test_fitting_on_scores(folders, sample):
+    good = xswe.load(folders / "good")
+    cosines = (good.encode(sample["en"][:40]) * good.encode(sample["de"][1:41])).sum(1)
+    rows = zip(cosines, sample["en"][:40], sample["de"][1:41], strict=True)
+    (folders / "sts.tsv").write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in rows), encoding="utf-8")
+    assert "100.0" in command("ensemble", settings(folders, fit=[str(folders / "sts.tsv")]))
+    assert xswe.load(folders / "both").weights[1] > 0.7
+
+
+def test_mistakes(folders):
+    with pytest.raises(ConfigError, match="fewer than two"):
+        command("ensemble", settings(folders, models=["a"]))
+    with pytest.raises(ConfigError, match="not both"):
+        command("ensemble", settings(folders, weights=[1, 1], fit=[str(folders / "dev.tsv")]))
+    with pytest.raises(ConfigError, match="weights"):
+        command("ensemble", settings(folders, weights=[1, 2, 3]))
+    assert not (folders / "both").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("1.0\ta\tb\nx\ty\n", r"bad\.tsv:2: not score"),
+        ("1\ta\tb\nnan\tb\tc\n2\ta\tc\n", r"bad\.tsv:2: the score is nan"),
+        ("1\ta\tb\n1\tb\tc\n1\ta\tc\n", r"bad\.tsv: all scores are equal"),
+        ("1\ta\tb\n", r"bad\.tsv: weights .* it has 1"),
+        ("a\tb\n", r"bad\.tsv: weights .* it has 1"),
+        ("", r"bad\.tsv: weights .* it has 0"),
+        ("1\t\t\n2\t\t\n3\t\t\n", r"bad\.tsv: all cosines are equal"),
+    ],
+)
+def test_a_file_that_weights_cannot_be_fitted_on(folders, lines, found):
+    (folders / "bad.tsv").write_text(lines, encoding="utf-8")
+    with pytest.raises(InputError, match=found):
+        command("ensemble", settings(folders, fit=[str(folders / "bad.tsv")]))
+    assert not (folders / "both").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"models": "runs/q/model"}, r"models=runs/q/model: give a list, as in models=\["),
+        ({"fit": "sc.tsv"}, r"fit=sc\.tsv: give a list, as in fit=\["),
+        ({"weights": 1}, r"weights=1: give a list, as in weights=\["),
+        ({"weights": ["a", "b"]}, "give numbers"),
+    ],
+)
+def test_what_is_no_list_is_shown_one(folders, changes, found):
+    with pytest.raises(ConfigError, match=found):
+        run("ensemble", settings(folders, **changes))
+
+
+def test_as_a_command(folders):
+    models = f"models=[{folders}/noise,{folders}/good]"
+    done = run_verb("ensemble", models, "weights=[1,3]", "output=both", "threads=1", cwd=folders)
+    assert done.returncode == 0, done.stderr
+    assert "0.750" in done.stdout
+    assert xswe.load(folders / "both").weights == (0.25, 0.75)

@@ -1,0 +1,132 @@
+"""The help of the verbs: every setting, with what the code says of it, and fast."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.verbs import composed, run_verb
+from xswe.cli import help as help_module
+from xswe.cli.help import SHORT, settings, verb_help
+from xswe.cli.settings import composed_defaults
+from xswe.cli.verbs import MISSING, VERBS
+from xswe.text.readers import READERS
+from xswe.text.sentences import is_document
+
+NOT_FLAT = ("most_frequent", "segmenters", "paths")  # mappings that are values themselves
+
+
+def named(values, section=""):
+    """The dotted names of composed settings with their values."""
+    for name, value in values.items():
+        if isinstance(value, dict) and name not in NOT_FLAT:
+            yield from named(value, f"{section}{name}.")
+        else:
+            yield section + name, value
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_has_every_setting_with_its_default_and_no_other(verb):
+    """What is read off the source as text is what Hydra composes of the imported dataclasses."""
+    needed = {name: "x" for name, value in composed_defaults(verb).items() if value == MISSING}
+    values = dict(named(composed(verb, *(f"{name}={value}" for name, value in needed.items()))))
+    told = {setting.name: setting for setting in settings(verb)}
+    apart = {*VERBS[verb].groups, "execution"}
+    known = {name for name in values if not name.startswith(("pair.", "recipe.", "distilled.", "execution.kind"))}
+    assert set(told) - apart == known
+    chosen = ("corpus.", "teacher.", "units.", "objective.")  # which a choice may set
+    for name in known:
+        setting = told[name]
+        assert setting.meaning, name
+        if name in needed:
+            assert setting.default == "", name
+        elif not name.startswith(chosen):
+            assert setting.default == help_module._plain(values[name]), name
+
+
+def test_help_says_what_choices_there_are():
+    told = {setting.name: setting for setting in settings("train")}
+    assert told["recipe"].kind == "quickstart, static, paper"
+    assert told["contexts.pick"].kind == "shortest, random, first"
+    assert told["contexts.per_unit"].default == "10"
+    assert "ccmatrix" in told["corpus"].kind
+    short, full = verb_help("train"), verb_help("train", full=True)
+    assert "refine.warmup" in full
+    assert "refine.warmup" not in short
+    assert all(f"  {name}=" in short for name in SHORT)
+
+
+@pytest.mark.parametrize(
+    ("verb", "setting"),
+    [*((verb, "split") for verb in ("align", "encode", "mine", "phrases", "search")), ("split", "input")],
+)
+def test_help_names_the_documents_that_are_cut_unasked(verb, setting):
+    (found,) = (one for one in settings(verb) if one.name == setting)
+    assert " ".join(READERS) in found.meaning
+    assert re.findall(r"\.\w+", found.meaning) == list(READERS)
+    assert all(is_document(f"a{suffix}") for suffix in READERS)
+
+
+def test_help_is_there_at_once():
+    program = "import sys; from xswe.__main__ import main; main(['train', '--help'])\n"
+    program += "assert not {'hydra', 'numba', 'tokenizers', 'torch', 'yaml'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Hydra" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trian"], "did you mean train?"),
+        (["train", "refine.lerning_rate=1"], "did you mean refine.learning_rate?"),
+        (["train", "techer=mini"], "did you mean teacher?"),
+        (["mine", "modl=mini"], "did you mean model?"),
+        (["mine", "source=a"], "model, output are not set: give model=… output=…"),
+        (["encode", "model=mini", "input=a"], "output is not set: give output="),
+    ],
+)
+def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said, tmp_path):
+    done = run_verb(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("xswe: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("xswe de", ["dedup"]),
+        ("xswe ", list(VERBS)),
+        ("xswe dedup thr", ["threads=", "threshold="]),
+        ("xswe dedup near=0.5 dig", ["digits="]),
+        ("xswe train recipe=st", ["recipe=static"]),
+        ("xswe train refine.max_st", ["refine.max_steps="]),
+        ("xswe nothing a", []),
+    ],
+)
+def test_a_shell_completes_verbs_and_settings(line, offered, tmp_path):
+    done = run_verb("-sc", "query=bash", cwd=tmp_path, COMP_LINE=line, COMP_POINT=str(len(line)))
+    found = done.stdout.split()  # groups of a verb that ran in this process before are among them
+    assert (done.returncode, done.stderr, bool(found)) == (0, "", bool(offered))
+    assert set(offered) <= set(found)
+    assert all(word.startswith(line.split(" ")[-1]) for word in found)
+
+
+def test_a_shell_is_told_how_to_complete(tmp_path):
+    done = run_verb("-sc", "install=bash", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.rstrip().endswith("-F hydra_bash_completion xswe")
+
+
+def test_what_is_printed_is_utf8_whatever_the_code_page(tmp_path):
+    (tmp_path / "ja.txt").write_text("猫が寝ている。\n", encoding="utf-8")
+    command = [sys.executable, "-m", "xswe", "search", "model=mini", "input=ja.txt", "queries=cat", "mark=false"]
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1", "XSWE_PROGRESS": "0"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "猫が寝ている。" in done.stdout.decode("utf-8")

@@ -1,0 +1,320 @@
+"""``python -m xswe <verb> key=value …``: what Hydra composes of the rest is handed to the verb's function."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import logging
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator
+from typing import Any, TextIO
+
+from xswe.cli.verbs import VERBS
+
+_STDOUT = ("-", "/dev/stdout")  # where the result goes there, what is said of it goes to standard error
+
+
+def usage() -> str:
+    """Return the text that ``python -m xswe --help`` prints."""
+    verbs = "\n".join(f"  {verb:<13} {one.what}" for verb, one in VERBS.items())
+    return (
+        f"usage: python -m xswe <verb> key=value ...\n\n{verbs}\n\n"
+        "python -m xswe <verb> --help      what it does, examples, and its settings\n"
+        "python -m xswe <verb> --cfg job   the composed configuration"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a verb.
+
+    Returns:
+        0 if all went well, 2 for anything the user can cure (one line on standard error says how).
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        _print(usage(), sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        from xswe.version import __version__
+
+        _print(__version__)
+        return 0
+    if arguments[0] in ("-sc", "--shell-completion"):
+        return _complete(arguments)
+    verb, rest = arguments[0], arguments[1:]
+    if verb not in VERBS:
+        from xswe.io.settings import meant
+
+        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}{meant(verb, VERBS)}")
+    if asked := {"-h", "--help", "--help-all"} & set(rest):
+        from xswe.cli.help import verb_help
+
+        _print(verb_help(verb, "--help-all" in asked))
+        return 0
+    rest = [re.sub(r"^neighbors\.", "neighbours.", argument) for argument in rest]
+    for argument in rest:
+        key, sign, _ = argument.partition("=")
+        if sign and (new := VERBS[verb].renamed.get(key.lstrip("+"))):
+            return _complain(f"{key}= is now {new}=")
+        if argument.startswith("--") and (given := _setting(argument[2:].partition("=")[0], verb)):
+            return _complain(f"{argument}: settings have no dashes, and an equals sign: {given}=…")
+        if argument.startswith("~") and not argument.startswith("~hydra"):
+            name = argument[1:].partition("=")[0]
+            return _complain(f"{argument}: a setting always has a value: {name}=…; python -m xswe {verb} --help lists them")
+    return _run_until_interrupted(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+
+
+def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
+    """Run a verb; after Ctrl-C, say where the same command goes on."""
+    from xswe.work.kept import begin, going_on
+
+    begin()
+    try:
+        with _rare_collections():
+            return _run(verb, overrides)
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
+    where = going_on()
+    kept = f"the same command goes on {where}" if where else "nothing was kept: the same command begins as this one did"
+    _complain(f"interrupted; {kept}")
+    return 130
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether an error is Ctrl-C, or what this led to within a library."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
+
+
+def _complete(arguments: list[str]) -> int:
+    """Do what Hydra's completion for a shell asks of a program: for the verbs, and for the settings of one."""
+    if not any(argument.startswith("query=") for argument in arguments):  # install=bash, uninstall=bash
+        return _run("status", arguments)
+    program, *words = os.environ.get("COMP_LINE", "").split(" ")
+    if len(words) < 2:
+        _print("\n".join(verb for verb in VERBS if verb.startswith("".join(words))))
+        return 0
+    os.environ["COMP_LINE"] = " ".join([program, *words[1:]])
+    return _run(words[0], arguments) if words[0] in VERBS else 0
+
+
+def _print(text: str, stream: TextIO | None = None) -> None:
+    """Print a text whole; who reads it, as a pager, may end before."""
+    try:
+        print(text, file=stream or sys.stdout, flush=True)
+    except BrokenPipeError:
+        _hang_up()
+
+
+def _hang_up() -> None:
+    """Drop what the standard output still holds, which nobody reads: at the end Python would complain of it."""
+    with contextlib.suppress(OSError):  # no output of a process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _setting(name: str, verb: str) -> str:
+    """Return a setting of a verb that is so called, with dashes or underscores; nothing where there is none."""
+    from xswe.cli.help import settings
+
+    return next((one.name for one in settings(verb) if one.name == name.replace("-", "_")), "")
+
+
+def _corpus_arguments(arguments: list[str]) -> list[str]:
+    """Spell out what the verb ``corpus`` lets one shorten: ``list``, ``name=…`` and ``version=…``."""
+    if arguments and arguments[0].isalpha():
+        arguments = [f"action={arguments[0]}", *arguments[1:]]
+    given = dict(a.partition("=")[::2] for a in arguments)
+    out = []
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key == "name":
+            out.append(f"corpus={value}")
+        elif key == "version" and "name" in given:
+            out.append(f"corpus.paths=[{{card:{given['name']},version:'{value}'}}]")
+        else:
+            out.append(argument)
+    return out
+
+
+def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
+    """Put quotes around the values that are plain text but no word of Hydra's grammar: names of files, mostly.
+
+    Without them ``input=日本.txt`` or ``input=a(1).txt`` would be an error of syntax. What Hydra understands stays as it
+    is; but a comma asks for several runs only where there may be several (``-m``), else it is text. So is a number where a
+    name is asked for, by ``names`` (``queries=1984``), and ``~/`` is the home folder, which not every shell makes of it.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import ValueType
+    from hydra.errors import HydraException
+
+    parser = OverridesParser.create()
+    several = any(a in ("-m", "--multirun") or a.lower() == "hydra.mode=multirun" for a in arguments)
+
+    def is_understood(argument: str) -> bool:
+        """Tell whether an argument is of Hydra's grammar, no sweep where there may be none, and no number for a name."""
+        try:
+            override = parser.parse_override(argument)
+        except HydraException:
+            return False
+        if override.key_or_group in names:
+            value = override.value()
+            if any(isinstance(part, (int, float)) for part in (value if isinstance(value, list) else [value])):
+                return False
+        return several or override.value_type != ValueType.SIMPLE_CHOICE_SWEEP
+
+    def quote(key: str, value: str) -> str:
+        if is_understood(f"{key}={value}") or "${" in value or (several and "," in value):
+            return value
+        if value.startswith("[") and value.endswith("]") and not set(value[1:-1]) & set("[]{}'\""):
+            return f"[{','.join(quote(key, part) for part in value[1:-1].split(','))}]"
+        if value.startswith(("[", "{", "'", '"')):
+            return value
+        # Within quotes a backslash is one, unless a quote follows.
+        text = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
+        return f"'{text}'"
+
+    home = os.path.expanduser("~").replace("\\", "/")
+    pairs = [re.sub(r"(?<=[=\[,:])~(?=/)", lambda _: home, argument).partition("=") for argument in arguments]
+    return [
+        argument if argument.startswith("-") or not sign else f"{key}={quote(key, value)}"
+        for argument, (key, sign, value) in zip(arguments, pairs, strict=True)
+    ]
+
+
+def _complain(message: str) -> int:
+    print(f"xswe: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _explain(error: Exception, verb: str) -> str:
+    """Turn Hydra's message into one line with a cure."""
+    from xswe.errors import ConfigError
+    from xswe.text.languages import check_languages
+
+    message = " ".join(str(error).split())
+    if group := re.search(r"Could not find '(\w+)/([^']+)'", message):
+        name, value = group.groups()
+        if "," in value:
+            return f"{name}={value} is not one {name}: python -m xswe {verb} -m runs one after the other"
+        known = re.search(r"Available options in '\w+': (.*?) Config search path", message)
+        if name == "pair":
+            try:
+                check_languages(value.split("-"))
+            except ConfigError as wrong:
+                return str(wrong)
+        return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
+    if word := re.search(r"Error parsing override '(.*)' missing EQUAL at", message):
+        return f"{word[1]}: a setting is key=value, as in output=a.tsv; python -m xswe {verb} --help lists them"
+    if "override_grammar" in message:  # a page of Hydra's, which knows nothing of names of files
+        found = message.partition(" See http")[0]
+        cure = "quote names with brackets or commas within the quotes, as in \"tasks=['a [1].tsv',b.tsv]\""
+        return f"a setting cannot be read ({found}): {cure}"
+    if key := re.search(r"Could not override '([^']+)'", message):
+        from xswe.cli.help import settings
+        from xswe.io.settings import meant
+
+        guess = meant(key.group(1), [setting.name for setting in settings(verb)])
+        return f"there is no setting {key.group(1)!r}{guess or ';'} python -m xswe {verb} --help lists them"
+    return f"{message}; see python -m xswe {verb} --help"
+
+
+@contextlib.contextmanager
+def _errors_let_through() -> Iterator[None]:
+    """Have Hydra hand errors on, which are ours to report; what this process starts later is told nothing of it."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["HYDRA_FULL_ERROR"]
+        if before is not None:
+            os.environ["HYDRA_FULL_ERROR"] = before
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage in every 20,000 new objects, not 700: the modules of a run are some hundred thousand, and stay."""
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextlib.contextmanager
+def _composed_once(arguments: list[str]) -> Iterator[None]:
+    """Spare Hydra composing all settings twice: the first time it only learns whether one run is wanted or several.
+
+    Where no word speaks of Hydra, nor begins with a dash, it is one.
+    """
+    from hydra._internal.hydra import Hydra
+    from hydra.types import RunMode
+
+    ask = Hydra.get_mode
+    if not any("hydra" in argument or argument.startswith("-") for argument in arguments):
+        Hydra.get_mode = lambda *_, **__: RunMode.RUN  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Hydra.get_mode = ask  # type: ignore[method-assign]
+
+
+def _run(verb: str, overrides: list[str]) -> int:
+    """Compose a verb's settings with Hydra, and call its function."""
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf import DictConfig
+    from omegaconf.errors import OmegaConfBaseException
+
+    from xswe.cli.compose import as_keys, plain, register
+    from xswe.cli.run import run
+    from xswe.cli.settings import check_shape, names
+    from xswe.errors import Unfinished, XsweError, no_room
+    from xswe.io.files import resource
+    from xswe.io.inputs import watched
+
+    full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
+
+    def task(config: DictConfig) -> Any:
+        """Run the verb on its composed settings."""
+        logging.getLogger("xswe").setLevel(logging.INFO)
+        values: dict[str, Any] = {}
+        try:
+            values = check_shape(verb, plain(config))
+            with watched():
+                said = run(verb, values)
+            if said:
+                _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
+        except Unfinished as error:  # others go on: no failure, though there is no result yet
+            _complain(str(error))
+        except (XsweError, OmegaConfBaseException) as error:
+            if full_trace:
+                raise
+            raise SystemExit(_complain(as_keys(str(error), values))) from None
+        except BrokenPipeError:  # who reads has enough
+            _hang_up()
+            raise SystemExit(0) from None
+        except OSError as error:  # no permission, no space: what the user can cure
+            if full_trace:
+                raise
+            where = error.filename or values.get("output") or values.get("index") or verb
+            cure = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
+            raise SystemExit(_complain(f"{where}: {error.strerror or error}{cure}")) from None
+
+    register(verb)
+    sys.argv = ["xswe", *quoted(overrides, names(verb))]
+    try:
+        with _errors_let_through(), _composed_once(sys.argv[1:]):
+            hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=verb)(task)()
+    except (HydraException, OmegaConfBaseException) as error:
+        if full_trace:
+            raise
+        return _complain(_explain(error, verb))
+    return 0

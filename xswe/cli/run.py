@@ -1,0 +1,195 @@
+"""A verb run on its composed settings."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from xswe.cli.settings import Values, arguments, check_used, function
+from xswe.cli.verbs import VERBS
+from xswe.errors import ConfigError, ModelError
+from xswe.io.files import check_apart, check_output
+from xswe.io.settings import build
+from xswe.model.ensemble import open_model
+from xswe.progress import took
+
+
+def run(verb: str, values: Values) -> str:
+    """Call a verb's function, and return what to say of it."""
+    spec = VERBS[verb]
+    modes = list(spec.calls)
+    mode = str(values["mode"]) if len(modes) > 1 else ""
+    if mode not in modes:
+        raise ConfigError(f"mode={mode!r}: choose one of {', '.join(modes)}")
+    if verb == "search" and values["verify"]:
+        return _verify(values)
+    _check_report(values)
+    if verb == "train":
+        return _train(values)
+    check_used(verb, mode, values)
+    if mode in spec.bitext:
+        values["input"] = _bitext(values, f"mode={mode}" if mode else verb)
+    if verb in ("corpus", "import"):
+        values["languages"] = values["pair"]["languages"]
+    given = arguments(verb, mode, values)
+    if "rerank" in given:
+        given["rerank"] = _reranker(values["rerank"], values.get("threads"))
+    if verb == "split":
+        given["input"] = Path(given["input"])  # a text would be the text itself
+    if values.get("report"):
+        given["model"] = open_model(given["model"]) if verb in ("mine", "filter") else given.get("model")
+    if verb == "search":
+        return _search(given)
+    started = time.monotonic()
+    result = function(spec.calls[mode])(
+        **{name: value for name, value in given.items() if verb != "compare" or name != "model"}
+    )
+    seconds = time.monotonic() - started
+    return _said(verb, mode, result, values, seconds) + _reported(values, result, given.get("model"))
+
+
+def _said(verb: str, mode: str, result: Any, values: Values, seconds: float) -> str:
+    spec, output = VERBS[verb], values.get("output")
+    own = getattr(result, "summary", None)
+    summary = f"{own()}: {output}" if callable(own) else str(result)
+    if good := getattr(result, "precision", None) if verb == "lexicon" else None:
+        summary += f"\n{good}"
+    further: dict[str, Any] = {"output": output, "summary": summary}
+    if spec.unit:
+        further["took"] = took(len(result), seconds, spec.unit)
+    if verb == "report":
+        further["size"] = result.stat().st_size / 1e6
+    return spec.says[mode if mode in spec.says else ""].format(result, **further)
+
+
+def _bitext(values: Values, what: str) -> list[str]:
+    """Return the file, or the two line-aligned files, of a verb that reads a bitext."""
+    given, moses = values["input"], (values["source"], values["target"])
+    if bool(given) == bool(all(moses)) or (given and any(moses)):
+        raise ConfigError(f"{what} needs input= (a bitext, - for standard input), or source= and target=, line by line")
+    return [str(path) for path in ([given] if given else moses)]
+
+
+def _check_report(values: Values) -> None:
+    """Refuse, before any work is done, a report that cannot be written."""
+    if not values.get("report"):
+        return
+    from xswe.report.page import check_page
+
+    check_page(values["report"])
+    inputs = [str(values[name]) for name in ("input", "source", "target", "queries") if values.get(name)]
+    check_output(values["report"], [name for name in inputs if name != "-"], "report")
+    check_apart("report", values["report"], values.get("output") or "-")
+
+
+def _reported(values: Values, result: Any, model: Any = None) -> str:
+    """Write the report of a result where one is wanted, and return the line that says so."""
+    if not values.get("report"):
+        return ""
+    from xswe.report.write import write_report
+
+    shown = {key: value for key, value in values.items() if key != "hydra" and not isinstance(value, dict)}
+    sections = {key: value for key, value in values.items() if key != "hydra" and isinstance(value, dict)}
+    opened = None if isinstance(model, (str, Path)) else model
+    write_report(result, values["report"], model=opened, settings={"settings": shown, **sections})
+    return f"\nreport: {values['report']}"
+
+
+def _reranker(name: str | None, threads: int | None) -> Any:
+    """Open the encoder of ``rerank=``; None where none is asked for."""
+    if not name:
+        return None
+    from xswe.evaluation.models import open_encoder  # slow to import
+    from xswe.io.parallel import available_threads
+
+    return open_encoder(name, threads or available_threads())
+
+
+def _verify(values: Values) -> str:
+    """Read an index, and say that it is what was written; where several files are not, print a line for each."""
+    from xswe.cli.settings import composed_defaults
+    from xswe.search.verification import verify_index
+
+    usual = composed_defaults("search")
+    if unused := next((name for name in usual if name not in ("index", "verify") and values[name] != usual[name]), None):
+        raise ConfigError(f"{unused} does nothing with verify=true: leave it out")
+    if values["index"] is None:
+        raise ConfigError("verify=true: give the index= that is to be read")
+    folder = str(values["index"])
+    try:
+        return verify_index(folder)
+    except ModelError as error:
+        if not (more := str(error).splitlines()[1:]):
+            raise
+        sys.stdout.write(f"{error}\n")
+        raise ModelError(f"{folder}: {len(more) + 1} files are not what was written; see the lines above") from None
+
+
+def _search(given: dict[str, Any]) -> str:
+    """Ask an index, or let it be asked: one phrase after the other, until an empty line or the end of input."""
+    from xswe.report.answers import search_file
+
+    prompts = given["queries"] is None and sys.stdin.isatty()
+    given["queries"] = None if prompts else given["queries"] or "-"
+    found = search_file(**given)
+    marks = ("\033[1m", "\033[0m") if sys.stdout.isatty() and "NO_COLOR" not in os.environ else ("[", "]")
+    if not prompts:
+        return str(found) if given["output"] else "\n\n".join(found.shown(marks))
+    sys.stdout.write(f"{found.index}; an empty line ends\n> ")
+    sys.stdout.flush()
+    while query := sys.stdin.readline().strip():
+        (answer,) = found.shown(marks, found.ask([query]))
+        sys.stdout.write(f"{answer}\n\n> ")
+        sys.stdout.flush()
+    return ""
+
+
+_NOT_OF_THE_MODEL = ("pair", "output", "keep_steps", "report", "name", "execution", "dry", "hydra")
+
+
+def train_config(values: Values) -> Any:
+    """Turn the composed settings into those of a run."""
+    from xswe.text.languages import check_languages
+    from xswe.training.train import config_of
+
+    further = {"languages": check_languages(values["pair"]["languages"]), "recipe": values["recipe"]["name"]}
+    return config_of({name: value for name, value in values.items() if name not in _NOT_OF_THE_MODEL} | further)
+
+
+def _train(values: Values) -> str:
+    """Train into the run folder, and return the table; with ``dry``, only what the run would take."""
+    from xswe.training.rehearsal import rehearse
+    from xswe.training.train import train
+    from xswe.work.config import ExecutionConfig
+
+    config = train_config(values)
+    folder, shared = run_folder(values["output"], config)
+    if values["dry"]:
+        return str(rehearse(config, folder))
+    how = {"keep_steps": values["keep_steps"], "execution": build(ExecutionConfig, values["execution"], "execution")}
+    made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, **how)
+    return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}{_reported(values, made)}"
+
+
+def run_folder(output: str | None, config: Any) -> tuple[Path, Path | None]:
+    """Return the run folder, and where the runs of a sweep (``-m``) share their stages.
+
+    Without ``output`` it is ``runs/<pair>/<recipe>-<fingerprint>``: the same command goes on in the same folder. The runs
+    of a sweep lie side by side under such names in the one folder that they are given, so that none overwrites another's
+    model; an ``output`` that is made of the settings (``${seed}``) is taken as it is.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    from xswe.training.train import run_name
+
+    sweep = HydraConfig.initialized() and HydraConfig.get().mode is RunMode.MULTIRUN
+    if sweep and output:
+        sweep = not any(word.startswith("output=") and "${" in word for word in HydraConfig.get().overrides.task)
+    folder = Path(output or Path("runs") / "-".join(config.languages))
+    if sweep:
+        return folder / run_name(config), folder
+    return (folder if output else folder / run_name(config)), None

@@ -1,0 +1,258 @@
+"""A verb's settings: the arguments of its function and the fields of their dataclasses, as values and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, VERBS, merged
+from xswe.errors import ConfigError
+from xswe.io.settings import _convert, build
+from xswe.work.config import LOCAL, ExecutionConfig
+
+Values = dict[str, Any]
+
+
+def function(path: str) -> Callable[..., Any]:
+    """Return the function that ``module:name`` stands for."""
+    module, _, name = path.partition(":")
+    return typing.cast("Callable[..., Any]", getattr(importlib.import_module(f"xswe.{module}"), name))
+
+
+def _hint(call: Callable[..., Any], name: str) -> Any:
+    """Return the type of an argument; Any where only a type checker knows it."""
+    there = types.SimpleNamespace(__annotations__={name: call.__annotations__[name]})
+    try:
+        return typing.get_type_hints(there, call.__globals__)[name]
+    except NameError:
+        return Any
+
+
+def _dataclass_in(hint: Any) -> type[Any] | None:
+    kinds = (hint, *typing.get_args(hint))
+    return next((kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
+
+
+def config_class(call: Callable[..., Any]) -> type[Any] | None:
+    """Return the dataclass of a function's settings."""
+    return _dataclass_in(_hint(call, "config")) if "config" in call.__annotations__ else None
+
+
+def _parts(call: Callable[..., Any]) -> Iterator[tuple[str, str, Any, type[Any] | None]]:
+    """Yield the settings of a function: name, type as written, default, and the dataclass of one that is a section."""
+    seen = set()
+    for name, one in inspect.signature(call).parameters.items():
+        if name in NO_SETTINGS or one.kind is one.VAR_KEYWORD:
+            continue
+        seen.add(name)
+        section = _dataclass_in(_hint(call, name)) if name in _SECTIONS else None
+        default = MISSING if one.default is one.empty else one.default
+        yield name, str(one.annotation), default, section
+    cls = config_class(call)
+    for field in dataclasses.fields(cls) if cls else ():
+        if field.name not in NO_SETTINGS | seen:
+            factory = field.default_factory
+            default = field.default if factory is dataclasses.MISSING else factory()
+            yield field.name, str(field.type), default, type(default) if dataclasses.is_dataclass(default) else None
+
+
+_SECTIONS = ("bootstrap", "corpus", "execution")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def own_settings(verb: str, mode: str = "") -> Values:
+    """Return the settings of a verb's function with their defaults; a section is a mapping."""
+    spec, out = VERBS[verb], Values()
+    if verb == "train":
+        from xswe.training.config import TrainConfig
+
+        usual = {field.name: field.default for field in dataclasses.fields(TrainConfig)}
+        call = inspect.signature(function(spec.calls[""])).parameters
+        return {
+            "output": None,
+            "seed": usual["seed"],
+            "threads": None,
+            "keep_steps": call["keep_steps"].default,
+            "execution": {},
+        }
+    for name, _, default, section in _parts(function(spec.calls[mode])):
+        if section is ExecutionConfig:
+            out[name] = {}
+        elif section is not None and name not in spec.groups:
+            usual = dataclasses.asdict(section())
+            out[name] = {own: _plain(value) for own, value in usual.items() if name != "neighbours" or own != "threads"}
+        elif section is None and not (name == "languages" and "pair" in spec.groups):
+            out[name] = _plain(default)
+    if "neighbours" in out:
+        out.setdefault("threads", None)
+    if mode in spec.bitext:
+        out |= {"input": None, "source": None, "target": None}
+    if "output" in out:
+        out["output"] = MISSING
+    return out | {name: value for name, value in spec.usual.items() if name in out}
+
+
+def composed_defaults(verb: str) -> Values:
+    """Return all settings of a verb that are no choices of a group, with their defaults."""
+    spec, out = VERBS[verb], Values()
+    modes = {mode: own_settings(verb, mode) for mode in spec.calls}
+    for own in modes.values():
+        for name, value in own.items():
+            out[name] = merged(out[name], value) if name in out else value
+    for name, value in out.items():  # what not every mode asks for
+        if value == MISSING and not all(name in own for own in modes.values()):
+            out[name] = None
+    if len(modes) > 1:
+        out["mode"] = next(iter(modes))
+    if spec.report:
+        out["report"] = None
+    if flag := FLAGS.get(verb):
+        out[flag] = False
+    return {name: value for name, value in out.items() if name not in ("execution", *spec.groups)}
+
+
+def is_sharded(verb: str) -> bool:
+    """Return True if a verb's work can be cut into shards, for ``execution=ray`` and ``array``."""
+    return any("execution" in own_settings(verb, mode) for mode in VERBS[verb].calls)
+
+
+def names(verb: str) -> set[str]:
+    """Return the settings that are names or texts, and no numbers."""
+    found = {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}
+    for path in VERBS[verb].calls.values() if verb != "train" else ():
+        for name, written, _, _ in _parts(function(path)):
+            if re.search(r"\bstr\b", written) and not re.search(r"\b(int|float|bool|dict)\b", written):
+                found.add(name)
+    return found | ({"output"} if verb == "train" else set())
+
+
+def of_one(verb: str) -> set[str]:
+    """Return the settings that are one name, in whose place no list may stand."""
+    found = {"model", "output", "report", "source", "target"}
+    for path in VERBS[verb].calls.values() if verb != "train" else ():
+        for name, written, _, _ in _parts(function(path)):
+            if re.match(r"(str|Path|Lines|Side)\b", written):
+                found.add(name)
+    return found - set(VERBS[verb].many)
+
+
+def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
+    """Return the arguments of a verb's function, converted and checked; its dataclass as ``config``."""
+    spec, call = VERBS[verb], function(VERBS[verb].calls[mode])
+    parameters = inspect.signature(call).parameters
+    out: dict[str, Any] = {}
+    for name, _, _, section in _parts(call):
+        if name in parameters and name in values:
+            value = values[name]
+            where = name if section else f"{verb}.{name}"
+            keep = name in ("model", *spec.many) or (name == "input" and mode in spec.bitext)
+            out[name] = value if keep else _convert(_hint(call, name), value, where)
+    if cls := config_class(call):
+        given = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
+        given = {name: value for name, value in given.items() if name not in out}
+        if "neighbours" in given:
+            given["neighbours"] = {"threads": values["threads"], **given["neighbours"]}
+        if any(field.name == "evidence" for field in dataclasses.fields(cls)):
+            given["evidence"] = bool(values.get("report"))
+        if verb == "mine" and given.get("score") == "auto":
+            del given["score"]
+        out["config"] = build(cls, given, verb)
+    return out
+
+
+def held(values: Any, name: str) -> Any:
+    """Return what ``section.name`` is in composed settings, None where there is no such setting."""
+    for part in name.split("."):
+        values = values.get(part) if isinstance(values, Mapping) else None
+    return values
+
+
+# Settings that only another makes use of, in every verb (or in the one named) that has both: the other, and its value: ""
+# for any, and with an exclamation mark for any but that.
+_NEEDS = {
+    **dict.fromkeys(("neighbours.clusters", "neighbours.probes", "neighbours.seed"), ("neighbours.method", "clusters")),
+    **dict.fromkeys(("turns", "keep"), ("method", "itermax")),
+    **dict.fromkeys(("heat", "share"), ("method", "transport")),
+    "best": ("select", "kbest"),
+    "columns": ("input", ""),
+    "k": ("score", "!cosine"),
+    "precision": ("threshold", "auto"),
+    **dict.fromkeys(("bootstrap.level", "bootstrap.seed"), ("bootstrap.rounds", "!0")),
+    "rerank_share": ("rerank", ""),
+}
+_SAID = {"!cosine": "without a margin as score", "!0": "with bootstrap.rounds=0"}
+_OF_VECTORS = ("storage", "keep", "neighbours.memory", "neighbours.method", "neighbours.device")
+
+
+def check_used(verb: str, mode: str, values: Values) -> None:
+    """Refuse settings that nothing looks at, where they are not as they usually are."""
+    usual = {**composed_defaults(verb), "execution": dataclasses.asdict(LOCAL)}
+    refused = []
+    for name, (other, value) in _NEEDS.items():
+        found = held(values, other)
+        lacks = str(found) == value[1:] if value.startswith("!") else found != value if value else not found
+        if other.partition(".")[0] in values and lacks:
+            refused.append((name, _SAID.get(value, f"without {other}={value}")))
+    if verb == "dedup" and values["threshold"] is None:
+        refused += [(name, "with threshold=null, which compares no vectors") for name in _OF_VECTORS]
+    if len(VERBS[verb].calls) > 1:
+        own = own_settings(verb, mode)
+        others = [name for name in values if name not in own and name not in ("mode", "report", "hydra")]
+        modes = {name: [one for one in VERBS[verb].calls if name in own_settings(verb, one)] for name in others}
+        refused += [(name, f"with mode={mode}: it is for mode={' and '.join(modes[name])}") for name in others]
+        if "report" not in own and mode != next(iter(VERBS[verb].calls)):
+            refused.append(("report", f"with mode={mode}"))
+    for name, why in refused:
+        if name.partition(".")[0] in values and held(values, name) != held(usual, name):
+            raise ConfigError(f"{name} does nothing {why}: leave it out")
+
+
+def check_shape(verb: str, values: Values) -> Values:
+    """Return composed settings with one text as a list where a list is asked for.
+
+    Raises:
+        ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a
+            mapping, or is none where there must be one.
+    """
+    from xswe.io.settings import meant
+
+    spec, usual = VERBS[verb], composed_defaults(verb)
+    groups = {group.partition("/")[0] for group in spec.groups} | ({"execution"} if is_sharded(verb) else set())
+    known = [*usual, *groups]
+    # What + added, or a file of the user's; the sections of train are checked where they are built.
+    if verb != "train" and (unknown := sorted(values.keys() - set(known) - {"hydra"})):
+        raise ConfigError(f"there is no setting {unknown[0]!r}{meant(unknown[0], known)}")
+    sections = {name for name, value in usual.items() if isinstance(value, dict) and name in _OF_CLASSES}
+    for name in (groups | sections) & values.keys():
+        if not isinstance(value := values[name], Mapping):
+            chosen = f"; a file chooses it by  defaults: [override /{name}: {value}, _self_]" if name in groups else ""
+            raise ConfigError(f"{name}={value}: {name} has settings of its own, {name}.…=; --help lists them{chosen}")
+    for name in sorted(of_one(verb)):
+        if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
+            cure = "; two aligned files are source= and target=" if name == "input" and "source" in values else ""
+            raise ConfigError(f"{name}={values[name]}: give one name, without brackets{cure}")
+    for name in sorted(names(verb) & usual.keys() & values.keys()):
+        if values[name] is None and usual[name] is not None:
+            raise ConfigError(f"{name} is not set: give {name}=…")
+    lists = {name for name, value in usual.items() if isinstance(value, list)}
+    return {name: [value] if name in lists and isinstance(value, str) else value for name, value in values.items()}
+
+
+_OF_CLASSES = ("bootstrap", "filters", "neighbours")
+
+
+def train_sections() -> Values:
+    """Return the defaults of every section of a training run that no group decides."""
+    from xswe.training.config import sections
+
+    apart = {"corpus", "units", "objective"}
+    return {name: values for name, values in sections().items() if name not in apart}

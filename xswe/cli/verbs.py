@@ -1,0 +1,245 @@
+"""The verbs: which public function each of them is, and the little that the command line adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ALL_ROWS = "{0}\nall rows: {output}"
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb of the command line.
+
+    Attributes:
+        what: it does, in a line.
+        calls: its function, as ``module:name``; by mode where there is more than one.
+        examples: what may follow the verb.
+        says: what is printed at the end: ``{0}`` is what the function returned, ``{took}`` how long that took.
+        usual: defaults of arguments that the function asks for, and the command line does not.
+        groups: choices of several settings at once.
+        bitext: modes (``""`` for any) whose ``input`` may also be given as two line-aligned files.
+        many: arguments of which several may be named.
+        report: whether there is a page to look at.
+        unit: of what the result is a sequence of, for the rate.
+        renamed: settings by their former names.
+    """
+
+    what: str
+    calls: Mapping[str, str]
+    examples: tuple[str, ...]
+    says: Mapping[str, str] = field(default_factory=lambda: {"": "{0}"})
+    usual: Mapping[str, object] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    bitext: tuple[str, ...] = ()
+    many: tuple[str, ...] = ()
+    report: bool = False
+    unit: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+VERBS = {
+    "train": Verb(
+        "from bitext to a static model",
+        {"": "training.train:train"},
+        ("pair=en-ja corpus.paths=[bitext.tsv.gz] output=runs/en-ja", "recipe=static pair=en-de corpus=ccmatrix"),
+        usual={"output": None},
+        groups=("pair", "recipe", "teacher", "distilled", "units", "objective", "corpus", "corpus/clean"),
+        report=True,
+    ),
+    "encode": Verb(
+        "one vector a line of text",
+        {"": "model.encode_file:encode_file"},
+        (
+            "model=mini input=texts.txt output=vectors.npy",
+            "model=runs/en-ja/model input=- output=v.parquet dtype=int8",
+            "model=mini input=s3://bucket/*.txt.gz output=vectors/*.npy execution=ray",
+        ),
+        many=("input",),
+    ),
+    "search": Verb(
+        "the sentences nearest to a phrase, in a file or an index",
+        {"": "report.answers:search_file"},
+        ("model=mini input=texts.txt queries='late train'", "index=runs/index input=texts.txt model=mini"),
+        usual={"output": None},
+        renamed={"documents": "input"},
+    ),
+    "phrases": Verb(
+        "the spans of running text that say what a phrase says",
+        {"": "alignment.phrases:search_phrases"},
+        (
+            "model=mini queries=phrases.txt input=texts.txt output=hits.tsv",
+            "model=mini queries=terms.txt input=texts.txt output=terms.tsv mode=terms",
+        ),
+        report=True,
+        renamed={"passages": "input"},
+    ),
+    "mine": Verb(
+        "translations from two text files, paraphrases from one, or scores of a bitext",
+        {"mine": "mining.mined:mine", "score": "mining.score:score_file", "negatives": "mining.score:mine_negatives"},
+        (
+            "model=mini source=en.txt target=ja.txt output=pairs.tsv",
+            "model=mini source=en.txt select=forward output=paraphrases.tsv",
+            "mode=score model=mini input=bitext.tsv output=scored.tsv",
+            "mode=negatives model=mini input=bitext.tsv output=triples.jsonl negatives=4",
+        ),
+        says={"mine": "{0.report}\npairs: {output}", "score": "{0}", "negatives": "{0}: {output}"},
+        bitext=("score", "negatives"),
+        report=True,
+    ),
+    "align": Verb(
+        "texts and their translations, sentence by sentence",
+        {"": "alignment.documents:align_files"},
+        says={"": "{summary}"},
+        examples=(
+            "model=mini source=novel.en.txt target=novel.de.txt output=beads.tmx languages=[en,de] split=true",
+            "model=mini source=english/ target=german/ output=beads/ pairing=content",
+        ),
+        report=True,
+    ),
+    "link": Verb(
+        "links of words, phrase tables and terms from a bitext",
+        {"": "alignment.link:link"},
+        says={"": "{summary}"},
+        examples=(
+            "model=mini input=bitext.tsv output=links.html",
+            "model=mini source=en.txt target=de.txt what=terms languages=[en,de] output=terms.tbx",
+        ),
+        bitext=("",),
+    ),
+    "split": Verb(
+        "running text cut into sentences",
+        {"": "text.sentences:split_text"},
+        says={"": "{summary}"},
+        examples=(
+            "input=novel.md language=de output=sentences.txt",
+            "input=report.docx language=ja output=sentences.jsonl",
+        ),
+    ),
+    "filter": Verb(
+        "noisy bitext in, clean bitext out",
+        {"": "mining.filter:filter_bitext"},
+        says={"": "{0}\n{took}: {output}"},
+        examples=(
+            "model=mini input=noisy.tsv output=clean.tsv languages=[en,de] rejects=rejects.tsv",
+            "model=mini input=memory.tmx output=clean.tmx languages=[en,ja] numbers=true",
+        ),
+        bitext=("",),
+        report=True,
+        unit="pairs",
+    ),
+    "dedup": Verb(
+        "a file without its exact, near and semantic duplicates",
+        {"": "mining.dedup:dedup"},
+        says={"": "{0}\n{took}: {output}"},
+        examples=(
+            "model=mini input=texts.txt output=unique.txt rejects=duplicates.tsv",
+            "model=mini input=texts.csv column=text output=unique.csv threshold=0.85",
+        ),
+        usual={"model": "mini"},
+        unit="lines",
+    ),
+    "lexicon": Verb(
+        "a dictionary from the vectors of words",
+        {"": "alignment.dictionary:lexicon"},
+        says={"": "{summary}"},
+        examples=(
+            "model=mini languages=[en,de] output=lexicon.tsv",
+            "model=mini source=en.txt target=de.txt output=lexicon.tsv",
+        ),
+    ),
+    "evaluate": Verb(
+        "figures on benchmarks and on files of your own",
+        {"": "evaluation.evaluate:evaluate"},
+        says={"": ALL_ROWS},
+        examples=("model=mini tasks=[tatoeba] output=eval.json", "model=mini tasks=[pairs.tsv,scores.tsv]"),
+        usual={"tasks": ["tatoeba"], "output": "eval.json"},
+        many=("tasks",),
+        renamed={"data.root": "data"},
+    ),
+    "corpus": Verb(
+        "fetch, check and convert bitext; corpus list shows what there is",
+        {"": "corpus.prepare:prepare_corpus"},
+        ("list", "corpus.paths=[memory.tmx] pair=en-de output=runs/my-corpus"),
+        usual={"output": None},
+        groups=("pair", "corpus", "corpus/clean"),
+    ),
+    "report": Verb(
+        "a page to look at, of what a run left on the disk",
+        {"": "report.write:report_of"},
+        ("mined=pairs.tsv output=report.html", "run=runs/en-ja output=report.html"),
+        says={"": "report: {0} ({size:.1f} MB)"},
+        usual={"output": "report.html"},
+    ),
+    "compare": Verb(
+        "several models, and baselines, on the same tasks",
+        {"": "evaluation.evaluate:compare"},
+        says={"": "{0}\nall rows and tests: {output}"},
+        examples=("models=[mini,wordllama] tasks=[pairs.tsv]", "models=[mini,teacher:mini] tasks=[tatoeba]"),
+        usual={"tasks": ["tatoeba"], "output": "compare.json"},
+        many=("models", "tasks"),
+        report=True,
+        renamed={"data.root": "data", "speed.seconds": "seconds"},
+    ),
+    "ensemble": Verb(
+        "several static models as one",
+        {"": "evaluation.tasks:make_ensemble"},
+        says={"": "{0}\n\nensemble ({0.languages}): {output}"},
+        examples=(
+            "models=[runs/a/model,runs/b/model] output=runs/ensemble",
+            "models=[runs/a/model,wordllama] fit=[dev.tsv] output=runs/ensemble",
+        ),
+        many=("models", "weights", "fit"),
+    ),
+    "export": Verb(
+        "a model in another form: smaller, word2vec, ONNX",
+        {"": "model.export:export_model"},
+        ("model=mini output=small dim=128 dtype=int8", "model=mini output=vectors.txt format=word2vec"),
+    ),
+    "import": Verb(
+        "vectors of another project as a model",
+        {"": "model.interchange:import_vectors"},
+        says={"": "{0.matrix.shape[0]:,} units, {0.dim} dimensions: {output}"},
+        examples=("pair=en-de input=[wiki.en.vec,wiki.de.vec] output=muse", "pair=en-ja input=vec.txt output=swe"),
+        groups=("pair",),
+        many=("input",),
+    ),
+    "status": Verb(
+        "how far work is that is cut into shards",
+        {"": "work.status:work_status"},
+        ("output=vectors.npy", "output='vectors/*.npy'"),
+    ),
+    "serve": Verb(
+        "a local application: concordance, comparison, mining, and OpenAI's interface",
+        {"": "serving.app:serve"},
+        (
+            "model=mini corpora=[memory.tmx,news.en-de.tsv,manual.ja.txt]",
+            "model=runs/en-ja/model port=8080 api_key=secret",
+        ),
+        says={"": ""},
+        usual={"model": "mini"},
+        many=("corpora",),
+    ),
+}
+# What the command line has beside the arguments of a function and the fields of its dataclass.
+OWN = {
+    "mode": "which of the verb's functions: ",
+    "report": "a page to look at, as in report=report.html",
+    "source": "or two line-aligned files: the source side",
+    "target": "and the target side",
+    "threads": "null for all processors",
+    "verify": "true: only read the whole index, and compare it with its checksums",
+    "dry": "only check teacher, corpus and settings, and estimate time, memory and disk",
+}
+# Arguments of functions that are not settings: the dataclass and single fields of it, and what the verb decides.
+NO_SETTINGS = frozenset({"config", "settings", "evidence", "distinct", "results"})
+FLAGS = {"search": "verify", "train": "dry"}  # what is done in the place of the verb's function
+MISSING = "???"
+
+
+def merged(first: object, second: object) -> object:
+    """Return the default of a setting that two modes have: null if only one must be told, auto if theirs differ."""
+    if first == second:
+        return first
+    return None if MISSING in (first, second) else "auto"
