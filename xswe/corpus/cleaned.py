@@ -85,20 +85,8 @@ def cleaned_ahead(
     """Let the block go through the cleaned blocks of files, in their order, while others are being made.
 
     For others text by lines that is not packed is cut into shards, and further files are one each; this process reads file
-    after file.
-
-    Args:
-        files: what to read; all must see them.
-        languages: source and target language.
-        config: the settings.
-        identity: of files and settings.
-        output: beside which the shards are.
-        execution: who does it.
-        threads: of this process.
-
-    Raises:
-        XsweError: shards failed.
-        Unfinished: with ``execution=array``, the others are not done yet.
+    after file. ``identity`` is that of files and settings; the shards are beside ``output``. XsweError: shards failed.
+    Unfinished: with an array, the others are not done yet.
     """
     # Workers have working directories of their own.
     there = tuple(

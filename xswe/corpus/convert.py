@@ -83,21 +83,8 @@ def convert(
 ) -> tuple[Bitext, CorpusReport]:
     """Convert files to a folder that is memory-mapped, unless it is there; in the order of the files.
 
-    Args:
-        files: what to read.
-        languages: source and target language.
-        config: the settings.
-        folder: where it goes; ``<folder>.partial`` holds what a killed run left.
-        threads: how many work at once; the result does not depend on it.
-        execution: who reads and cleans: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
-
-    Returns:
-        The bitext, memory-mapped, and the report.
-
-    Raises:
-        ConfigError: there is something else of the folder's name, which is left alone.
-        XsweError: shards failed.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+    ``<folder>.partial`` holds what a killed run left. ConfigError: there is something else of the folder's name, which is
+    left alone. XsweError: shards failed. Unfinished: with an array, the tasks that have other shards are not done yet.
     """
     _check_place(folder)
     identity = identity_of(files, languages, config)
@@ -359,19 +346,10 @@ def prepare(
     own: Path,
     threads: int = 1,
 ) -> tuple[CorpusReport, dict[str, int]]:
-    """Convert a pair's files and cut them in three.
+    """Convert a pair's files and cut them in three; returns the report, and the pairs of each part by its name.
 
-    Args:
-        files: what to read.
-        pair: its languages.
-        config: the settings.
-        seed: decides the cut.
-        folder: receives the development and held-out parts, the rows of the training part, and where its text is.
-        own: folder of conversions that belong to this run alone.
-        threads: how many work at once.
-
-    Returns:
-        The report, and the pairs of each part by its name.
+    ``seed`` decides the cut. ``folder`` receives the development and held-out parts, the rows of the training part, and
+    where its text is; ``own`` is for conversions that belong to this run alone.
     """
     place = converted_folder(files, pair, config, own)
     bitext, report = convert(files, pair, config, place, threads=threads)

@@ -281,14 +281,7 @@ def hit_rows(
     other: Mapping[int, str] | None = None,
     marks: Mapping[Place, tuple[int, int]] | None = None,
 ) -> Rows:
-    """Lay out hits; lines count from 1, characters of the sentence from 0.
-
-    Args:
-        queries: the phrases.
-        found: the hits of each.
-        other: the other side of passages, where they have one.
-        marks: where it says what a place says.
-    """
+    """Lay out hits; lines count from 1, characters of the sentence from 0. ``marks`` say where the other side is."""
     rows = []
     for query, hits in zip(queries, found, strict=True):
         for hit in hits:
@@ -320,12 +313,7 @@ def term_rows(
 ) -> Rows:
     """Lay out candidates; a phrase for which nothing was found has a row with empty cells.
 
-    Args:
-        queries: the phrases.
-        found: the candidates of each.
-        examples: how many pairs of columns there are for examples.
-        other: the other side of passages, where they have one: that of the first example.
-        marks: where it says what a place says.
+    ``examples`` is how many pairs of columns there are for them; the other side, where there is one, is that of the first.
     """
     names = ["term", "candidate", "score", "times", "passages", "variants"]
     for number in range(1, examples + 1):

@@ -68,11 +68,7 @@ def load_words(which: str, threads: int) -> WordSource:
 
 
 class StaticWords:
-    """The words of a static embedding.
-
-    Args:
-        model: the embedding.
-    """
+    """The words of a static embedding."""
 
     def __init__(self, model: StaticModel) -> None:
         self.matrix = np.ascontiguousarray(model.vectors, np.float32)
@@ -102,11 +98,7 @@ class StaticWords:
 
 
 class TeacherWords:
-    """The words of a teacher's single pass (SLICE 3): a word's vector is the sum of its token states.
-
-    Args:
-        teacher: the encoder.
-    """
+    """The words of a teacher's single pass (SLICE 3): a word's vector is the sum of its token states."""
 
     block_characters = 100_000  # a state a token is kept, so blocks are smaller than a static model's
     in_context = True

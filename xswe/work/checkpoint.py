@@ -20,17 +20,9 @@ logger = logging.getLogger(__name__)
 def save_checkpoint(
     path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any], where: str = ""
 ) -> None:
-    """Write a checkpoint, whole or not at all.
+    """Write a checkpoint, whole or not at all: what is large as arrays, what is small as JSON values.
 
-    Args:
-        path: the file.
-        identity: names everything that decides the run.
-        arrays: what is large.
-        values: what is small, as JSON values.
-        where: where it lets the same command go on, see :func:`xswe.work.kept.keep`; "" where others tell.
-
-    Raises:
-        OSError: it cannot be written, as where no space is left.
+    ``where`` is from where it lets the same command go on, see :func:`xswe.work.kept.keep`; "" where others say so.
     """
     words = json.dumps(values)
     checksum = str(_checksum(arrays, words))

@@ -68,20 +68,8 @@ def gather(
     """Gather from all shards of a stage, in their order.
 
     This process goes through the records as one stream, and keeps the state in the stage's folder now and then; others
-    gather from each shard, and what they found is merged.
-
-    Args:
-        stage: what is gathered from, by a :class:`GatherJob`.
-        gathered: what is empty yet.
-        execution: who does it.
-        threads: how many shards at a time with ``array``.
-        opened: what the job opens.
-        unit: a word for a record.
-        plan: what the manifest holds beside.
-
-    Raises:
-        XsweError: shards failed.
-        Unfinished: with ``array``, the others are not done yet.
+    gather from each shard, and what they found is merged into ``gathered``, which is empty at first. XsweError: shards
+    failed. Unfinished: with an array, the others are not done yet.
     """
     job = stage.job
     assert isinstance(job, GatherJob)

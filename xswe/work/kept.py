@@ -23,12 +23,7 @@ def begin() -> None:
 
 
 def keep(file: Path, where: str) -> None:
-    """Note that a file lets the same command go on from somewhere.
-
-    Args:
-        file: it counts as long as it is there.
-        where: what completes "the same command goes on": ``after 12 of 40 shards of encode``.
-    """
+    """Note that a file, while it is there, lets the same command go on: ``after 12 of 40 shards of encode``."""
     _kept[file] = (next(_order), where)
 
 

@@ -11,13 +11,9 @@ from xswe.work.records import sound_record, write_record
 
 
 def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Sequence[str | Path] = ()) -> None:
-    """Make a folder once, whichever of several processes comes first; the others wait for it.
+    """Make a folder once, whole or not at all, whichever of several processes comes first; the others wait for it.
 
-    Args:
-        folder: written whole or not at all.
-        identity: of its content; a folder of another one is made again, and one of which a file is gone or damaged.
-        make: writes into the folder that it is given.
-        outputs: what it writes elsewhere; where some of that is gone all is made again.
+    It is made again where it has another identity, or a file in it, or one of ``outputs`` elsewhere, is gone or damaged.
     """
     with held(folder.with_name(f".{folder.name}.making")):
         if not is_made(folder, identity, outputs):

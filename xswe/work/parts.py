@@ -50,18 +50,8 @@ def parts_ahead(
     """Let the block go through the parts of all shards, in their order, while others are being made.
 
     In this process they are made as they are asked for, on all threads, and not kept: the block keeps what it makes of
-    them. Others leave the shards in the stage's folder. Of an array all are done first.
-
-    Args:
-        stage: what is to be done, by a :class:`PartsJob`.
-        execution: who does it.
-        threads: how many make parts, or with ``array`` shards, at a time; None for all processors.
-        opened: what the job opens, where this process has it already.
-        plan: what the manifest holds beside.
-
-    Yields:
-        What iterates over the parts from a place on, each with the place after it. It raises what
-        :func:`xswe.work.run.run_shards` does.
+    them. Others leave the shards in the stage's folder. Of an array all are done first. What is yielded iterates over the
+    parts from a place on, each with the place after it, and raises what :func:`xswe.work.run.run_shards` does.
     """
     if execution.alone:
         yield partial(_made, stage, threads or available_threads(), stage.job.open() if opened is None else opened)

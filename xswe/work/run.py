@@ -187,20 +187,12 @@ def run_shards(
     costs: Sequence[float] | None = None,
     stopped: threading.Event | None = None,
 ) -> None:
-    """Do all shards of a stage that are not done yet.
+    """Do all shards of a stage, whose manifest must be there, that are not done yet.
 
-    Args:
-        stage: what is to be done; its manifest must be there, see :meth:`xswe.work.stage.Stage.begin`.
-        execution: who does it.
-        threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
-        opened: what the job opens, where this process has it already; workers of a cluster open their own.
-        costs: of each shard, in any unit: the dearest are begun first, so that workers end at about the same time; None
-            where all cost the same.
-        stopped: no further shard is begun once it is set.
-
-    Raises:
-        XsweError: shards failed; what was done is kept, and the same command tries the others again.
-        Unfinished: with ``array``: other slices are not done yet.
+    ``threads`` is how many shards at a time in this process; ``opened`` what the job opens, where it is open already; of
+    ``costs``, in any unit, the dearest are begun first, so that workers end at about the same time; none is begun
+    once ``stopped`` is set. XsweError: shards failed; what was done is kept, and the same command tries the others again.
+    Unfinished: with ``array``, other slices are not done yet.
     """
     mine: Sequence[int] = range(stage.count)
     if execution.has_peers:
@@ -299,10 +291,8 @@ def shards_ahead(
 ) -> Iterator[Callable[[int], None]]:
     """Let a cluster do the shards of a stage while the block goes on with those that are done, in their order.
 
-    Of an array, and in this process, all are done first; where all are, no cluster is asked.
-
-    Yields:
-        What waits until a shard is done; it raises what :func:`run_shards` does.
+    Of an array, and in this process, all are done first; where all are, no cluster is asked. What is yielded waits until a
+    shard is done, and raises what :func:`run_shards` does.
     """
     if not execution.has_workers or all(stage.counts(shard) is not None for shard in range(stage.count)):
         run_shards(stage, execution, threads, opened, costs)

@@ -213,9 +213,8 @@ class Stage:
 def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, Any]:
     """Do a shard with what the job has opened; try again where the system or a storage failed in passing.
 
-    Returns:
-        Its counts; or, for a failure, ``error`` (a sentence) and ``fatal`` (whether no other shard will fare better). A
-        failure is noted in the stage's folder as well.
+    Returns its counts; of a failure, which is noted in the stage's folder as well, ``error`` (a sentence) and ``fatal``
+    (whether no other shard will fare better).
     """
     try:
         return patiently(f"{stage.name}, shard {shard}", lambda: stage.do(shard, opened()))

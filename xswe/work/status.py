@@ -77,11 +77,7 @@ _PATIENCE = 60.0  # seconds, beside three times what the longest shard took, aft
 
 
 def _stages_of(output: str | Path) -> list[Path]:
-    """Return the folders of the stages behind an output, in the order in which they began.
-
-    Args:
-        output: as given to the verb: a file, a pattern of files, or a folder of shards, or of unfinished work.
-    """
+    """Return the folders of the stages behind an output, as given to the verb, in the order in which they began."""
     if "*" in Path(output).name:
         found = list(Path(output).parent.glob("manifest.json"))
     else:

@@ -118,20 +118,9 @@ def two_steps(
 ) -> Iterator[Arrays]:
     """Yield what the second step made of all records, in their order, some at a time.
 
-    Args:
-        steps: what is done.
-        folder: for what a later run goes on from; None to keep nothing.
-        identity: of everything that decides the result.
-        inputs: the files that are read.
-        shards: how many there are, for others.
-        execution: who does it.
-        threads: of this process.
-        opened: what the steps open.
-
-    Raises:
-        InputError: the text was changed meanwhile.
-        XsweError: shards failed.
-        Unfinished: with ``execution=array``, the others are not done yet.
+    ``folder`` is for what a killed run leaves, None for nothing; ``shards`` is how many there are, for others; ``opened``
+    what the steps open. InputError: the text was changed meanwhile. XsweError: shards failed. Unfinished: with an array,
+    the others are not done yet.
     """
     if execution.alone or folder is None:
         yield from _hand_in_hand(steps, _Parts(folder, identity), threads, opened)
