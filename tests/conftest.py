@@ -34,7 +34,10 @@ hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 # Files that take minutes, though they have few tests: they begin first where processes share the tests, so that none of
 # these is left with one at the end, alone.
-LONGEST = ("test_readme.py", "test_examples.py", "test_cli.py")
+LONGEST = (
+    *("test_readme.py", "test_local_faults.py", "test_examples.py", "test_encoder.py", "test_report_pages.py"),
+    *("test_pipeline.py", "test_cli.py", "test_word_lookup.py"),
+)
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
 

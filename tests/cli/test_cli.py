@@ -144,7 +144,7 @@ def setting(tiny_teacher, tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(setting):
     folder, settings = setting
-    done = cli("train", "pair=en-ja", *settings, "output=run", cwd=folder)
+    done = run_verb("train", "pair=en-ja", *settings, "output=run", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder, done
 
