@@ -82,6 +82,73 @@ def test_links_can_be_shared(page, browser):
     until(page, "[...document.querySelectorAll('.language h2')].some((one) => one.textContent === 'English')")
 
 
+def test_a_direction_is_kept_in_the_address_and_in_what_is_exported(page):
+    page.select_option("#from", "en")
+    search(page, "snow")
+    assert page.locator(".language h2").all_inner_texts() == ["German", "Chinese", "Japanese"]
+    assert page.locator(".language").first.locator(".lines .code").first.inner_text() == "en"
+    for terms in page.locator(".language").all():
+        shares = [int(share.removesuffix(" %")) for share in terms.locator(".share").all_inner_texts()]
+        assert 95 <= sum(shares) <= 105
+    for terms in page.locator(".language").all():
+        terms.locator(".variant > input").first.check()
+    memory = ElementTree.parse(saved(page, "[data-export=tmx]")).getroot()
+    units = [[segment.text for segment in unit.iter("seg")] for unit in memory.iter("tu")]
+    assert [unit[0] for unit in units] == ["snow"] * 3
+    assert all(len(unit) == 2 for unit in units)
+    base = ElementTree.parse(saved(page, "[data-export=tbx]")).getroot()
+    terms = [term.text for term in base.iter("term")]
+    assert len(terms) == 4
+    assert terms.count("snow") == 1
+    page.reload()
+    page.wait_for_selector(".language")
+    assert page.input_value("#from") == "en"
+
+
+@pytest.mark.parametrize("page", [390, 1400], indirect=True)
+def test_keywords_stand_in_context_in_the_order_of_their_neighbours(page):
+    search(page, "snow")
+    page.select_option("#lines", "kwic")
+    english = page.locator(".language", has=page.locator("h2", has_text="English")).locator(".variant").first
+    for side, place in (("left", 0), ("right", 1)):
+        page.select_option("#sort", side)
+        rows = english.locator(".kwic")
+        assert rows.count() > 1
+        parts = [row.locator("bdi").nth(place).inner_text().strip() for row in rows.all()]
+        keys = [" ".join(reversed(part.split())) if side == "left" else part for part in parts]
+        compare = "(keys) => keys.every((key, k) => !k || keys[k - 1].localeCompare(key, 'en') <= 0)"
+        assert page.evaluate(compare, keys), keys
+        assert all("snow" in mark.lower() for mark in english.locator(".kwic mark").all_inner_texts())
+    assert "lines=kwic" in page.url
+    assert "sort=right" in page.url
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_passages_that_say_the_same_are_shown_once(page):
+    passage = {"text": "Snow falls.", "language": "en", "corpus": "a", "spans": [[0, 4]]}
+    lines = [{"score": 1, "passage": {**passage, "line": line}, "translations": []} for line in (1, 2)]
+    form = {"text": "snow", "language": "en", "score": 1, "count": 3, "more": False, "forms": [], "lines": lines}
+    found = {"query": "snow", "seconds": 0, "variants": [form]}
+    page.route("**/phrases", lambda route: route.fulfill(json=found))
+    search(page, "snow")
+    assert page.locator("#results .lines li").count() == 1
+    assert page.locator("#results .folded").inner_text() == "2 ×"
+
+
+def test_keys_move_between_the_forms(page):
+    search(page, "snow")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    assert page.locator(".variant > input").nth(1).is_checked()
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    assert page.locator(".variant > input").nth(0).is_checked()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "query"
+
+
 def test_what_is_ticked_is_exported(page):
     search(page, "snow")
     page.locator(".lines input").first.check()

@@ -3,7 +3,8 @@
 (() => {
   const { by, el, marked, names } = app;
   const ticks = new Map(); // what was ticked: a unit of sayings for each
-  let running = null, drawn = "";
+  let running = null, drawn = "", last = null;
+  const CONTEXT = 80; // characters on each side of a keyword
 
   const chosen = (id) => [...by(id).querySelectorAll("input:checked")].map((box) => box.value);
   const all = (id) => by(id).querySelectorAll("input").length;
@@ -20,12 +21,17 @@
     by("closed").hidden = corpora.length > 0;
     by("ask").hidden = corpora.length === 0;
     boxes("languages", Object.keys(passages), (code) => el("span", {}, `${names[code]} `, el("small", {}, xswe.number(passages[code]))));
+    by("from").append(...Object.keys(passages).map((code) => el("option", { value: code }, names[code])));
     if (corpora.length > 1) boxes("corpora", corpora, (name) => el("bdi", {}, name));
   }
 
   function read() {
     const asked = new URLSearchParams(location.search);
     by("query").value = asked.get("q") || "";
+    for (const id of ["from", "lines", "sort"]) {
+      const value = asked.get(id) || "";
+      by(id).value = [...by(id).options].some((one) => one.value === value) ? value : "";
+    }
     for (const [id, name] of [["languages", "lang"], ["corpora", "corpus"]]) {
       const wanted = asked.get(name);
       for (const box of by(id).querySelectorAll("input")) box.checked = !wanted || wanted.split("\n").includes(box.value);
@@ -33,9 +39,21 @@
   }
 
   const wanted = (id) => (chosen(id).length === all(id) ? [] : chosen(id));
-  const request = (more) => ({ query: by("query").value.trim(), languages: wanted("languages"), corpora: wanted("corpora"), ...more });
+  // From one language only what others say is sought.
+  function targets() {
+    const from = by("from").value;
+    return from ? chosen("languages").filter((code) => code !== from) : wanted("languages");
+  }
+  const request = (more) => ({ query: by("query").value.trim(), languages: targets(), corpora: wanted("corpora"), ...more });
+
+  function remember() {
+    const asked = Object.fromEntries(["from", "lines", "sort"].map((id) => [id, by(id).value]));
+    app.go({ q: by("query").value.trim(), lang: wanted("languages").join("\n"), corpus: wanted("corpora").join("\n"), ...asked });
+    drawn = location.search;
+  }
 
   function clear() {
+    last = null;
     by("results").replaceChildren();
     by("sentences").replaceChildren();
     by("summary").textContent = "";
@@ -43,18 +61,19 @@
 
   async function search() {
     const asked = request({});
-    app.go({ q: asked.query, lang: asked.languages.join("\n"), corpus: asked.corpora.join("\n") });
-    drawn = location.search;
+    remember();
     if (running) running.abort();
     clear();
     if (!asked.query) return;
-    if (all("languages") && !chosen("languages").length) { by("summary").textContent = "Choose a language."; return; }
+    if (all("languages") && (!chosen("languages").length || (by("from").value && !asked.languages.length))) { by("summary").textContent = "Choose a language."; return; }
     running = new AbortController();
     by("results").setAttribute("aria-busy", "true");
     await app.trying(by("summary"), async () => {
       const found = await (await app.ask("/phrases", asked, running.signal)).json();
+      last = [found];
       draw(found);
       const near = await (await app.ask("/search", { ...asked, k: 5 }, running.signal)).json();
+      last.push(near);
       drawSentences(near);
     });
     by("results").removeAttribute("aria-busy");
@@ -67,19 +86,23 @@
       : "Nothing says this. Try another form, or more languages.";
     by("results").replaceChildren(...codes.map((code) => {
       const own = variants.filter((one) => one.language === code);
-      return el("section", { class: "language" }, el("h2", {}, names[code]), ...own.map((one, place) => variant(query, one, place === 0)));
+      const total = own.reduce((sum, one) => sum + one.count, 0);
+      return el("section", { class: "language" }, el("h2", {}, names[code]), ...own.map((one, place) => variant(query, one, total, place === 0)));
     }));
   }
 
-  function variant(query, one, open) {
+  function variant(query, one, total, open) {
     const name = `${one.language} ${one.text}`;
     const count = `${xswe.number(one.count)}${one.more ? "+" : ""}`;
-    const lines = el("ul", { class: "lines" }, ...one.lines.map((found) => line(found)));
-    const term = { language: one.language, text: one.text, context: one.lines.length ? one.lines[0].passage.text : "", note: `score ${one.score}` };
+    const lines = el("ul", { class: "lines" }, ...shown(one.lines));
+    const from = by("from").value;
+    const asked = from ? [{ language: from, text: query, note: "" }] : [];
+    const term = { language: one.language, text: one.text, context: one.lines.length ? one.lines[0].passage.text : "", note: `query ${query}, score ${one.score}` };
     const fold = el("details", { open },
       el("summary", {},
         el("strong", { lang: one.language }, one.text),
         el("span", { class: "count", title: one.more ? "of the nearest passages" : "in all passages" }, `${count} ×`),
+        el("span", { class: "count share", title: "of all forms of this language that are shown" }, `${Math.round((100 * one.count) / total)} %`),
         el("span", { class: "score" }, one.score.toFixed(2)),
         one.forms.length ? el("span", { class: "variants", lang: one.language }, one.forms.slice(0, 6).join(" · ")) : null),
       lines);
@@ -88,12 +111,12 @@
       more.addEventListener("click", () => app.trying(by("summary"), async () => {
         const asked = { ...request({}), query: one.text, languages: [one.language], k: 1, lines: 200, min_score: 0.9 };
         const found = await (await app.ask("/phrases", asked)).json();
-        if (found.variants.length) lines.replaceChildren(...found.variants[0].lines.map((each) => line(each)));
+        if (found.variants.length) lines.replaceChildren(...shown(found.variants[0].lines));
         more.remove();
       }));
       fold.append(more);
     }
-    return el("div", { class: "variant" }, tick(name, [term], `Tick the term ${one.text}`, query), fold);
+    return el("div", { class: "variant" }, tick(name, [...asked, term], `Tick the term ${one.text}`, query), fold);
   }
 
   function tick(name, unit, label, query) {
@@ -113,13 +136,58 @@
 
   const where = (one) => el("span", { class: "where" }, el("bdi", {}, one.corpus), ` ${xswe.number(one.line)}`);
 
-  function line({ passage, translations }) {
+  // Passages as they are shown: those that say the same in all languages once, in the order that is chosen.
+  function shown(lines) {
+    const folded = new Map();
+    for (const found of lines) {
+      const name = JSON.stringify([found.passage, ...found.translations].map(({ language, text }) => [language, text.trim()]));
+      if (folded.has(name)) folded.get(name).times.push(found.passage); else folded.set(name, { found, times: [found.passage] });
+    }
+    const rows = [...folded.values()], order = by("sort").value;
+    if (order) {
+      const keys = new Map(rows.map((row) => [row, context(row.found.passage)[order]]));
+      rows.sort((a, b) => keys.get(a).localeCompare(keys.get(b), a.found.passage.language));
+    }
+    return rows.map(({ found, times }) => (by("lines").value === "kwic" && found.passage.spans.length ? keyword(found, times) : line(found, times)));
+  }
+
+  // What stands before the first marked span, the nearest word first, and what stands behind it.
+  function context({ text, spans }) {
+    const points = Array.from(text), [start, end] = spans.length ? spans[0] : [0, 0];
+    const before = points.slice(0, start).join("").trim();
+    const words = /\s/.test(before) ? before.split(/\s+/) : Array.from(before);
+    return { left: words.reverse().join(" "), right: points.slice(end).join("").trim() };
+  }
+
+  function again(times) {
+    if (times.length < 2) return null;
+    const places = times.map((one) => `${one.corpus} ${xswe.number(one.line)}`).join("\n");
+    return el("span", { class: "folded", title: places }, `${times.length} ×`);
+  }
+
+  function unitOf({ passage, translations }) {
     const unit = [passage, ...translations].map(({ language, text }) => ({ language, text, note: "" }));
     unit[0].note = `${passage.corpus} ${passage.line}`;
+    return unit;
+  }
+
+  const tickOf = (found) => tick(`${found.passage.corpus} ${found.passage.line}`, unitOf(found), "Tick this passage");
+
+  function keyword(found, times) {
+    const { passage } = found, points = Array.from(passage.text.replace(/\s/g, " ")), [start, end] = passage.spans[0];
+    const part = (a, b) => el("bdi", { lang: passage.language }, points.slice(Math.max(0, a), b).join(""));
+    return el("li", { class: "kwic", title: found.translations.map((other) => other.text).join("\n") },
+      tickOf(found), part(start - CONTEXT, start), el("mark", { lang: passage.language }, points.slice(start, end).join("")),
+      part(end, end + CONTEXT), el("span", {}, where(passage), again(times)));
+  }
+
+  function line(found, times = []) {
+    const { passage } = found, from = by("from").value;
+    const others = [...found.translations].sort((a, b) => (b.language === from) - (a.language === from));
     return el("li", {},
-      tick(`${passage.corpus} ${passage.line}`, unit, "Tick this passage"),
-      el("p", { class: "side" }, marked(passage.text, passage.spans, passage.language), " ", where(passage)),
-      el("div", { class: "others" }, ...translations.map((other) => el("p", { class: "side" },
+      tickOf(found),
+      el("p", { class: "side" }, marked(passage.text, passage.spans, passage.language), " ", where(passage), again(times)),
+      el("div", { class: "others" }, ...others.map((other) => el("p", { class: "side" },
         el("span", { class: "code", title: names[other.language] }, other.language), marked(other.text, other.spans, other.language)))));
   }
 
@@ -127,7 +195,7 @@
     if (!hits.length) return;
     by("sentences").replaceChildren(el("section", {}, el("details", {},
       el("summary", {}, el("strong", {}, "Whole sentences nearest to it"), el("span", { class: "count" }, `${hits.length}`)),
-      el("ul", { class: "lines" }, ...hits.map((hit) => line(hit))))));
+      el("ul", { class: "lines" }, ...shown(hits)))));
   }
 
   // Terms of one question are one concept of a term base; in a memory and a table every tick is a unit of its own.
@@ -136,11 +204,32 @@
     const concepts = new Map();
     for (const { unit, query } of ticks.values()) {
       const name = query || unit[0].note;
-      concepts.set(name, [...(concepts.get(name) || []), ...unit]);
+      const known = concepts.get(name) || [];
+      const fresh = unit.filter((one) => !known.some((other) => other.language === one.language && other.text === one.text));
+      concepts.set(name, [...known, ...fresh]);
     }
     return [...concepts.values()];
   }
 
+  by("from").addEventListener("change", () => { if (by("query").value.trim()) search(); });
+  for (const id of ["lines", "sort"]) by(id).addEventListener("change", () => {
+    remember();
+    if (!last) return;
+    draw(last[0]);
+    if (last[1]) drawSentences(last[1]);
+  });
+  addEventListener("keydown", (event) => {
+    if (app.view() !== "concordance" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("textarea, select, input:not([type=checkbox])")) return;
+    const forms = [...document.querySelectorAll(".variant summary")];
+    const at = forms.findIndex((one) => one.closest(".variant").contains(document.activeElement));
+    if (event.key === "/") by("query").select();
+    else if (event.key === "j" && forms.length) forms[Math.min(at + 1, forms.length - 1)].focus();
+    else if (event.key === "k" && forms.length) forms[Math.max(at - 1, 0)].focus();
+    else if (event.key === "x" && at >= 0) forms[at].closest(".variant").querySelector("input").click();
+    else return;
+    event.preventDefault();
+  });
   by("ask").addEventListener("submit", (event) => { event.preventDefault(); search(); });
   document.querySelectorAll("[data-export]").forEach((button) => button.addEventListener("click", () => {
     app.trying(by("summary"), () => app.save(button.dataset.export, units(button.dataset.export)));
