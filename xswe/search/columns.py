@@ -48,11 +48,7 @@ _KINDS: dict[str, _Kind] = for_all(
 
 
 class Columns:
-    """The columns of an index.
-
-    Args:
-        types: by the keys of metadata, in the order of their files.
-    """
+    """The columns of an index: ``types`` by the keys of metadata, in the order of their files."""
 
     def __init__(self, types: Mapping[str, ColumnType] | None = None) -> None:
         self.types = dict(types or {})
@@ -73,15 +69,9 @@ class Columns:
         return {f"column{place}": (_KINDS[kind].numbers, ()) for place, kind in enumerate(self.types.values())}
 
     def arrays(self, metadata: Sequence[Any] | None, count: int, first: int) -> dict[str, np.ndarray]:
-        """Return the numbers of the metadata of some sentences, by the names of their arrays.
+        """Return the numbers of the metadata (None: of none) of so many sentences, by the names of their arrays.
 
-        Args:
-            metadata: of each sentence; None where none has any.
-            count: how many sentences.
-            first: the number of the first one, to name it in an error.
-
-        Raises:
-            ConfigError: metadata is no object, or a value is not of its column's type.
+        ConfigError names the sentence, counted from ``first``, whose metadata is no object or of another type.
         """
         out = {}
         for (name, kind), file in zip(self.types.items(), self.files(), strict=True):
@@ -99,14 +89,9 @@ class Columns:
         return out
 
     def chosen(self, where: Where, column: Callable[[str], np.ndarray]) -> np.ndarray:
-        """Return which sentences meet all conditions, bool (n,).
+        """Return which sentences meet all conditions, bool (n,); ``column`` returns the numbers of an array by its name.
 
-        Args:
-            where: the conditions.
-            column: returns the numbers of an array by its name.
-
-        Raises:
-            ConfigError: a condition is of no column, or of another type.
+        ConfigError says which condition is of no column, or of another type.
         """
         masks = []
         places = dict(zip(self.types, self.files(), strict=True))

@@ -22,13 +22,7 @@ _PIECE = 1 << 20  # sentences that are written before that is noted
 class Compaction:
     """Writes the arrays of the sentences that there are, by rising row, into a folder of their own.
 
-    Args:
-        folder: of the index.
-        now: what it holds.
-        dim: dimensions of a vector.
-
-    Attributes:
-        facts: what the database has to say once they are written.
+    ``facts`` is what the database has to say once they are written.
     """
 
     def __init__(self, folder: Path, now: Snapshot, dim: int) -> None:
@@ -46,11 +40,7 @@ class Compaction:
         return found is not None and found["root"].item() == root
 
     def run(self, progressed: Callable[[int], object]) -> dict[str, FileSums]:
-        """Write the arrays; returns the checksums of each by its name.
-
-        Args:
-            progressed: is called with the number of sentences that were written since the call before.
-        """
+        """Write the arrays, and say how many sentences were written since the call before; returns their checksums."""
         self._place.mkdir(exist_ok=True)
         before = _progress(self._place) if self.waits_in(self._place, self._now.root) else None
         done = 0 if before is None else before["done"].item()

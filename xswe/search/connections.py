@@ -20,9 +20,6 @@ class Connections:
     Where the folder cannot be written and nothing waits in a write-ahead log, the database is read as it is: its log, which
     every reader of a database with one has to open, could not be made there. Such a connection notices no later change, so
     that it is made anew each time.
-
-    Args:
-        path: of the database.
     """
 
     def __init__(self, path: Path) -> None:

@@ -71,8 +71,7 @@ class State(NamedTuple):
 class Sentences:
     """Sentences by row, and what is known of the index; a change is there as a whole or not at all.
 
-    Args:
-        path: the database: ``sentences(row, text, metadata)``, the last as JSON, and ``info(key, value)``.
+    The database has ``sentences(row, text, metadata)``, the last as JSON, and ``info(key, value)``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -131,8 +130,7 @@ class Sentences:
     def writing(self, log: bool = True) -> Iterator[Writing]:
         """Open a change: no other process changes anything until it is left, and an error undoes it.
 
-        Args:
-            log: whether others may read meanwhile; an index that is being built does without.
+        With ``log`` others may read meanwhile; an index that is being built does without.
         """
         with self._open() as database:
             database.execute(f"PRAGMA cache_size=-{_MEMORY}")
@@ -271,14 +269,7 @@ class Writing:
         self._mark("removed", np.array(rows, np.int64))
 
     def update(self, rows: Sequence[int], texts: Sequence[str], metadata: Sequence[Any], slots: np.ndarray) -> None:
-        """Give sentences other texts and metadata.
-
-        Args:
-            rows: their numbers.
-            texts: of each.
-            metadata: of each.
-            slots: where they were, int64 (n,).
-        """
+        """Give sentences, which were in these slots, other texts and metadata."""
         for row, text, one in zip(rows, Texts.of(texts), metadata, strict=True):
             kept = None if one is None else _json(one)
             self._database.execute("UPDATE sentences SET text = ?, metadata = ? WHERE row = ?", (text, kept, row))
@@ -318,12 +309,7 @@ class Writing:
         self._database.executemany("DELETE FROM checksums WHERE file = ?", ((file,) for file in files))
 
     def upgrade(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
-        """Bring a database to this version.
-
-        Args:
-            facts: what is to be noted anew.
-            sums: of the files of an index of format 1, which has none, neither of files nor of its sentences.
-        """
+        """Bring a database to this version: ``sums`` are of an index of format 1, which has none of anything."""
         self._database.execute("DELETE FROM info WHERE key = 'clustered'")
         self._database.execute(_REPLACED)
         self.note({**facts, "format_version": FORMAT_VERSION})

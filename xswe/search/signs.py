@@ -321,15 +321,8 @@ def candidates(
 ) -> list[np.ndarray]:
     """Return, for each query, the rows that may be among the nearest; neither threads nor other queries change which.
 
-    Args:
-        queries: float32 (q, d).
-        count: candidates of a query.
-        signs: where to look.
-        rows: int32, rising, which rows to look at; None for all.
-        threads: how many share the rows.
-
-    Returns:
-        int32 (count,), rising; fewer where there are no more.
+    Queries are float32 (q, d), and ``rows`` int32, rising, to look at some only. So many as ``count`` are returned of each,
+    int32, rising; fewer where there are no more.
     """
     words, out = signs.bits.shape[1], []
     centred = np.zeros((len(queries), 64 * words), bool)

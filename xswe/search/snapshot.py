@@ -34,22 +34,14 @@ _READ = 16_384  # slots that are read at a time
 
 
 class Snapshot:
-    """The numbers of an index at one moment.
+    """The numbers of an index at one moment; blocks of files that an earlier one has compared are not compared again.
 
-    Args:
-        folder: of the index.
-        dim: dimensions of a vector.
-        state: what its database says.
-        before: an earlier one; blocks of files that were compared then are not compared again.
+    OSError says that an array cannot be read, which may have been removed since; ModelError, that one is damaged.
 
     Attributes:
         facts: what the database says.
         root: the checksum of all that it says beside the sentences.
         live: how many sentences there are.
-
-    Raises:
-        OSError: an array cannot be read, which may have been removed since.
-        ModelError: one is damaged.
     """
 
     def __init__(self, folder: Path, dim: int, state: State, before: Snapshot | None = None) -> None:
@@ -175,12 +167,7 @@ class Snapshot:
         return self._coded.vectors.take(slots)
 
     def selected(self, where: Where | None, rows: Iterable[int] | None) -> np.ndarray | None:
-        """Return the slots that a search looks at, int32, rising; None for all.
-
-        Args:
-            where: conditions on columns.
-            rows: numbers of sentences; those that were removed are left out.
-        """
+        """Return the slots of the sentences that a search looks at, int32, rising, without removed ones; None for all."""
         chosen = None if where is None else self._meeting(where)
         if rows is None:
             return chosen
@@ -220,15 +207,7 @@ class Snapshot:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the scores and rows of the sentences nearest to each query, see :func:`xswe.search.kernels.nearest`.
 
-        Args:
-            queries: float32 (q, d), of norm 1, or zero.
-            k: how many.
-            rescored: how many candidates are scored, chosen by sign bits; 0 for all.
-            slots: int32, rising, which to look at; None for all.
-            threads: how many share the work.
-
-        Raises:
-            ModelError: what is read is not what was written.
+        So many candidates as are to be ``rescored`` are chosen by sign bits; 0 for all ``slots``, None for all of them.
         """
         codes = self._blocks.get("codes")
         if not rescored or self._signs is None:
