@@ -47,6 +47,14 @@ def test_negatives_are_the_nearest_wrong_targets_within_the_margin(model, bitext
         np.testing.assert_allclose(chosen, sorted(fits, reverse=True)[:3], atol=1e-4)
 
 
+def test_the_summary_tells_how_near_the_negatives_are(model, bitext):
+    found = mine_negatives(model, bitext, negatives=2, candidates=50, threads=1)
+    for row, (anchor, *texts) in enumerate(found.records()):
+        np.testing.assert_allclose(found.cosines[row], model.encode(texts) @ model.encode([anchor])[0], atol=1e-4)
+    middle = np.median(found.cosines, axis=0)
+    assert f"median cosine of the positives {middle[0]:.4f}, of the nearest negatives {middle[1]:.4f}" in str(found)
+
+
 def test_pairs_with_too_few_negatives_are_left_out_and_told(model, bitext):
     found = mine_negatives(model, bitext[:3], negatives=3)
     assert (len(found), found.read) == (0, 3)

@@ -23,7 +23,7 @@ from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
-from xswe.mining.score import ScoreConfig, score_bitext, score_pairs
+from xswe.mining.score import Distribution, ScoreConfig, score_bitext, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
 from xswe.search.neighbours import find_neighbours
@@ -348,6 +348,21 @@ def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     np.testing.assert_allclose(found, score_pairs(model, source, target, score, 2, ONE), atol=2e-6)
     assert report.lines == 4
     assert report.mean == pytest.approx(np.mean(found), abs=1e-5)
+
+
+@pytest.mark.parametrize("score", ["cosine", "ratio"])
+def test_scoring_ends_with_how_pairs_score(model, sample, tmp_path, score):
+    sides = sample["en"][:400], sample["ja"][:300] + sample["ja"][301:400] + sample["ja"][300:301]
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(*sides, strict=True)), encoding="utf-8")
+    config = ScoreConfig(score=score, neighbours=ONE)
+    found = score_bitext(model, RecordFile((str(path),)), str(tmp_path / "b.tsv"), config).distribution
+    scores = score_pairs(model, *sides, score, 4, ONE)
+    np.testing.assert_allclose(found.quantiles, np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)), atol=1e-5)
+    assert found.below == pytest.approx(0.25, abs=0.06)
+    assert (scores[300:] < found.threshold).mean() > 0.85
+    assert re.search(r"% score below \d\.\d{4}, as pairs of different lines do", str(found))
+    assert "no threshold can be suggested: 3 pairs are too few" in str(Distribution.of(scores[:3], scores[:2]))
 
 
 @pytest.mark.parametrize("score", ["cosine", "ratio"])

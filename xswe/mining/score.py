@@ -27,6 +27,7 @@ from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, refuse_unused
 from xswe.mining.margin import Score, neighbourhood, score_cosines
 from xswe.mining.side import identity_key
+from xswe.mining.threshold import from_mismatches
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar, took
 from xswe.search.neighbours import find_neighbours
@@ -98,7 +99,7 @@ def score_pairs(
             (t, {text: i for i, text in enumerate(s)}) for t, s in zip((source, target), sides, strict=True)
         )
     ]
-    return _score_rows(vectors, rows, score, k, search)
+    return _score_rows(vectors, rows, score, k, search)[0]
 
 
 def _score_rows(
@@ -108,17 +109,62 @@ def _score_rows(
     k: int,
     search: SearchConfig,
     work: Path | None = None,
-) -> np.ndarray:
-    out, sides = np.empty(len(rows[0]), np.float32), [as_vectors(side) for side in given]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of pairs of rows, and those of each source with the next one's target."""
+    out, decoys = np.empty(len(rows[0]), np.float32), np.empty(max(0, len(rows[0]) - 1), np.float32)
+    sides = [as_vectors(side) for side in given]
     here, there = (np.zeros(len(side), np.float32) for side in sides)
     if score != "cosine":
         lists = find_neighbours(given[0], given[1], k, search, work=work)
         here, there = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
-    for start in range(0, len(out), _BLOCK):
-        a, b = (each[start : start + _BLOCK] for each in rows)
-        cosines = row_products(sides[0].take(a), sides[1].take(b))
-        out[start : start + _BLOCK] = score_cosines(cosines, here[a], there[b], score)
-    return out
+    for scores, first, second in ((out, rows[0], rows[1]), (decoys, rows[0][:-1], rows[1][1:])):
+        for start in range(0, len(scores), _BLOCK):
+            a, b = (each[start : start + _BLOCK] for each in (first, second))
+            cosines = row_products(sides[0].take(a), sides[1].take(b))
+            scores[start : start + _BLOCK] = score_cosines(cosines, here[a], there[b], score)
+    return out, decoys
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How the pairs of a bitext score.
+
+    Attributes:
+        quantiles: scores at 0, 5, 25, 50, 75, 95 and 100 %; empty without pairs.
+        threshold: from which on pairs score as translations do; None where that cannot be told.
+        below: the share of the pairs that score less.
+        unsure: why it cannot be told.
+    """
+
+    quantiles: tuple[float, ...] = ()
+    threshold: float | None = None
+    below: float = 0.0
+    unsure: str = ""
+
+    @classmethod
+    def of(cls, scores: np.ndarray, decoys: np.ndarray) -> Distribution:
+        """Take the scores of the pairs, and those of sources with the next one's target, which are wrong."""
+        if not len(scores):
+            return cls()
+        quantiles = tuple(np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)).tolist())
+        expected = from_mismatches(scores, decoys, len(scores))
+        if expected.unsure:
+            return cls(quantiles, unsure=expected.unsure)
+        threshold = expected.choose()
+        return cls(quantiles, threshold, float((scores < np.float32(threshold)).mean()))
+
+    def __str__(self) -> str:
+        if not self.quantiles:
+            return ""
+        names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in zip(names, self.quantiles, strict=True))
+        told = f"no threshold can be suggested: {self.unsure}"
+        if self.threshold is not None:
+            told = (
+                f"{100 * self.below:.1f} % score below {self.threshold:.4f}, as pairs of different lines do; "
+                "python -m xswe filter finds them, and other noise"
+            )
+        return f"scores: {shown}\n{told}"
 
 
 @dataclass(frozen=True)
@@ -131,11 +177,13 @@ class ScoredBitext:
     score: Score
     seconds: float
     output: str
+    distribution: Distribution = field(default_factory=Distribution)
 
     def __str__(self) -> str:
         left_out = f", {self.unscored:,} of them not scored (nan)" if self.unscored else ""
         mean = f", mean {self.score} {self.mean:.4f}" if self.lines > self.unscored else ""
-        return f"{self.lines:,} lines{left_out}{mean}, {took(self.lines, self.seconds, 'lines')}: {self.output}"
+        first = f"{self.lines:,} lines{left_out}{mean}, {took(self.lines, self.seconds, 'lines')}: {self.output}"
+        return f"{first}\n{self.distribution}".rstrip("\n")
 
 
 def score_bitext(
@@ -173,10 +221,17 @@ def score_bitext(
     else:
         with work_folder(output, keep=keep, work=work) as place:
             counts = _by_margin(model, file, output, config, place)
-    return ScoredBitext(*counts, config.score, time.monotonic() - started, output)
+    lines, scores, decoys = counts
+    mean = float(scores.mean(dtype=np.float64)) if len(scores) else UNSCORED
+    seconds = time.monotonic() - started
+    return ScoredBitext(lines, lines - len(scores), mean, config.score, seconds, output, Distribution.of(scores, decoys))
 
 
-def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig, work: Path) -> tuple[int, int, float]:
+# Of a bitext: its lines, and the scores of those that have one and of their decoys.
+_Scores = tuple[int, np.ndarray, np.ndarray]
+
+
+def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig, work: Path) -> _Scores:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
     file = file.spooled(work)
     inputs = [model.identity, [file_stamp(path) for path in file.paths]]
@@ -190,11 +245,10 @@ def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConf
     sides = [spool / f"{name}.npy" for name in names]
     scores = np.full(len(hashes[0]), UNSCORED, np.float32)
     search = work / f"search-{identity}"
-    found = _score_rows(sides, rows, config.score, config.k, config.neighbours, search)
+    found, decoys = _score_rows(sides, rows, config.score, config.k, config.neighbours, search)
     scores[scored] = found
     file.write(output, zip(file.read_raw(), scores.tolist(), strict=True), scored=True)
-    mean = float(np.mean(found)) if len(found) else UNSCORED
-    return len(scores), len(scores) - len(found), mean
+    return len(scores), found, decoys
 
 
 def _rows_of(hashes: np.ndarray) -> np.ndarray:
@@ -205,30 +259,30 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig) -> tuple[int, int, float]:
+def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig) -> _Scores:
     """Score and write block after block."""
-    total = unscored = 0
-    added = 0.0
+    total, found, decoys = 0, [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     threads = config.neighbours.workers
     lines = file.read()
 
     def scored() -> Iterator[tuple[Record, float]]:
         """Yield the records with their scores, and count."""
-        nonlocal total, unscored, added
+        nonlocal total
         while block := list(islice(lines, _BLOCK)):
             good = [line.texts for line in block if line.texts is not None]
             left, right = (model.encode([pair[k] for pair in good], threads=threads) for k in (0, 1))
             cosines = row_products(left, right)
-            added += float(cosines.sum(dtype=np.float64))
+            found.append(cosines)
+            decoys.append(row_products(left[:-1], right[1:]))
             scores = iter(cosines.tolist())
             for line in block:
                 yield line, UNSCORED if line.texts is None else next(scores)
-            total, unscored = total + len(block), unscored + len(block) - len(good)
+            total += len(block)
             progress.update(len(block))
 
     with bar("score", unit="pair") as progress:
         file.write(output, scored(), scored=True)
-    return total, unscored, added / (total - unscored) if total > unscored else UNSCORED
+    return total, np.concatenate(found), np.concatenate(decoys)
 
 
 def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig) -> None:
@@ -307,6 +361,7 @@ class HardNegatives(Result):
         targets: all distinct targets.
         negatives: int64 (n, negatives), places in ``targets``, nearest first.
         read: pairs read; those that are missing among the n have too few negatives within the margin.
+        cosines: float32 (n, 1 + negatives), of each anchor with its positive and with its negatives.
     """
 
     anchors: Texts
@@ -314,6 +369,7 @@ class HardNegatives(Result):
     targets: Texts
     negatives: np.ndarray
     read: int
+    cosines: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
     def __len__(self) -> int:
         return len(self.negatives)
@@ -323,7 +379,13 @@ class HardNegatives(Result):
 
     def __str__(self) -> str:
         few = f", {self.read - len(self):,} have too few within the margin" if len(self) < self.read else ""
-        return f"{self.read:,} pairs, {len(self):,} with {self.negatives.shape[1]} negatives{few}"
+        first = f"{self.read:,} pairs, {len(self):,} with {self.negatives.shape[1]} negatives{few}"
+        if not self.cosines.size:
+            return first
+        positive, hardest = self.cosines[:, 0], self.cosines[:, 1]
+        middle = [float(np.median(each)) for each in (positive, hardest, positive - hardest)]
+        told = "median cosine of the positives {:.4f}, of the nearest negatives {:.4f}; median gap {:.4f}".format(*middle)
+        return f"{first}\n{told}"
 
     def columns(self) -> tuple[str, ...]:
         """Return ``anchor``, ``positive``, ``negative_1``, …."""
@@ -395,9 +457,11 @@ def mine_negatives(
         ]
         search = Path(folder) / f"search-{fingerprint([side.digest() for side in sides])}"
         lists = find_neighbours(paths[0], paths[1], config.candidates, config.neighbours, work=search)
-        chosen = _chosen(lists, *_known(anchors, own, len(targets)), _scores(sides, own), config)
+        scores = _scores(sides, own)
+        chosen, near = _chosen(lists, *_known(anchors, own, len(targets)), scores, config)
         full = np.flatnonzero((chosen >= 0).all(axis=1))
-        found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors))
+        cosines = np.concatenate([scores[full, None], near[full]], axis=1)
+        found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors), cosines)
         if output is not None:
             found.write(output)
     return found
@@ -440,9 +504,13 @@ def _known(anchors: Texts, own: np.ndarray, targets: int) -> tuple[np.ndarray, n
 
 def _chosen(
     lists: Neighbours, keys: np.ndarray, known: np.ndarray, scores: np.ndarray, config: NegativesConfig
-) -> np.ndarray:
-    """Return the first candidates of each row that are wrong and within the margin, int64 (n, negatives), -1 for none."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first candidates of each row that are wrong and within the margin, and their cosines.
+
+    Both are (n, negatives), int64 and float32; -1 and NaN for none.
+    """
     out = np.full((len(keys), config.negatives), -1, np.int64)
+    near = np.full(out.shape, np.nan, np.float32)
     most = np.where(scores > 0, np.float32(1 - config.relative_margin) * scores, scores)
     for start in range(0, len(keys), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -453,7 +521,8 @@ def _chosen(
         rank = np.cumsum(fine, axis=1) - 1
         row, place = np.nonzero(fine & (rank < config.negatives))
         out[row + start, rank[row, place]] = ids[row, place]
-    return out
+        near[row + start, rank[row, place]] = cosines[row, place]
+    return out, near
 
 
 @dataclass(frozen=True)
