@@ -4,8 +4,9 @@
         [output=xswe/mining/examples.npz]
 
 The right pairs are drawn from training files whose licences allow what is learnt from them to be passed on (``XSWE_DATA``):
-Microsoft's documentation (CC BY 4.0), Tatoeba (CC BY 2.0 FR), lecture subtitles (Apache-2.0), the documentation of Python
-(CC0), the WMT sample and captions (MIT), and from the sample corpus of this project (CC0).
+Microsoft's documentation (CC BY 4.0), Tatoeba and Tanaka (CC BY 2.0 FR), lectures (Apache-2.0), the documentation
+of Python (CC0), the WMT sample and captions (MIT), news to 2018 (CC BY-SA 4.0), Wikipedia on Kyoto (CC BY-SA 3.0), and
+from the sample corpus of this project (CC0).
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ DEFAULTS: dict[str, Any] = {
     "output": "xswe/mining/examples.npz",
 }
 FILES = {
-    "de": ("msdocs", "tatoeba", "wmt-sample"),
-    "ja": ("msdocs", "coursera", "tatoeba"),
-    "zh": ("msdocs", "coursera", "python-docs", "tatoeba", "captions-3am"),
+    "de": ("msdocs", "tatoeba", "wmt-sample", "newstest08-18"),
+    "ja": ("msdocs", "coursera", "tatoeba", "tanaka", "kyoto-wiki"),
+    "zh": ("msdocs", "coursera", "python-docs", "tatoeba", "captions-3am", "newstest17-18"),
 }
 _LONGEST = 1500  # characters of a side
 

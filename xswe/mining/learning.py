@@ -37,9 +37,9 @@ _EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
 _SURELY, _HARDLY = 0.5, 0.05  # probabilities from which a pair is learnt as right, and up to which as wrong
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
-_BLIND = 0.5  # of a kind that is kept more often, how often it occurs cannot be told
+_BLIND = 0.25  # of a kind that is kept more often, how often it occurs cannot be told
 _LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
-_OWN_ERROR = 0.01  # of a precision: wrong pairs that are made are not quite those that there are
+_OWN_ERROR = 0.01  # of a precision, if there were hardly any noise: wrong pairs that are made are not quite those there are
 _SHOWN = 400  # wrong pairs of the commonest kind that stand for all
 _BINS, _LEAST_BIN = 40, 50
 _ROWS = 1 << 16
@@ -57,15 +57,24 @@ class Noise:
 
     kinds: tuple[tuple[str, float, float | None], ...]
 
-    def __str__(self) -> str:
+    @property
+    def share(self) -> float:
+        """The share of the compared pairs that seems to be noise."""
+        return sum(share for _, share, _ in self.kinds)
+
+    @property
+    def by_kind(self) -> str:
+        """The kinds of which there is more than next to nothing, and how much."""
         seen = sorted((one for one in self.kinds if one[1] > 2 * _FLOOR), key=lambda one: -one[1])
-        shares = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share, _ in seen) or "hardly any"
+        return ", ".join(f"{kind} {100 * share:.0f} %" for kind, share, _ in seen) or "hardly any"
+
+    def __str__(self) -> str:
         unseen = [
             f"{kind} (of such pairs {100 * kept:.0f} % are kept)"
             for kind, _, kept in self.kinds
             if kept is not None and kept > _BLIND
         ]
-        return "\n".join([f"estimated noise: {shares}", f"not judged: {', '.join(['the order of words', *unseen])}"])
+        return "\n".join([f"estimated noise: {self.by_kind}", f"not judged: {', '.join(['the order of words', *unseen])}"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +129,7 @@ class Learnt:
         )
         most = dict(zip(KINDS, self.most[1:] * len(self.probabilities), strict=True))
         more = sum(max(0.0, most[kind] - counts[kind]) * kept[kind] for kind in unseen)
-        wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR
+        wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR / max(float(self.shares[0]), 0.1)
         return max(0.0, precision - wide - more / all_kept), min(1.0, precision + wide)
 
     def noise(self, threshold: float) -> Noise:
@@ -136,7 +145,7 @@ class Learnt:
         return {kind: float((scores >= threshold).mean()) for kind, scores in found if len(scores)}
 
     def unseen(self, threshold: float) -> tuple[str, ...]:
-        """Return the kinds of which more than half would be kept: how many there are cannot be told."""
+        """Return the kinds of which so many would be kept that how many there are cannot be told."""
         return tuple(kind for kind, share in self.kept(threshold).items() if share > _BLIND)
 
 

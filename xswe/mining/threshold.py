@@ -93,7 +93,7 @@ class Threshold:
         line = f"threshold: {self.value:.4f} ({self.origin})"
         told = []
         if self.precision is not None:
-            between = "" if self.within is None else f" ({_range(*self.within)})"
+            between = "" if self.within is None else f" ({bounds(*self.within)})"
             told.append(f"expected precision {_percent(self.precision)}{between}")
         elif self.unsure:
             told.append(f"precision cannot be told: {self.unsure}")
@@ -115,7 +115,7 @@ def _percent(share: float) -> str:
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _range(low: float, high: float) -> str:
+def bounds(low: float, high: float) -> str:
     """Two shares, as whole percents that do not leave out what is between."""
     return f"{np.floor(100 * low):.0f} to {np.ceil(100 * high):.0f} %"
 

@@ -20,9 +20,10 @@ from xswe.bitext.records import Record, RecordFile
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
 from xswe.mining.filter import Filtered
+from xswe.mining.learning import Noise
 from xswe.mining.mined import MinedPairs
 from xswe.mining.side import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Evidence, Removed, Threshold
+from xswe.mining.threshold import Evidence, Removed, Threshold, bounds
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report import figures
@@ -56,6 +57,7 @@ class PairsView:
     summary: str = ""  # what the run said, line by line
     seconds: tuple[tuple[str, float], ...] = ()  # of each step
     read: int = 0  # records or lines that were read
+    noise: Noise | None = None  # what a filter learnt of the wrong pairs
 
     @property
     def cut(self) -> float | None:
@@ -122,8 +124,9 @@ def view_of_filtered(found: Filtered) -> PairsView:
         evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None)
     kept = int(found.kept.sum())
     about = f"{len(found):,} pairs were read and {kept:,} stay. What each filter left out, and what the cut looks like."
-    view = PairsView("Filtered bitext", about, evidence, found.threshold, kept, "cosine", found.languages, str(found))
-    return replace(view, read=len(found))
+    score = "cosine" if found.noise is None else "probability"
+    view = PairsView("Filtered bitext", about, evidence, found.threshold, kept, score, found.languages, str(found))
+    return replace(view, read=len(found), noise=found.noise)
 
 
 def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
@@ -236,10 +239,13 @@ def _overview(view: PairsView) -> list[tuple[str, str, str]]:
     if np.isfinite(view.threshold.value):
         found.append(("threshold", figure(view.threshold.value), view.threshold.origin))
     if view.threshold.precision is not None:
-        found.append(("expected precision", percent(view.threshold.precision, 0), "of the kept pairs"))
+        within = "" if view.threshold.within is None else f", {bounds(*view.threshold.within)}"
+        found.append(("expected precision", percent(view.threshold.precision, 0), f"of the kept pairs{within}"))
     if view.threshold.recall is not None:
         note = "measured on gold" if view.threshold.origin == "gold pairs" else "of the right pairs"
         found.append(("recall", percent(view.threshold.recall, 0), note))
+    if view.noise is not None:
+        found.append(("estimated noise", percent(view.noise.share, 0), f"of the pairs compared: {view.noise.by_kind}"))
     if view.evidence.reciprocity is not None:
         found.append(("reciprocity", percent(view.evidence.reciprocity), "nearest neighbours both ways"))
     if total := sum(seconds for _, seconds in view.seconds):
