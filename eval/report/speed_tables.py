@@ -93,6 +93,35 @@ def noise(record: list[Record]) -> str:
     return markdown(["noise", "pair", *figures], sorted(rows, key=lambda row: row[0]))
 
 
+def mixtures(record: list[Record]) -> str:
+    """What precision the filter tells of noisy bitext, and what is true (eval/experiments/filter_mixtures.py)."""
+    cells: dict[tuple[Any, ...], dict[str, Record]] = {}
+    for row in record:
+        about = tuple(row[name] for name in ("model", "pair", "noise", "share", "pairs"))
+        cells.setdefault(about, {})[row["method"]] = row
+    rows = []
+    for (model, pair, kind, share, pairs), found in cells.items():
+        learned, cosine = found["learned"], found["cosine"]
+        margin = next((row["true"] for name, row in found.items() if name.startswith("margin")), None)
+        between = " to ".join(_percent(part) for part in learned["within"] or ()) or "-"
+        figures = [_percent(learned["told"]) or "-", between, _percent(learned["true"]), _percent(learned["kept"]["good"])]
+        figures += [_percent(cosine["told"]) or "-", _percent(cosine["true"]), _percent(cosine["kept"]["good"])]
+        rows.append([model, pair, kind, _percent(share), f"{pairs:,}", *figures, _percent(margin)])
+    titles = ["model", "pair", "noise", "% noise", "pairs", "told", "between", "true", "good kept"]
+    return markdown([*titles, "cosine: told", "true", "good kept", "margin: true"], rows)
+
+
+def mixtures_by_kind(record: list[Record]) -> str:
+    """What share of each kind of noise is kept, where all are mixed."""
+    chosen = [row for row in record if row["noise"] == "mixed" and row["share"] == 0.4]
+    kinds = [kind for kind in chosen[0]["kept"] if kind != "good"]
+    rows = [
+        [row["model"], row["pair"], row["method"], *(_percent(row["kept"].get(kind)) for kind in ("good", *kinds))]
+        for row in chosen
+    ]
+    return markdown(["model", "pair", "method", "good", *kinds], rows)
+
+
 def searching(record: Record) -> str:
     """What an index of sentences costs (eval/bench/search.py)."""
     titles = {
@@ -473,6 +502,8 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "mining": ("mining_quality.json", quality),
     "mining.in_short": ("mining_quality.json", planted_in_short),
     "filter": ("filter_quality.json", noise),
+    "filter.mixtures": ("filter_mixtures.json", mixtures),
+    "filter.kinds": ("filter_mixtures.json", mixtures_by_kind),
     "speed.versions": ("versions.json", versions),
     "speed.workers": ("shards.json", workers),
     "speed.commands": ("shards.json", commands),
