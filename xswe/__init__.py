@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from xswe import errors, types
     from xswe.alignment.dictionary import lexicon
     from xswe.alignment.documents import align_documents, align_files, pair_documents
-    from xswe.alignment.lexicon import bilingual_terms, phrase_table
+    from xswe.alignment.lexicon import phrase_table
     from xswe.alignment.link import link
     from xswe.alignment.phrases import search_phrases
     from xswe.alignment.sentences import align
+    from xswe.alignment.terms import bilingual_terms
     from xswe.alignment.words import align_words
     from xswe.corpus.prepare import prepare_corpus
     from xswe.evaluation.evaluate import compare, evaluate
@@ -64,10 +65,11 @@ if TYPE_CHECKING:
 _MODULES = {
     "alignment.dictionary": "lexicon",
     "alignment.documents": "align_documents align_files pair_documents",
-    "alignment.lexicon": "bilingual_terms phrase_table",
+    "alignment.lexicon": "phrase_table",
     "alignment.link": "link",
     "alignment.phrases": "search_phrases",
     "alignment.sentences": "align",
+    "alignment.terms": "bilingual_terms",
     "alignment.words": "align_words",
     "corpus.prepare": "prepare_corpus",
     "evaluation.evaluate": "compare evaluate",

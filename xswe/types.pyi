@@ -3,10 +3,11 @@
 from xswe.alignment.beads import AlignConfig as AlignConfig
 from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig as DictionaryConfig
 from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair
-from xswe.alignment.lexicon import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms, Phrase as Phrase, PhraseTable as PhraseTable
+from xswe.alignment.lexicon import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
 from xswe.alignment.phrases import PhraseSearchConfig as PhraseSearchConfig
 from xswe.alignment.sentences import AlignedTexts as AlignedTexts
+from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row

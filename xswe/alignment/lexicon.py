@@ -1,17 +1,11 @@
-"""What links say of a whole bitext: a table of phrases with their probabilities, and the terms of both languages.
-
-And what vectors alone say: the neighbours of two vocabularies by CSLS, and how good they are against a given lexicon.
-"""
+"""Lexicons: a table of linked phrases with their probabilities, and the words of two vocabularies paired by CSLS."""
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,19 +14,17 @@ import numpy as np
 from xswe.alignment.words import LinkedPair
 from xswe.bitext.lines import read_pairs
 from xswe.bitext.source import PairFile
-from xswe.bitext.termbases import Candidate, write_tbx
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
-from xswe.io.results import Listing, write_text
-from xswe.io.sources import suffix_of
+from xswe.io.results import Listing
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
-from xswe.text.borders import opens_sentence, without_particles
+from xswe.text.borders import opens_sentence
 from xswe.text.forms import Forms
-from xswe.text.languages import LANGUAGES, check_languages, fused_rims, has_cjk, has_kana, rim_words
+from xswe.text.languages import LANGUAGES, check_languages
 
 _KATAKANA = re.compile("[ァ-ヺーㇰ-ㇿｦ-ﾟ]{2,}")
 _FREE = 1e-7  # probability of a word without a link
@@ -97,14 +89,14 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
     words: Counter[tuple[str, str]] = Counter()
     inside: dict[tuple[str, str], Counter[tuple[tuple[str, ...], tuple[str, ...], tuple[Span, ...]]]] = defaultdict(Counter)
     written = Forms(), Forms()
-    for pair in map(_with_whole_words, links):
+    for pair in map(with_whole_words, links):
         sides = _words(pair.source, pair.source_words), _words(pair.target, pair.target_words)
         words.update((sides[0][i], sides[1][j]) for i, j in pair.links)
         for (a, b), (c, d) in phrase_spans(pair, most):
             own = tuple(sorted((i - a, j - c) for i, j in pair.links if a <= i < b))
             texts = (
-                _noted(written[0], pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], str.lower),
-                _noted(written[1], pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], str.lower),
+                noted(written[0], pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], str.lower),
+                noted(written[1], pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], str.lower),
             )
             pairs[texts] += 1
             if len(inside[texts]) < 4:  # alignments of the words within; the most frequent one counts
@@ -121,7 +113,7 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
     return PhraseTable(tuple(out))
 
 
-def _with_whole_words(pair: LinkedPair) -> LinkedPair:
+def with_whole_words(pair: LinkedPair) -> LinkedPair:
     """Return a pair in which units that are parts of one word of Katakana are one word, with the links of all of them."""
     (source, here), (target, there) = _whole(pair.source, pair.source_words), _whole(pair.target, pair.target_words)
     if source is pair.source_words and target is pair.target_words:
@@ -157,7 +149,7 @@ def _words(text: str, places: Sequence[Span]) -> list[str]:
     return [text[a:b].lower() for a, b in places]
 
 
-def _noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str], str]) -> str:
+def noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str], str]) -> str:
     """Note how a span of a text is written, and return what it is counted as."""
     form = " ".join(text[start:end].split())
     folded = fold(form)
@@ -209,170 +201,6 @@ def _weight(
         own = [chances.get((word, given[j]), _FREE) for j in linked.get(i, ())]
         weight *= sum(own) / len(own) if own else _FREE
     return weight
-
-
-class BilingualTerm(NamedTuple):
-    """A term and its translation, as a bitext has them.
-
-    Attributes:
-        source: the term.
-        target: its translation.
-        times: pairs of sentences in which they are linked.
-        score: association: Dice's coefficient of the two, times the root of what the links within them agree.
-        source_example: a sentence with the term.
-        target_example: its translation.
-    """
-
-    source: str
-    target: str
-    times: int
-    score: float
-    source_example: str
-    target_example: str
-
-
-@dataclass(frozen=True, eq=False)
-class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
-    """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
-
-    Attributes:
-        terms: the rows.
-        languages: of source and target.
-    """
-
-    terms: tuple[BilingualTerm, ...]
-    languages: tuple[str, str]
-
-    def __repr__(self) -> str:
-        return f"BilingualTerms({len(self):,} terms, {'-'.join(self.languages)})"
-
-    def write(self, path: str | Path) -> None:
-        """Write the terms, whole or not at all: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
-        if suffix_of(path) != ".tbx":
-            super().write(path)
-            return
-        grouped: dict[str, list[Candidate]] = {}
-        for term in self:
-            note = f"score {term.score:.4f}, {term.times} times"
-            grouped.setdefault(term.source, []).append(Candidate(term.target, term.target_example, note))
-        write_text(path, write_tbx(grouped.items(), self.languages))
-
-
-def bilingual_terms(
-    links: Iterable[LinkedPair],
-    languages: Sequence[str],
-    *,
-    most: int = 4,
-    min_count: int = 3,
-    min_score: float = 0.3,
-) -> BilingualTerms:
-    """Find the terms of a bitext and their translations, without any list of terms.
-
-    Candidates are linked runs of words that are well-formed in both languages: they neither begin nor end with a function
-    word, hold letters, and are found often enough. A part of a longer term that is hardly ever found alone is left out.
-
-    Args:
-        links: pairs of sentences with links.
-        languages: of source and target.
-        most: words of a term (of Chinese and Japanese twice as many units), at most.
-        min_count: pairs of sentences in which both are linked, at least.
-        min_score: least association.
-
-    Raises:
-        ConfigError: a language is unknown, or a number impossible.
-    """
-    codes = check_languages(languages)
-    if len(codes) != 2 or most < 1 or min_count < 1:
-        raise ConfigError(f"languages={list(languages)}, most={most}, min_count={min_count}: two languages, and at least 1")
-    counts: Counter[tuple[str, str]] = Counter()
-    totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    sure: defaultdict[tuple[str, str], float] = defaultdict(float)
-    examples: dict[tuple[str, str], tuple[str, str]] = {}
-    written = Forms(), Forms()
-    width = most * (2 if {"zh", "ja"} & set(codes) else 1)
-    for pair in map(_with_whole_words, links):
-        seen = _terms_of(pair, codes, width, written)
-        for texts, agreed in seen.items():
-            sure[texts] += agreed
-            examples.setdefault(texts, (pair.source, pair.target))
-        counts.update(seen.keys())
-        for side in (0, 1):
-            totals[side].update({texts[side] for texts in seen})
-    kept = {texts: count for texts, count in counts.items() if count >= min_count}
-    out = []
-    for texts, count in kept.items():
-        dice = 2 * count / (totals[0][texts[0]] + totals[1][texts[1]])
-        score = dice * math.sqrt(max(0.0, sure[texts] / count))
-        if score >= min_score:
-            out.append(BilingualTerm(*texts, count, round(score, 6), *examples[texts]))
-    out.sort(key=lambda term: (-term.score * math.log(1 + term.times), term.source, term.target))
-    out = list(_without_parts(out))
-    sources, targets = (forms.ranked({term[side] for term in out}) for side, forms in enumerate(written))
-    shown = (term._replace(source=sources[term.source][0], target=targets[term.target][0]) for term in out)
-    return BilingualTerms(tuple(shown), (codes[0], codes[1]))
-
-
-def _terms_of(
-    pair: LinkedPair, languages: Sequence[str], most: int, written: tuple[Forms, Forms]
-) -> dict[tuple[str, str], float]:
-    """Return what may be terms in a pair, as they are counted, each with the mean score of its links; note their forms."""
-    scores = dict(zip(pair.links, pair.scores, strict=True))
-    found: dict[tuple[str, str], float] = {}
-    for (a, b), (c, d) in phrase_spans(pair, most):
-        here = _core(pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], languages[0])
-        if not _well_formed(pair.source[slice(*here)], languages[0]):
-            continue
-        there = _core(pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], languages[1])
-        if _well_formed(pair.target[slice(*there)], languages[1]):
-            texts = _noted(written[0], pair.source, *here, _folded), _noted(written[1], pair.target, *there, _folded)
-            if texts not in found:
-                own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
-                found[texts] = sum(own) / len(own)
-    return found
-
-
-def _folded(text: str) -> str:
-    """Return what a term is counted as: case does not matter, but in words of capitals only."""
-    text = unicodedata.normalize("NFKC", text)
-    return text if text.isupper() else text.casefold()
-
-
-def _core(text: str, start: int, end: int, language: str) -> Span:
-    """Return where a term may stand in a span: of Japanese without particles, which units may hold; of others all of it."""
-    return without_particles(text, start, end, True) if language == "ja" else (start, end)
-
-
-@lru_cache(maxsize=1 << 16)
-def _well_formed(text: str, language: str) -> bool:
-    """Tell whether a text may be a term: letters, no mark of a clause within, and no function word at either end."""
-    if not any(map(str.isalpha, text)) or re.search(r"[,;:.!?()\[\]{}\"“”„«»，。；：！？（）「」『』、]", text):
-        return False
-    if has_cjk(text):
-        before, after = fused_rims(language == "ja")
-        short = len(text) < 2 or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
-        return not (short or before.match(text) or after.search(text) or text in rim_words(language == "ja"))
-    words, rims = text.casefold().split(), rim_words(language == "ja")
-    return len(text) > 2 and words[0] not in rims and words[-1] not in rims
-
-
-def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
-    """Leave out terms that are, on both sides, a part of a longer one found about as often."""
-    by_count = sorted(terms, key=lambda term: -len(term.source))
-    gone: set[tuple[str, str]] = set()
-    longer: defaultdict[str, list[BilingualTerm]] = defaultdict(list)
-    for term in by_count:
-        for word in (
-            set(term.source.split()) if " " in term.source else {term.source[k : k + 2] for k in range(len(term.source))}
-        ):
-            longer[word].append(term)
-    for term in by_count:
-        key = term.source.split()[0] if not has_cjk(term.source) else term.source[:2]
-        for other in longer.get(key, ()):
-            inside = term.source in other.source and term.target in other.target and other.source != term.source
-            if inside and other.times >= 0.8 * term.times:
-                gone.add((term.source, term.target))
-                break
-    return (term for term in terms if (term.source, term.target) not in gone)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from xswe.alignment.lexicon import BilingualTerms, PhraseTable, bilingual_terms, phrase_table
+from xswe.alignment.lexicon import PhraseTable, phrase_table
+from xswe.alignment.terms import BilingualTerms, bilingual_terms
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
 from xswe.bitext.records import RecordFile
 from xswe.io.files import check_output

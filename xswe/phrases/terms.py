@@ -304,6 +304,8 @@ def _inflected(a: str, b: str, near: bool) -> bool:
     if a == b:
         return True
     shared = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    if {a[shared:], b[shared:]} == {"y", "ies"}:
+        return shared >= _STEM
     endings = _VERBAL if near and shared >= _STEM else _ENDINGS
     return shared >= _STEM - near and not has_cjk(a + b) and a[shared:] in endings and b[shared:] in endings
 

@@ -276,6 +276,48 @@ FUSED: dict[str, tuple[str, str]] = {
 }
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words of all texts that are no term by themselves: numbers, and what says when, how much, whether, how surely.
+GENERAL_WORDS = _words(
+    """one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second third
+    fourth fifth last next many much few several various another every everything everyone something someone anything
+    anyone nothing nobody himself herself itself themselves myself yourself never always often sometimes usually
+    already still again once twice soon later earlier now today yesterday tomorrow here away back together almost
+    nearly just even quite rather very too enough less least yet ever else instead perhaps maybe although though
+    unless since therefore thus hence moreover furthermore additionally alternatively otherwise meanwhile finally
+    especially particularly generally currently recently previously well good better best new old long short big great
+    little small large high low same different own whole able want like know think say said says make makes made take
+    takes taken took get gets got go goes going went come comes came see seen saw give gives given gave put keep let
+    seem seems become became means mean don't doesn't can't won't isn't aren't wasn't didn't you're it's that's
+    there's let's please yes okay according regarding including due lot lots kind thing things way ways ein eins zwei
+    drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend millionen milliarden erste ersten erster
+    erstes zweite zweiten zweiter dritte dritten letzte letzten letzter letztes nächste nächsten nächster viele vielen
+    vieler viel wenig wenige einige einigen einiger etwas nichts niemand jemand selbst nie niemals immer oft manchmal
+    bereits schon wieder einmal bald später früher jetzt heute gestern morgen zurück zusammen fast sogar ganz sehr
+    genug weniger jemals sonst stattdessen vielleicht obwohl daher deshalb somit außerdem zudem darüber alternativ
+    andernfalls inzwischen schließlich insbesondere besonders allgemein derzeit kürzlich zuvor gut gute guten besser
+    neu neue neuen neuer neues alt alte alten lang lange langen kurz groß große großen klein kleine kleinen hoch hohe
+    hohen gleich gleiche gleichen verschiedene verschiedenen eigene eigenen möchten wollen weiß wissen denken sagen
+    sagt sagte machen macht gemacht nehmen gehen geht ging kommen kommt kam sehen geben gibt gab bekommen scheint
+    bedeutet gemäß einschließlich aufgrund bitte ja nein"""
+)
+
+# Adjectives that point to something in the text, and verbs of speech: no term of several words begins with one.
+LEADING_WORDS = _words(
+    """said says sagte sagt following same different next last several many much few various other others such certain
+    respective above below previous current existing specific additional entire own new particular similar
+    corresponding folgende folgenden folgender folgendes folgendem gleiche gleichen gleicher gleiches verschiedene
+    verschiedenen verschiedener nächste nächsten nächster nächstes letzte letzten letzter letztes viele vielen vieler
+    mehrere mehreren weitere weiteren weiterer weiteres bestimmte bestimmten bestimmter bestimmtes jeweilige
+    jeweiligen jeweiliger obige obigen vorherige vorherigen aktuelle aktuellen vorhandene vorhandenen zusätzliche
+    zusätzlichen gesamte gesamten eigene eigenen neue neuen neuer neues ähnliche ähnlichen entsprechende
+    entsprechenden spezifische spezifischen multiple"""
+)
+
+
 @lru_cache(maxsize=2)
 def rim_words(japanese: bool) -> frozenset[str]:
     """Return the boundary stopwords of Japanese, or those of the other languages."""

@@ -1,0 +1,429 @@
+"""Terms of a bitext in both languages, found by links of words, without any list of terms."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from xswe.alignment.lexicon import noted, phrase_spans, with_whole_words
+from xswe.alignment.words import LinkedPair
+from xswe.bitext.termbases import Candidate, write_tbx
+from xswe.errors import ConfigError
+from xswe.io.results import Listing, write_text
+from xswe.io.sources import suffix_of
+from xswe.phrases.terms import same_term, spelling
+from xswe.text.borders import opens_sentence, without_particles
+from xswe.text.forms import Forms
+from xswe.text.languages import GENERAL_WORDS, LEADING_WORDS, check_languages, fused_rims, has_cjk, has_kana, rim_words
+
+Span = tuple[int, int]
+_Pair = tuple[str, str]  # a term and its translation, as they are counted
+_FURTHER = 2  # words without a link that a term may have on either side
+_WIDER = 0.7  # share of a term's places at which a word beside it has no link, from which on that is part of the term
+_PART = 0.8  # likewise of a term found within a longer one
+_BASE = 0.03  # of the places of the usual form, at how many a shorter one stands that is taken for the base form
+_LINES = 5  # places that are listed
+_STEM = 4  # letters by which inflections are sought; see same_term
+_MARKS = re.compile(r"[,;:.!?()\[\]{}\"“”„«»<>=|*_\\，。；：！？（）「」『』、【】]|[-–—/] | [-–—/]")
+_HYPHENED = re.compile(r"(?:[A-Za-zÀ-ž0-9]+-)+$|(?<!\S)\.$")  # what belongs to the word behind it; ``.NET``
+_HYPHENS = re.compile(r"(?:-[A-Za-zÀ-ž0-9]+)+|-")
+_WORD = re.compile(r"\w+(?:[-’'.]\w+)*")
+
+
+class BilingualTerm(NamedTuple):
+    """A term and its translation, as a bitext has them.
+
+    Attributes:
+        source: the term, in its base form where the bitext has that.
+        target: its translation, likewise.
+        times: pairs of sentences in which they are linked, in any form.
+        score: association: Dice's coefficient of the two, times the root of what the links within them agree.
+        part_of_speech: ``noun``, ``verb`` or ``adjective``, where articles, capitals or endings show it.
+        source_variants: its other forms, the most frequent first.
+        target_variants: likewise.
+        lines: numbers of the first pairs with them, from 1.
+        source_example: a sentence with the term.
+        target_example: its translation.
+    """
+
+    source: str
+    target: str
+    times: int
+    score: float
+    part_of_speech: str
+    source_variants: tuple[str, ...]
+    target_variants: tuple[str, ...]
+    lines: tuple[int, ...]
+    source_example: str
+    target_example: str
+
+
+@dataclass(frozen=True, eq=False)
+class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
+    """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
+
+    Attributes:
+        terms: the rows.
+        languages: of source and target.
+    """
+
+    terms: tuple[BilingualTerm, ...]
+    languages: tuple[str, str]
+
+    def __repr__(self) -> str:
+        return f"BilingualTerms({len(self):,} terms, {'-'.join(self.languages)})"
+
+    def write(self, path: str | Path) -> None:
+        """Write the terms, whole or not at all: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
+        if suffix_of(path) != ".tbx":
+            super().write(path)
+            return
+        grouped: dict[str, list[Candidate]] = {}
+        for term in self:
+            note = f"score {term.score:.4f}, {term.times} times"
+            grouped.setdefault(term.source, []).append(Candidate(term.target, term.target_example, note))
+        write_text(path, write_tbx(grouped.items(), self.languages))
+
+
+@dataclass
+class _Side:
+    """What is noted of the terms of one language."""
+
+    language: str
+    forms: Forms = field(default_factory=Forms)
+    totals: Counter[str] = field(default_factory=Counter)
+    classes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def note(self, text: str, start: int, end: int) -> str:
+        """Note a form and the part of speech that its place shows, and return what it is counted as."""
+        folded = noted(self.forms, text, start, end, _folded)
+        self.classes[folded][_class_at(text, start, end, self.language)] += 1
+        return folded
+
+
+class _Counts:
+    """Counts of what may be a term and its translation in the pairs of a bitext."""
+
+    def __init__(self, languages: tuple[str, str], most: int) -> None:
+        self.sides = _Side(languages[0]), _Side(languages[1])
+        self.most = most
+        self.times: Counter[_Pair] = Counter()
+        self.wider: defaultdict[_Pair, Counter[_Pair]] = defaultdict(Counter)
+        self.agreed: defaultdict[_Pair, float] = defaultdict(float)
+        self.lines: defaultdict[_Pair, list[int]] = defaultdict(list)
+        self.examples: dict[_Pair, tuple[str, str]] = {}
+
+    def add(self, number: int, pair: LinkedPair) -> None:
+        """Count the candidates of a pair."""
+        found: dict[_Pair, float] = {}
+        wider: defaultdict[_Pair, set[_Pair]] = defaultdict(set)
+        for here, there, agreed in _linked_spans(pair, self.most):
+            if (texts := self._texts(pair, here, there)) is not None:
+                found.setdefault(texts, agreed)
+                for both in product(_wider(pair, 0, here, self.most), _wider(pair, 1, there, self.most)):
+                    further = self._texts(pair, *both) if both != (here, there) else None
+                    if further not in (None, texts):
+                        wider[texts].add(further)
+        every = {*found, *(further for some in wider.values() for further in some)}
+        for side, own in enumerate(self.sides):
+            own.totals.update({texts[side] for texts in every})
+        self.times.update(found.keys())
+        for texts, some in wider.items():
+            self.wider[texts].update(some)
+        for texts, agreed in found.items():
+            self.agreed[texts] += agreed
+        for texts in every:
+            self.examples.setdefault(texts, (pair.source, pair.target))
+            if len(lines := self.lines[texts]) < _LINES:
+                lines.append(number)
+
+    def _texts(self, pair: LinkedPair, here: Span, there: Span) -> _Pair | None:
+        """Return what runs of words are counted as, and note how they are written; None where one is no term."""
+        spans = []
+        for text, words, (first, end), own in zip(
+            pair[:2], (pair.source_words, pair.target_words), (here, there), self.sides, strict=True
+        ):
+            span = _core(text, words[first][0], words[end - 1][1], own.language)
+            if not _well_formed(text[slice(*span)], own.language) or _is_verb_stem(text, span[1], own.language):
+                return None
+            spans.append(span)
+        if _is_numbered(pair.source[slice(*spans[0])]) or _is_numbered(pair.target[slice(*spans[1])]):
+            return None
+        return self.sides[0].note(pair.source, *spans[0]), self.sides[1].note(pair.target, *spans[1])
+
+    def concepts(self) -> list[Counter[_Pair]]:
+        """Return the candidates with their counts, those that are inflections of each other on both sides together.
+
+        A candidate beside which the same words nearly always stand without a link is counted with them.
+        """
+        counts: Counter[_Pair] = Counter()
+        for texts, times in self.times.items():
+            often = [(sum(map(len, one)), one) for one, n in self.wider[texts].items() if n >= max(2, _WIDER * times)]
+            whole = max(often)[1] if often else texts
+            counts[whole] += times
+            if whole != texts:
+                self.agreed[whole] += self.agreed[texts]
+        groups: defaultdict[_Pair, list[Counter[_Pair]]] = defaultdict(list)
+        for texts, times in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            alike = groups[_stems(texts[0]), _stems(texts[1])]
+            near = (one for one in alike if _are_inflections(next(iter(one)), texts))
+            if (own := next(near, None)) is None:
+                alike.append(Counter({texts: times}))
+            else:
+                own[texts] += times
+        return [one for some in groups.values() for one in some]
+
+
+def bilingual_terms(
+    links: Iterable[LinkedPair],
+    languages: Sequence[str],
+    *,
+    most: int = 4,
+    min_count: int = 3,
+    min_score: float = 0.3,
+) -> BilingualTerms:
+    """Find the terms of a bitext and their translations, without any list of terms.
+
+    Candidates are linked runs of words that are well-formed in both languages: they neither begin nor end with a function
+    word, hold letters, and are found often enough. Words without a link that nearly always stand beside a candidate are
+    part of it, and a part of a longer term that is hardly ever found alone is left out. Inflections are one term, which is
+    shown in the shortest form that is not rare.
+
+    Args:
+        links: pairs of sentences with links.
+        languages: of source and target.
+        most: words of a term (of Chinese and Japanese twice as many units), at most.
+        min_count: pairs of sentences in which both are linked, at least.
+        min_score: least association.
+
+    Raises:
+        ConfigError: a language is unknown, or a number impossible.
+    """
+    codes = check_languages(languages)
+    if len(codes) != 2 or most < 1 or min_count < 1:
+        raise ConfigError(f"languages={list(languages)}, most={most}, min_count={min_count}: two languages, and at least 1")
+    counts = _Counts((codes[0], codes[1]), most * (2 if {"zh", "ja"} & set(codes) else 1))
+    for number, pair in enumerate(map(with_whole_words, links), 1):
+        counts.add(number, pair)
+    kept = [one for one in counts.concepts() if one.total() >= min_count]
+    wanted = [{texts[side] for one in kept for texts in one} for side in (0, 1)]
+    forms = [side.forms.ranked(texts) for side, texts in zip(counts.sides, wanted, strict=True)]
+    terms = [term for one in kept if (term := _term(one, counts, forms)).score >= min_score and not _is_clause(term)]
+    terms.sort(key=lambda term: (-term.score * math.log(1 + term.times), term.source, term.target))
+    return BilingualTerms(tuple(_without_parts(terms)), (codes[0], codes[1]))
+
+
+def _term(concept: Counter[_Pair], counts: _Counts, forms: Sequence[dict[Hashable, list[str]]]) -> BilingualTerm:
+    """Return the row of a concept."""
+    times, total = concept.total(), 0
+    shown: list[list[str]] = []
+    for at, side in enumerate(counts.sides):
+        own: Counter[str] = Counter()
+        for texts, n in concept.items():
+            own[texts[at]] += n
+        shown.append([forms[at][text][0] for text in _base_first(own)])
+        total += sum(side.totals[text] for text in own)
+    agreed = sum(counts.agreed[texts] for texts in concept) / times
+    source_example, target_example = counts.examples[next(iter(concept))]
+    return BilingualTerm(
+        source=shown[0][0],
+        target=shown[1][0],
+        times=times,
+        score=round(min(1.0, 2 * times / total) * math.sqrt(min(1.0, max(0.0, agreed))), 6),
+        part_of_speech=_part_of_speech(concept, counts.sides),
+        source_variants=tuple(shown[0][1:]),
+        target_variants=tuple(shown[1][1:]),
+        lines=tuple(sorted({line for texts in concept for line in counts.lines[texts]})[:_LINES]),
+        source_example=source_example,
+        target_example=target_example,
+    )
+
+
+def _is_clause(term: BilingualTerm) -> bool:
+    """Return True for a verb with its object."""
+    return term.part_of_speech == "verb" and " " in term.source and term.source.islower()
+
+
+def _base_first(forms: Counter[str]) -> list[str]:
+    """Return forms by frequency, behind the one that is taken for the base form: the shortest that is not rare."""
+    ranked = sorted(forms, key=lambda form: (-forms[form], form))
+    usual = [form for form in ranked if forms[form] >= _BASE * forms[ranked[0]]]
+    base = min(usual, key=len)
+    return [base, *(form for form in ranked if form != base)]
+
+
+def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, float]]:
+    """Yield runs of words that are linked to each other and nothing else, with the mean score of their links."""
+    scores = dict(zip(pair.links, pair.scores, strict=True))
+    for (a, b), (c, d) in phrase_spans(pair, most):
+        own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
+        yield (a, b), (c, d), sum(own) / len(own)
+
+
+def _wider(pair: LinkedPair, side: int, span: Span, most: int) -> Iterator[Span]:
+    """Yield a run of words, and those with words beside it that have no link and may be part of a term."""
+    text, words = (pair.target, pair.target_words) if side else (pair.source, pair.source_words)
+    linked = {link[side] for link in pair.links}
+    rims = rim_words(has_cjk(text))
+
+    def may_join(place: int, other: int) -> bool:
+        """Return True if the word at a place, beside another one, may be part of the same term."""
+        if not 0 <= place < len(words) or place in linked:
+            return False
+        between = text[words[min(place, other)][1] : words[max(place, other)][0]]
+        word = text[slice(*words[place])]
+        return not between.strip() and any(map(str.isalnum, word)) and word.casefold() not in rims
+
+    left, right = span[0], span[1]
+    while span[0] - left < _FURTHER and may_join(left - 1, left):
+        left -= 1
+    while right - span[1] < _FURTHER and may_join(right, right - 1):
+        right += 1
+    for first in range(left, span[0] + 1):
+        for end in range(span[1], right + 1):
+            if end - first <= most:
+                yield first, end
+
+
+def _are_inflections(pair: _Pair, other: _Pair) -> bool:
+    return same_term(pair[0], other[0]) and same_term(pair[1], other[1])
+
+
+def _folded(text: str) -> str:
+    """Return what a term is counted as: case does not matter, but in words of capitals only."""
+    text = unicodedata.normalize("NFKC", text)
+    return text if text.isupper() else text.casefold()
+
+
+def _stems(text: str) -> str:
+    """Return what inflections of a term share; an acronym has none."""
+    if text.isupper():
+        return text
+    spelled = spelling(text)
+    return spelled if has_cjk(spelled) else " ".join(word[:_STEM] for word in spelled.split())
+
+
+def _core(text: str, start: int, end: int, language: str) -> Span:
+    """Return where a term may stand in a span: whole words with their hyphens; of Japanese without particles."""
+    if language == "ja":
+        start, end = without_particles(text, start, end, True)
+    if found := _HYPHENED.search(text, 0, start):
+        start = found.start()
+    if found := _HYPHENS.match(text, end):
+        end = found.end()
+    return start, end
+
+
+@lru_cache(maxsize=1 << 16)
+def _well_formed(text: str, language: str) -> bool:
+    """Return True if a text may be a term: a nominal or verbal group without marks, or function words at its ends."""
+    if not any(map(str.isalpha, text)) or _MARKS.search(text):
+        return False
+    if has_cjk(text):
+        japanese = language == "ja"
+        before, after = fused_rims(japanese)
+        short = len(text) < 2 or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
+        clause = japanese and _CLAUSE.search(text)
+        return not (short or clause or before.match(text) or after.search(text) or text in rim_words(japanese))
+    words, rims = text.casefold().split(), rim_words(False) | _PRONOUNS
+    if len(text) < 3 or text[-1] == "-" or words[0] in rims or words[-1] in rims:
+        return False
+    if words[0] in (LEADING_WORDS if len(words) > 1 else GENERAL_WORDS):
+        return False
+    if language == "de" and len(words) > 1 and not (text.split()[-1][0].isupper() or text.isupper()):
+        return False
+    return not any(word in rims and word not in _JOINING for word in words[1:-1])
+
+
+def _is_verb_stem(text: str, end: int, language: str) -> bool:
+    """Return True if a span of Japanese ends within the inflection of a verb: ``欠け`` of ``欠けている`` is no word."""
+    return language == "ja" and "ぁ" <= text[end - 1] <= "ゖ" and _INFLECTION.match(text, end) is not None
+
+
+def _is_numbered(text: str) -> bool:
+    """Return True if a number stands beside words in small letters: ``step 4`` is a place, ``Windows 10`` a name."""
+    words = text.split()
+    return any(word.isdecimal() for word in words) and any(word.islower() for word in words)
+
+
+# What joins the words of a term; with any other function word, or a Japanese particle, between them it is a clause.
+_JOINING = frozenset(
+    ("of", "for", "the", "der", "die", "das", "des", "dem", "den", "für", "von", "vom", "zu", "zum", "zur")
+)
+_PRONOUNS = frozenset(
+    re.findall(r"\w+", "i me my he him his she her hers us ich mir mich mein meine meinen dir dich dein wir uns ")
+)
+_CLAUSE = re.compile(
+    "[^ぁ-ゖ](?:を|が|は|に|で|も|へ|と|や|から|まで|より)[^ぁ-ゖ]|[ぁ-ゖ]て[いしき]|[ぁ-ゖ]た$|[いっ]て$|または|および|など"
+    "|[0-9][年月日]|[年月日][0-9]"
+)
+_INFLECTION = re.compile("[たてるずれ]|ま[すせし]|な[いか]|られ|よう")
+_ARTICLES = frozenset(re.findall(r"\w+", "a an the this these each every no any your its their our his her my some"))
+_BEFORE_VERBS = frozenset(
+    re.findall(r"\w+", "to can cannot must will would should could may might you we they i not who please")
+)
+
+
+def _class_at(text: str, start: int, end: int, language: str) -> str:
+    """Return the part of speech that the neighbours, capitals or the ending of a term show; nothing where none does."""
+    form = text[start:end]
+    if language == "ja":
+        last = form[-1]
+        if last == "い":
+            return "adjective"
+        return "verb" if last in "うくぐすつぬぶむる" else "noun" if "ァ" <= last <= "ー" else ""
+    if language == "de":
+        head = form.split()[-1]
+        if head[0].isupper():
+            return "" if opens_sentence(text, start) else "noun"
+        after = _WORD.match(text, end + 1)
+        return "verb" if head.endswith(("en", "eln", "ern")) and not (after and after[0][0].isupper()) else ""
+    before = _WORD.findall(text[max(0, start - 20) : start]) if language == "en" else []
+    previous = before[-1].casefold() if before else ""
+    if previous in _BEFORE_VERBS:
+        return "" if form[0].isupper() else "verb"
+    after = _WORD.match(text, end + 1)
+    ends = after is None or after[0].casefold() in rim_words(False)
+    return "noun" if ends and previous in _ARTICLES else "adjective" if previous in ("very", "more", "most", "as") else ""
+
+
+def _part_of_speech(concept: Iterable[_Pair], sides: tuple[_Side, _Side]) -> str:
+    """Return the part of speech that most places of a term, or else of its translation, show; German shows it best."""
+    for side in sorted((0, 1), key=lambda side: sides[side].language != "de"):
+        found: Counter[str] = Counter()
+        for text in {texts[side] for texts in concept}:
+            found.update(sides[side].classes[text])
+        del found[""]
+        if found:
+            return found.most_common(1)[0][0]
+    return ""
+
+
+def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
+    """Leave out terms that are, on both sides, a part of a longer one found about as often."""
+    longer: defaultdict[str, list[BilingualTerm]] = defaultdict(list)
+    for term in terms:
+        for word in _pieces(term.source):
+            longer[word].append(term)
+    for term in terms:
+        key = next(iter(_pieces(term.source)))
+        if not any(_is_part(term, other) for other in longer[key]):
+            yield term
+
+
+def _is_part(term: BilingualTerm, other: BilingualTerm) -> bool:
+    inside = term.source in other.source and term.target in other.target and term[:2] != other[:2]
+    return inside and other.times >= _PART * term.times
+
+
+def _pieces(text: str) -> set[str]:
+    """Return the words of a term, or its pairs of characters where it is written without blanks."""
+    return {text[k : k + 2] for k in range(max(1, len(text) - 1))} if has_cjk(text) else set(text.split())
