@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from xswe.alignment.link import link
     from xswe.alignment.phrases import search_phrases
     from xswe.alignment.sentences import align
+    from xswe.alignment.term_check import AgreedTerm, check_terms, read_terms
     from xswe.alignment.terms import bilingual_terms
     from xswe.alignment.words import align_words
     from xswe.corpus.prepare import prepare_corpus
@@ -69,6 +70,7 @@ _MODULES = {
     "alignment.link": "link",
     "alignment.phrases": "search_phrases",
     "alignment.sentences": "align",
+    "alignment.term_check": "AgreedTerm check_terms read_terms",
     "alignment.terms": "bilingual_terms",
     "alignment.words": "align_words",
     "corpus.prepare": "prepare_corpus",
@@ -102,6 +104,7 @@ _PUBLIC = {
     for name in names.split()
 }
 __all__ = [
+    "AgreedTerm",
     "BatchEncoder",
     "Ensemble",
     "Index",
@@ -114,6 +117,7 @@ __all__ = [
     "align_files",
     "align_words",
     "bilingual_terms",
+    "check_terms",
     "compare",
     "dedup",
     "encode_file",
@@ -137,6 +141,7 @@ __all__ = [
     "phrase_table",
     "prepare_corpus",
     "push_to_hub",
+    "read_terms",
     "report_of",
     "score",
     "score_file",

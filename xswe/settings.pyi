@@ -56,7 +56,9 @@ class BitextLinkSettings(TypedDict, total=False):
     keep: float
     heat: float
     share: float
-    what: Literal["links", "lexicon", "terms"]
+    what: Literal["links", "lexicon", "terms", "check"]
+    terms: str | None
+    consistency: bool
     columns: Sequence[int | str]
     languages: Sequence[str]
     tokens: bool

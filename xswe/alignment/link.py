@@ -1,4 +1,4 @@
-"""The words of a bitext linked, and what the links are made into: a file of them, a lexicon, or terms."""
+"""The words of a bitext linked, and what the links are made into: a file of them, a lexicon, terms, or a check of terms."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from xswe.alignment.lexicon import PhraseTable, phrase_table
+from xswe.alignment.term_check import AgreedTerm, TermCheck, TermCheckConfig, check_terms, read_terms
 from xswe.alignment.terms import BilingualTerms, bilingual_terms
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
 from xswe.bitext.records import RecordFile
@@ -20,8 +21,8 @@ from xswe.model.ensemble import AnyModel, open_model
 if TYPE_CHECKING:
     from xswe.settings import BitextLinkSettings
 
-Made = Literal["links", "lexicon", "terms"]
-_PHRASE = for_all(Made, {"links": 0, "lexicon": 1, "terms": 4})  # words of a phrase, at most
+Made = Literal["links", "lexicon", "terms", "check"]
+_PHRASE = for_all(Made, {"links": 0, "lexicon": 1, "terms": 4, "check": 0})  # words of a phrase, at most
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,10 @@ class BitextLinkConfig(LinkConfig):
 
     Attributes:
         what: ``links``; ``lexicon``: what is linked to what, with counts, both probabilities and lexical weights; ``terms``
-            of both languages.
+            of both languages; ``check``: where translations do not use the agreed terms.
+        terms: for a check, the agreed terms: ``.tbx``, or ``.tsv``, ``.csv``, ``.xlsx``, ``.tmx`` with a term and its
+            translation a row; null: what ``what=terms`` finds in these pairs, with the surest translation of each.
+        consistency: of a check: also list places with a rarer one of several agreed translations.
         columns: source and target in separated text, counted from 0; names of columns, or of fields of JSON.
         languages: of source and target, for terms and ``.tmx``; a model, or ``.tmx``, of two languages knows them.
         tokens: words are what stands between blanks; false: the model's words.
@@ -40,6 +44,8 @@ class BitextLinkConfig(LinkConfig):
     """
 
     what: Made = "links"
+    terms: str | None = None
+    consistency: bool = True
     columns: tuple[int | str, ...] = (0, 1)
     languages: tuple[str, ...] = ()
     tokens: bool = False
@@ -50,7 +56,9 @@ class BitextLinkConfig(LinkConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("what", self.what, Made)
-        refuse_unused(self, {"with what=links": ["most", "min_count"] if self.what == "links" else ()})
+        unused = {f"with what={self.what}": ["most", "min_count"] if self.what in ("links", "check") else ()}
+        unused["without what=check"] = ["terms", "consistency"] if self.what != "check" else ()
+        refuse_unused(self, unused)
 
 
 @dataclass(frozen=True)
@@ -60,15 +68,17 @@ class LinkedBitext:
     Attributes:
         pairs: how many pairs of sentences.
         links: how many links they have.
-        made: the lexicon or the terms; None where the links themselves were written.
+        made: the lexicon, the terms or the check; None where the links themselves were written.
     """
 
     pairs: int
     links: int
-    made: PhraseTable | BilingualTerms | None
+    made: PhraseTable | BilingualTerms | TermCheck | None
 
     def summary(self) -> str:
         """Describe in one line what there is."""
+        if isinstance(self.made, TermCheck):
+            return f"{self.pairs:,} pairs, {self.made.summary()}"
         return f"{self.pairs:,} pairs, {self.links:,} links{f', {self.made}' if self.made is not None else ''}"
 
 
@@ -87,8 +97,8 @@ def link(
         input: bitext: tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, plain or packed, ``-`` for standard input; or two
             line-aligned files.
         output: of links: Pharaoh's format (``0-0 1-2``), ``.html`` (words in colours), ``.jsonl``, ``.tsv`` (a row a link),
-            ``-`` for standard output; of a lexicon ``.tsv``, ``.csv``, ``.json``, ``.xlsx`` or ``.parquet``; of terms
-            those, and ``.tbx``.
+            ``-`` for standard output; of a lexicon or a check ``.tsv``, ``.csv``, ``.json``, ``.xlsx`` or
+            ``.parquet``; of terms those, and ``.tbx``.
         config: how; see :class:`BitextLinkConfig`.
         settings: single fields of it: ``what``, ``method``, ``columns``, ``languages``, …
 
@@ -107,7 +117,7 @@ def link(
     """
     config = changed(config or BitextLinkConfig(), settings, "link")
     paths = [str(path) for path in ([input] if isinstance(input, (str, Path)) else input)]
-    _check(str(output), paths, config.what)
+    _check(str(output), [*paths, *([config.terms] if config.terms else [])], config.what)
     model = open_model(model)
     languages = tuple(config.languages) or tuple(model.pair)
     file = RecordFile(tuple(paths), tuple(config.columns), languages, config.on_error)
@@ -118,7 +128,8 @@ def link(
             counts[0], counts[1] = counts[0] + 1, counts[1] + len(pair.links)
             yield pair
 
-    made = _made(linked(), file.languages, config)
+    terms = read_terms(config.terms, file.languages) if config.terms else None
+    made = _made(linked(), file.languages, config, terms, Path(paths[0]).name)
     if made is not None:
         made.write(Path(output))
     elif holds_all(output):
@@ -133,13 +144,19 @@ def _check(output: str, inputs: Iterable[str], what: Made) -> None:
     check_output(output, [path for path in inputs if path != "-"])
     if what == "links":
         check_links(output)
-    elif what == "lexicon" or not output.endswith(".tbx"):
+    elif what != "terms" or not output.endswith(".tbx"):
         check_suffix(output)
 
 
 def _made(
-    links: Iterator[LinkedPair], languages: tuple[str, ...], config: BitextLinkConfig
-) -> PhraseTable | BilingualTerms | None:
+    links: Iterator[LinkedPair],
+    languages: tuple[str, ...],
+    config: BitextLinkConfig,
+    terms: Sequence[AgreedTerm] | None,
+    name: str,
+) -> PhraseTable | BilingualTerms | TermCheck | None:
+    if config.what == "check":
+        return check_terms(links, terms, languages, TermCheckConfig(config.consistency), name=name)
     most = config.most or _PHRASE[config.what]
     if config.what == "terms":
         return bilingual_terms(links, languages, most=most, min_count=config.min_count)

@@ -105,6 +105,7 @@ VERBS = {
         examples=(
             "model=mini input=bitext.tsv output=links.html",
             "model=mini source=en.txt target=de.txt what=terms languages=[en,de] output=terms.tbx",
+            "model=mini input=memory.tmx what=check terms=agreed.tbx languages=[en,de] output=findings.xlsx",
         ),
         bitext=("",),
     ),

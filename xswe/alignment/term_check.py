@@ -1,0 +1,323 @@
+"""Checks of translations against a list of terms: what is not rendered as agreed, and what is rendered in several ways."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from xswe.alignment.rows import REJECTED, SUFFIXES, read_rows
+from xswe.alignment.terms import bilingual_terms
+from xswe.alignment.words import LinkedPair
+from xswe.errors import ConfigError, InputError, needs
+from xswe.io.files import check_input
+from xswe.io.lines import open_binary
+from xswe.io.results import Listing
+from xswe.io.sources import suffix_of
+from xswe.phrases.terms import same_term, spelling
+from xswe.text.borders import splits_word
+from xswe.text.languages import base_language, check_languages, has_cjk
+
+_WORD = re.compile(r"\w+(?:[-’']\w+)*")
+_COMPOUND = 5  # letters of a term from which on it is found at either end of a longer word, as in a German compound
+_STEM = 4  # letters by which a term's first word is sought; see same_term
+_VERBAL = re.compile("(?:する|[うくぐすつぬぶむるい])$")
+_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+class AgreedTerm(NamedTuple):
+    """A row of a list of terms.
+
+    Attributes:
+        source: the term.
+        target: a translation of it.
+        allowed: False for a translation that must not be used.
+    """
+
+    source: str
+    target: str
+    allowed: bool = True
+
+
+@dataclass(frozen=True)
+class TermCheckConfig:
+    """How translations are checked.
+
+    Attributes:
+        consistency: also report terms that are rendered in several of the agreed ways, at each place of the rarer ones.
+    """
+
+    consistency: bool = True
+
+
+class TermFinding(NamedTuple):
+    """A place at which a term is not rendered as agreed.
+
+    Attributes:
+        place: file and number of the pair, from 1, as in ``novel.tsv:12``.
+        problem: ``missing``: none of the agreed translations stands there; ``forbidden``: one that must not be used does;
+            ``inconsistent``: an agreed one does, but another is usual.
+        term: the term.
+        agreed: its agreed translations, in the order of the list, or of those the usual one.
+        found: what probably stands for it, by links of words; empty where no word of it has a link.
+        source: the sentence.
+        target: its translation.
+    """
+
+    place: str
+    problem: str
+    term: str
+    agreed: tuple[str, ...]
+    found: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, eq=False)
+class TermCheck(Listing[TermFinding], row=TermFinding, held="findings"):
+    """What a check found, in the order of the pairs; a sequence of :class:`TermFinding`.
+
+    Attributes:
+        findings: the rows.
+        places: places of terms that were checked.
+        renderings: of each term that stands in the text how often which agreed translation does.
+    """
+
+    findings: tuple[TermFinding, ...]
+    places: int
+    renderings: Mapping[str, Mapping[str, int]]
+
+    def __repr__(self) -> str:
+        return f"TermCheck({self.summary()})"
+
+    def summary(self) -> str:
+        """Return the counts in one line."""
+        counts = Counter(finding.problem for finding in self)
+        several = sum(len(found) > 1 for found in self.renderings.values())
+        parts = [f"{self.places:,} places of {len(self.renderings):,} terms"]
+        parts += [f"{counts[problem]:,} {problem}" for problem in ("missing", "forbidden", "inconsistent")]
+        return f"{', '.join(parts)}; {several:,} terms rendered in several ways"
+
+
+def read_terms(path: str | Path, languages: Sequence[str] = ()) -> list[AgreedTerm]:
+    """Read a list of terms.
+
+    Args:
+        path: ``.tbx`` (TBX of 2008 or 2019), or ``.tsv``, ``.csv``, ``.xlsx``, ``.tmx`` with a term and its translation a
+            row; a row with the status ``wrong`` or ``rejected`` is a translation that must not be used.
+        languages: of source and target, for ``.tbx`` and ``.tmx``.
+
+    Raises:
+        ConfigError: the file has another suffix, or its languages are needed and not given.
+        InputError: the file is missing or damaged, or has no term.
+    """
+    path, suffix = Path(path), suffix_of(path)
+    if suffix not in (*SUFFIXES, ".tbx"):
+        raise ConfigError(f"{path}: terms are read from {', '.join(sorted((*SUFFIXES, '.tbx')))}")
+    check_input(path)
+    codes = tuple(check_languages(languages)) if languages else ()
+    if suffix == ".tbx":
+        if len(codes) != 2:
+            raise ConfigError(
+                f"{path}: which languages are those of source and target? set languages, as in languages=[en,ja]"
+            )
+        terms = list(_read_tbx(path, codes[0], codes[1]))
+    else:
+        rows = read_rows(path, codes).rows
+        terms = [AgreedTerm(*row.texts, row.status not in REJECTED) for row in rows if all(row.texts)]
+    if not terms:
+        raise InputError(path, "no term with a translation in it", "give a list with a term and its translation a row")
+    return list(dict.fromkeys(terms))
+
+
+def _read_tbx(path: Path, source: str, target: str) -> Iterator[AgreedTerm]:
+    with needs("defusedxml", "corpora", "reading TBX"):
+        from defusedxml import DefusedXmlException
+        from defusedxml.ElementTree import ParseError, parse
+    try:
+        with open_binary(path) as stream:
+            root = parse(stream).getroot()
+    except (ParseError, DefusedXmlException) as error:
+        raise InputError(path, f"no valid XML: {error}", "export it again") from None
+    for entry in root.iter():
+        if _name(entry) not in ("termEntry", "conceptEntry"):
+            continue
+        found: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
+        for section in entry:
+            if _name(section) in ("langSet", "langSec"):
+                code = base_language(section.get(_XML_LANG) or "")
+                found[code] += [one for group in section if (one := _term_of(group)) is not None]
+        for a, _ in found[source]:
+            yield from (AgreedTerm(a, b, allowed) for b, allowed in found[target])
+
+
+def _name(element: Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _term_of(group: Element) -> tuple[str, bool] | None:
+    """Return the term of a group, and whether it may be used."""
+    texts = {_name(one): " ".join("".join(one.itertext()).split()) for one in group.iter()}
+    notes = {
+        one.get("type"): (one.text or "").strip()
+        for one in group.iter()
+        if _name(one) in ("termNote", "administrativeStatus")
+    }
+    status = notes.get("administrativeStatus") or texts.get("administrativeStatus", "")
+    return (texts["term"], not status.startswith("deprecated")) if texts.get("term") else None
+
+
+def check_terms(
+    links: Iterable[LinkedPair],
+    terms: Iterable[AgreedTerm] | None,
+    languages: Sequence[str],
+    config: TermCheckConfig | None = None,
+    *,
+    name: str = "",
+) -> TermCheck:
+    """Check whether translations render terms as agreed.
+
+    Terms and translations are found in any inflection; a term within a longer one of the list is not sought there.
+
+    Args:
+        links: pairs of sentences with links, as of :func:`xswe.align_words`.
+        terms: the list; None to take, of the terms of these pairs, the surest translation of each.
+        languages: of source and target.
+        config: how.
+        name: the file of the pairs, for the places.
+
+    Raises:
+        ConfigError: the languages are unknown.
+
+    Example:
+        >>> import xswe
+        >>> links = xswe.align_words(xswe.load("mini"), ["The train is late."], ["Die Bahn ist spät."])
+        >>> xswe.check_terms(links, [xswe.AgreedTerm("train", "Zug")], ["en", "de"])[0].found
+        'Bahn'
+    """
+    config = config or TermCheckConfig()
+    codes = check_languages(languages)
+    if terms is None:
+        links = tuple(links)
+        surest = {row.source: row.target for row in reversed(bilingual_terms(links, codes))}
+        terms = [AgreedTerm(*pair) for pair in surest.items()]
+    agreed: defaultdict[str, list[AgreedTerm]] = defaultdict(list)
+    for term in terms:
+        agreed[term.source].append(term)
+    finder = _Finder(agreed)
+    findings: list[tuple[int, TermFinding]] = []
+    used: defaultdict[str, list[tuple[int, str, LinkedPair, tuple[int, int]]]] = defaultdict(list)
+    places = 0
+    for number, pair in enumerate(links, 1):
+        for source, span in finder.find(pair.source):
+            places += 1
+            found = _finding(f"{name}:{number}".lstrip(":"), agreed[source], pair, span)
+            if isinstance(found, str):
+                used[source].append((number, found, pair, span))
+            else:
+                findings.append((number, found))
+    renderings = {source: Counter(target for _, target, _, _ in some) for source, some in used.items()}
+    if config.consistency:
+        findings += _inconsistent(used, renderings, name)
+    findings.sort(key=lambda one: one[0])
+    return TermCheck(tuple(found for _, found in findings), places, renderings)
+
+
+def _finding(place: str, agreed: Sequence[AgreedTerm], pair: LinkedPair, span: tuple[int, int]) -> TermFinding | str:
+    """Return the agreed translation that stands in a pair, or else what is wrong."""
+    texts = tuple(term.target for term in agreed if term.allowed)
+    there = _Text(pair.target)
+    forbidden = next((term.target for term in agreed if not term.allowed and there.holds(term.target)), None)
+    right = next((text for text in texts if there.holds(text)), None)
+    if right is not None and forbidden is None:
+        return right
+    if forbidden is None and not texts:
+        return ""
+    found = forbidden or _counterpart(pair, span)
+    problem = "forbidden" if forbidden else "missing"
+    return TermFinding(place, problem, agreed[0].source, texts, found, pair.source, pair.target)
+
+
+def _counterpart(pair: LinkedPair, span: tuple[int, int]) -> str:
+    place = pair.counterpart(*span)
+    return pair.target[slice(*place)] if place else ""
+
+
+def _inconsistent(
+    used: Mapping[str, Sequence[tuple[int, str, LinkedPair, tuple[int, int]]]],
+    renderings: Mapping[str, Counter[str]],
+    name: str,
+) -> Iterator[tuple[int, TermFinding]]:
+    """Yield the places at which a term is rendered in another than its usual way."""
+    for source, some in used.items():
+        usual = renderings[source].most_common(1)[0][0]
+        for number, target, pair, _ in some:
+            if target != usual:
+                place = f"{name}:{number}".lstrip(":")
+                yield number, TermFinding(place, "inconsistent", source, (usual,), target, pair.source, pair.target)
+
+
+class _Finder:
+    """Finds terms in running text, the longest first."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self.words: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
+        self.fused: list[tuple[str, str]] = []
+        for term in terms:
+            if has_cjk(term):
+                self.fused.append((_stem(term), term))
+            elif words := _WORD.findall(term):
+                self.words[spelling(words[0])[:_STEM]].append((words, term))
+
+    def find(self, text: str) -> list[tuple[str, tuple[int, int]]]:
+        """Return the terms of a text and where they stand, each once."""
+        found: list[tuple[str, tuple[int, int]]] = []
+        tokens = [match.span() for match in _WORD.finditer(text)]
+        for at, (start, _) in enumerate(tokens):
+            for words, term in self.words.get(spelling(text[slice(*tokens[at])])[:_STEM], ()):
+                own = tokens[at : at + len(words)]
+                if len(own) == len(words) and same_term(" ".join(text[a:b] for a, b in own), " ".join(words)):
+                    found.append((term, (start, own[-1][1])))
+        for stem, term in self.fused:
+            place = text.find(stem)
+            if place >= 0 and not splits_word(text, place) and (stem != term or not splits_word(text, place + len(stem))):
+                found.append((term, (place, place + len(stem))))
+        found.sort(key=lambda one: one[1][0] - one[1][1])
+        kept: list[tuple[str, tuple[int, int]]] = []
+        for term, (start, end) in found:
+            if all(end <= a or b <= start for _, (a, b) in kept) and term not in (other for other, _ in kept):
+                kept.append((term, (start, end)))
+        return sorted(kept, key=lambda one: one[1])
+
+
+def _stem(term: str) -> str:
+    """Return what all inflections of a term in Japanese begin with; in Chinese the term."""
+    stem = _VERBAL.sub("", term)
+    return stem if re.search("[^ぁ-ゖ]", stem) else term
+
+
+class _Text:
+    """A translation in which terms are sought."""
+
+    def __init__(self, text: str) -> None:
+        self.bare = spelling(text)
+        self.words = _WORD.findall(text)
+
+    def holds(self, term: str) -> bool:
+        """Return True if a term stands there in any inflection, or within a compound."""
+        if has_cjk(term):
+            return spelling(_stem(term)) in self.bare
+        wanted = _WORD.findall(term)
+        windows = (self.words[i : i + len(wanted)] for i in range(len(self.words) - len(wanted) + 1))
+        if any(same_term(" ".join(window), " ".join(wanted), near=True) for window in windows):
+            return True
+        bare = spelling(term)
+        compounds = chain.from_iterable(spelling(word).split("-") for word in self.words)
+        return (
+            len(wanted) == 1 and len(bare) >= _COMPOUND and any(w.endswith(bare) or w.startswith(bare) for w in compounds)
+        )
