@@ -406,7 +406,7 @@ def _corrections(setting: str, given: Any, names: list[str], output: Path) -> di
 def _into_file(
     model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, configs: list[AlignConfig]
 ) -> list[AlignedPair]:
-    if kind in ("html", "ladder", "jsonl"):
+    if kind in ("docx", "html", "ladder", "jsonl"):
         raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
     done: list[AlignedPair] = []
 
@@ -479,13 +479,13 @@ def align_files(
             into sentences; ``-`` for standard input; or a folder of such files.
         target: its translation, likewise.
         output: beads, by the name: ``.tsv`` (score, source, target), ``.tmx``, ``.xliff``, ``.jsonl``, ``.ladder``,
-            ``.parquet``, ``.md``, ``.tex``; to be read and corrected ``.xlsx``, ``.csv``, to be read ``.html``; ``-`` for
-            standard output; of folders: a folder, or a file for all.
+            ``.parquet``, ``.md``, ``.tex``; to be read and corrected ``.xlsx``, ``.csv``, to be read ``.html``,
+            ``.docx``; ``-`` for standard output; of folders: a folder, or a file for all.
         manifest: of folders: file of ``source<TAB>target``, the names of documents that belong together.
         pairing: of folders: ``names`` (the same but for languages and suffixes), ``content`` (nothing tells which belong
             together).
-        format: of the output; ``auto`` for that of its name: laser, ladder, jsonl, tmx, xliff, xliff2, csv, html, parquet,
-            xlsx, markdown, latex.
+        format: of the output; ``auto`` for that of its name: laser, ladder, jsonl, tmx, xliff, xliff2, csv, html, docx,
+            parquet, xlsx, markdown, latex.
         config: how; see :class:`xswe.alignment.beads.AlignConfig`.
         settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from xswe.alignment.docx import write_docx
 from xswe.bitext.memories import Unit, moment, write_tmx, write_xliff, write_xliff2
 from xswe.bitext.output import Row, output_format, write_rows
 from xswe.errors import ConfigError
@@ -16,7 +17,8 @@ from xswe.io.results import write_table, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.languages import has_cjk
 
-_OWN = {"html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}  # formats that only beads have, or have in their own way
+# Formats that only beads have, or have in their own way.
+_OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
 _MEMORIES = {"tmx": write_tmx, "xliff": write_xliff, "xliff2": write_xliff2}
 COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
@@ -102,6 +104,8 @@ def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: M
         write_text(path, _MEMORIES[kind](units, manner.languages, manner.date, **more))
     elif kind == "html":
         write_text(path, _page(shown, manner))
+    elif kind == "docx":
+        write_docx(path, map(_printed, shown), manner.languages)
     elif kind in _OWN:
         write_text(path, map({"jsonl": _object, "ladder": _rung}[kind], shown))
     else:
@@ -122,6 +126,11 @@ def _numbers(bead: Written) -> tuple[str, str]:
     both = zip(bead.before, (bead.source_lines, bead.target_lines), strict=True)
     source, target = (" ".join(f"{name}{line + 1}" for line in lines) for name, lines in both)
     return source, target
+
+
+def _printed(bead: Written) -> tuple[str, str, str, str]:
+    number = str(bead.source_lines[0] + 1) if bead.source_lines else "–"
+    return number, bead.source, bead.target, bead.notes
 
 
 def _row(bead: Written) -> tuple[Any, ...]:

@@ -1,0 +1,57 @@
+"""Beads as a Word document of two columns."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from zipfile import ZipFile
+
+import pytest
+
+from xswe.alignment.docx import write_docx
+from xswe.alignment.formats import Manner, Written, bead_format, write_beads
+from xswe.text.readers import paragraphs_of
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+BEADS = [
+    Written(0.9, "Bread & <butter>.", "Brot und Butter.", (0,), (0,)),
+    Written(None, "Alone.", "", (1,), ()),
+    Written(0.8, "A\x0bb\nsecond line.", "猫が寝る。", (2, 3), (1,), notes="sure?"),
+]
+
+
+def test_each_row_has_both_sides(tmp_path):
+    assert bead_format("auto", "a.docx", ()) == "docx"
+    write_beads(tmp_path / "a.docx", "docx", BEADS, Manner(("en", "ja")))
+    with ZipFile(tmp_path / "a.docx") as archive:
+        assert archive.testzip() is None
+        root = ET.fromstring(archive.read("word/document.xml"))
+    rows = [
+        ["\n".join(text.text or "" for text in cell.iter(f"{W}t")) for cell in row.iter(f"{W}tc")]
+        for row in root.iter(f"{W}tr")
+    ]
+    assert rows == [
+        ["1", "Bread & <butter>.", "Brot und Butter."],
+        ["2", "Alone.", ""],
+        ["3", "A b\nsecond line.", "猫が寝る。\nsure?"],
+    ]
+    assert {one.get(f"{W}val") for one in root.iter(f"{W}lang")} == {"en", "ja"}
+
+
+def test_the_same_beads_make_the_same_bytes(tmp_path):
+    for name in ("a.docx", "b.docx"):
+        write_beads(tmp_path / name, "docx", BEADS, Manner())
+    assert (tmp_path / "a.docx").read_bytes() == (tmp_path / "b.docx").read_bytes()
+
+
+def test_other_programs_read_it(tmp_path):
+    write_docx(tmp_path / "a.docx", [("1", "Source.", "Ziel.", "")])
+    write_docx(tmp_path / "empty.docx", [])
+    docx = pytest.importorskip("docx")
+    table = docx.Document(str(tmp_path / "a.docx")).tables[0]
+    assert [cell.text for cell in table.rows[0].cells] == ["1", "Source.", "Ziel."]
+    assert len(docx.Document(str(tmp_path / "empty.docx")).tables) == 1
+
+
+def test_our_own_reader_reads_it(tmp_path):
+    write_docx(tmp_path / "a.docx", [("1", "Source.", "Ziel.", "")])
+    assert {"Source.", "Ziel."} <= set(paragraphs_of(tmp_path / "a.docx"))
