@@ -127,6 +127,12 @@ def test_links_between_pages_lead_somewhere():
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
+def test_every_file_that_the_glossary_names_is_there():
+    named = re.findall(r"(?m)^\|.* `([\w/]+\.py)` \|$", (DOCS / "reference" / "glossary.md").read_text("utf-8"))
+    assert len(named) >= 60
+    assert not [name for name in named if not (ROOT / "xswe" / name).is_file()]
+
+
 def test_the_readme_stays_short():
     assert len(README.read_text("utf-8").splitlines()) <= 130
 
