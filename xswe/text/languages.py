@@ -276,12 +276,12 @@ FUSED: dict[str, tuple[str, str]] = {
 }
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Words of all texts that are no term by themselves: numbers, and what says when, how much, whether, how surely.
-GENERAL_WORDS = _words(
+GENERAL_WORDS = _word_set(
     """one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second third
     fourth fifth last next many much few several various another every everything everyone something someone anything
     anyone nothing nobody himself herself itself themselves myself yourself never always often sometimes usually
@@ -306,7 +306,7 @@ GENERAL_WORDS = _words(
 )
 
 # Adjectives that point to something in the text, and verbs of speech: no term of several words begins with one.
-LEADING_WORDS = _words(
+LEADING_WORDS = _word_set(
     """said says sagte sagt following same different next last several many much few various other others such certain
     respective above below previous current existing specific additional entire own new particular similar
     corresponding folgende folgenden folgender folgendes folgendem gleiche gleichen gleicher gleiches verschiedene
