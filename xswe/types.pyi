@@ -13,11 +13,11 @@ from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedP
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
 from xswe.evaluation.tasks import FittedEnsemble as FittedEnsemble
-from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated
-from xswe.mining.filter import Filtered as Filtered
+from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated, Line as Line
+from xswe.mining.filter import Filtered as Filtered, Judged as Judged
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
 from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
-from xswe.mining.score import HardNegatives as HardNegatives, NegativesConfig as NegativesConfig, ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
+from xswe.mining.score import HardNegatives as HardNegatives, Negatives as Negatives, NegativesConfig as NegativesConfig, ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
 from xswe.mining.side import FilterConfig as FilterConfig
 from xswe.mining.threshold import Threshold as Threshold
 from xswe.mining.verdicts import BitextFilter as BitextFilter

@@ -66,7 +66,7 @@ class Bead(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedTexts(Result):
+class AlignedTexts(Result[Bead]):
     """Two texts and the beads that they are made of, in the order of the source; a sequence of :class:`Bead`.
 
     Attributes:
@@ -109,11 +109,7 @@ class AlignedTexts(Result):
     def __len__(self) -> int:
         return len(self.spans)
 
-    def __getitem__(self, place: int) -> Bead:
-        if place < 0:
-            place += len(self)
-        if not 0 <= place < len(self):
-            raise IndexError(place)
+    def _at(self, place: int) -> Bead:
         a, b, c, d = self.spans[place].tolist()
         lines = tuple(range(a, b)), tuple(range(c, d))
         status = "moved" if self.moved[place] else "right" if self.fixed[place] else ""
@@ -124,7 +120,7 @@ class AlignedTexts(Result):
         return Bead(float(self.scores[place]), source, target, *lines, status, notes)
 
     def __iter__(self) -> Iterator[Bead]:
-        return (self[place] for place in range(len(self)))
+        return map(self._at, range(len(self)))
 
     def __repr__(self) -> str:
         shapes, counts = np.unique(np.diff(self.spans)[:, ::2], axis=0, return_counts=True)

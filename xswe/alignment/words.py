@@ -137,7 +137,7 @@ class LinkedPair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class WordLinks(Result):
+class WordLinks(Result[LinkedPair], held="pairs"):
     """Pairs of sentences with links; a sequence of :class:`LinkedPair`.
 
     Attributes:
@@ -145,15 +145,6 @@ class WordLinks(Result):
     """
 
     pairs: tuple[LinkedPair, ...]
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __iter__(self) -> Iterator[LinkedPair]:
-        return iter(self.pairs)
-
-    def __getitem__(self, place: int) -> LinkedPair:
-        return self.pairs[place]
 
     def __repr__(self) -> str:
         return f"WordLinks({len(self):,} pairs, {sum(len(pair.links) for pair in self):,} links)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from glob import glob
@@ -34,7 +34,7 @@ _SHOWN = (
 
 
 @dataclass(frozen=True)
-class Scores(Result):
+class Scores(Result[Row], held="rows"):
     """The figures of a model; a sequence of :class:`xswe.evaluation.metrics.Row`.
 
     Printed it is the table of the metrics that are usual; the rows hold all.
@@ -50,12 +50,6 @@ class Scores(Result):
     model: str
     rows: tuple[Row, ...]
     level: float = 0.95
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows)
 
     def __repr__(self) -> str:
         return f"Scores({self.name!r}, {len(self)} figures)"
@@ -377,7 +371,7 @@ def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[l
 
 
 @dataclass(frozen=True)
-class Comparison(Result):
+class Comparison(Result[Measured], held="models"):
     """Several models on the same tasks; printed it is a table with the best of each column marked.
 
     Iterating gives the models.
@@ -391,12 +385,6 @@ class Comparison(Result):
     models: tuple[Measured, ...]
     tests: tuple[PairedTest, ...]
     threads: int
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    def __iter__(self) -> Iterator[Measured]:
-        return iter(self.models)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(model.name for model in self)})"

@@ -276,7 +276,7 @@ _MOST_PAIRS = 2000  # of a bitext, for fitting: all are compared with all, at ea
 
 
 @dataclass(frozen=True)
-class FittedEnsemble(Result):
+class FittedEnsemble(Result[tuple[Any, ...]]):
     """An ensemble, and what it and its parts are worth on the development files.
 
     Attributes:

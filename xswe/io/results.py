@@ -14,13 +14,14 @@ from importlib.util import find_spec
 from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, cast, overload
 from unicodedata import east_asian_width
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.files import open_output, whole_file
 from xswe.io.sources import packing_of, suffix_of
 
+E = TypeVar("E")  # of entries
 R = TypeVar("R", bound=tuple[Any, ...])
 _BLOCK = 65_536  # rows that are written at a time
 _SHOWN = 10  # rows that a notebook shows
@@ -77,11 +78,36 @@ def latex(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([start, r"\toprule", first, r"\midrule", *rest, r"\bottomrule", r"\end{tabular}"])
 
 
-class Result:
-    """Base of the library's results.
+class Result(Sequence[E]):
+    """Base of the library's results, each a sequence of entries.
 
-    A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them.
+    A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them. Its entries are
+    those of the field that the class's argument ``held`` names, or the records.
     """
+
+    _held: ClassVar[str] = ""
+
+    def __init_subclass__(cls, held: str = "") -> None:
+        cls._held = held or cls._held
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._held)) if self._held else sum(1 for _ in self.records())
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(cast(Iterable[E], getattr(self, self._held) if self._held else self.records()))
+
+    @overload
+    def __getitem__(self, place: int) -> E: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[E, ...]: ...
+    def __getitem__(self, place: int | slice) -> E | tuple[E, ...]:
+        if isinstance(place, slice):
+            return tuple(map(self._at, range(len(self))[place]))
+        return self._at(range(len(self))[place])
+
+    def _at(self, place: int) -> E:
+        """Return an entry by its number, which is not negative."""
+        return cast(E, getattr(self, self._held)[place]) if self._held else next(islice(iter(self), place, None))
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns."""
@@ -139,30 +165,17 @@ class Result:
             write_table(path, suffix, self.columns(), self.records(), self.types())
 
 
-class Listing(Result, Sequence[R]):
+class Listing(Result[R]):
     """Base of results that are a sequence of named tuples.
 
     The class's arguments name their type, and the field that stores them.
     """
 
     _row: ClassVar[type[Any]]
-    _held: ClassVar[str]
 
     def __init_subclass__(cls, row: type[Any], held: str) -> None:
-        cls._row, cls._held = row, held
-
-    def __len__(self) -> int:
-        return len(self.records())
-
-    def __iter__(self) -> Iterator[R]:
-        return iter(self.records())
-
-    @overload
-    def __getitem__(self, place: int) -> R: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[R, ...]: ...
-    def __getitem__(self, place: int | slice) -> R | tuple[R, ...]:
-        return self.records()[place]
+        super().__init_subclass__(held)
+        cls._row = row
 
     def columns(self) -> tuple[str, ...]:
         """Return the fields of a row."""
@@ -174,14 +187,11 @@ class Listing(Result, Sequence[R]):
 
 
 @dataclass(frozen=True)
-class Rows(Result):
+class Rows(Result[Sequence[Any]], held="rows"):
     """A result of nothing but rows: the ``names`` of the columns, and a value a column in each row."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns."""

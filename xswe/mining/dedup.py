@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -103,9 +103,19 @@ class DedupConfig:
                 raise ConfigError(f"{name}={value}: give a number above 0 and up to 1, or null for none")
 
 
+class Line(NamedTuple):
+    """A line, the reason why it goes, the earlier line that is most like it, and the first of its cluster, from 0."""
+
+    row: int
+    reason: str
+    score: float
+    duplicate_of: int
+    cluster: int
+
+
 @dataclass(frozen=True, eq=False)
-class Deduplicated(Result):
-    """Which lines are duplicates, of which earlier lines, and why.
+class Deduplicated(Result[Line]):
+    """Which lines are duplicates, of which earlier lines, and why; a sequence of :class:`Line`.
 
     Attributes:
         nearest: int64 (n,), the earlier line that each is most like, from 0; -1 for none.
@@ -161,13 +171,13 @@ class Deduplicated(Result):
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns: one row a line."""
-        return ("row", "reason", "score", "duplicate_of", "cluster")
+        return Line._fields
 
-    def records(self) -> Iterator[tuple[int, str, float, int, int]]:
+    def records(self) -> Iterator[Line]:
         """Return a row a line, all counted from 0; lines that stay have a score, too."""
         columns = (self.reasons.tolist(), self.scores.tolist(), self.duplicate_of.tolist(), self.clusters.tolist())
         for row, (reason, score, original, cluster) in enumerate(zip(*columns, strict=True)):
-            yield row, REASONS[reason], score, original, cluster
+            yield Line(row, REASONS[reason], score, original, cluster)
 
     def __repr__(self) -> str:
         return f"Deduplicated({int(self.kept.sum()):,} of {len(self):,} lines kept, threshold {self.threshold})"

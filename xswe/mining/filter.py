@@ -48,9 +48,17 @@ if TYPE_CHECKING:
     from xswe.settings import FilterSettings
 
 
+class Judged(NamedTuple):
+    """What was decided of a record, counted from 1: ``kept``, or a reason, and the cosine of its pair."""
+
+    record: int
+    reason: str
+    score: float
+
+
 @dataclass(frozen=True, eq=False)
-class Filtered(Result):
-    """What a filter decided of every record.
+class Filtered(Result[Judged]):
+    """What a filter decided of every record; a sequence of :class:`Judged`.
 
     Attributes:
         scores: of each pair, float32 (n,): its cosine or, where what is right was learnt, the probability that it is; NaN
@@ -91,12 +99,12 @@ class Filtered(Result):
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns: one row a record."""
-        return ("record", "reason", "score")
+        return Judged._fields
 
-    def records(self) -> Iterator[tuple[int, str, float]]:
+    def records(self) -> Iterator[Judged]:
         """Return a row a record, counted from 1."""
         for number, (reason, score) in enumerate(zip(self.reasons.tolist(), self.scores.tolist(), strict=True), 1):
-            yield number, self.names[reason], score
+            yield Judged(number, self.names[reason], score)
 
     def __repr__(self) -> str:
         return f"Filtered({int(self.kept.sum()):,} of {len(self):,} pairs kept, {self.threshold.sentence()})"

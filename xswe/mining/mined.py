@@ -40,10 +40,8 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MinedPairs(Result):
-    """Pairs of translations, best first.
-
-    Iterating gives :class:`Pair` objects.
+class MinedPairs(Result[Pair]):
+    """Pairs of translations, best first; a sequence of :class:`Pair`.
 
     Attributes:
         scores: float32 (n,).
@@ -75,6 +73,10 @@ class MinedPairs(Result):
         for i, (score, a, b) in enumerate(rows):
             source = None if self.source is None else self.source[i]
             yield Pair(score, source, None if self.target is None else self.target[i], a, b)
+
+    def _at(self, place: int) -> Pair:
+        source, target = (None if side is None else side[place] for side in (self.source, self.target))
+        return Pair(float(self.scores[place]), source, target, int(self.source_rows[place]), int(self.target_rows[place]))
 
     def __repr__(self) -> str:
         return f"MinedPairs({len(self):,} pairs, {self.threshold.sentence()})"

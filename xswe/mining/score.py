@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
@@ -351,9 +351,17 @@ class NegativesConfig:
             raise ConfigError(f"relative_margin={self.relative_margin}: give a share from 0 to below 1, as in 0.05")
 
 
+class Negatives(NamedTuple):
+    """A pair and its hard negatives, the nearest first."""
+
+    anchor: str
+    positive: str
+    negatives: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
-class HardNegatives(Result):
-    """Pairs with their hard negatives, in the order of the bitext.
+class HardNegatives(Result[Negatives]):
+    """Pairs with their hard negatives, in the order of the bitext; a sequence of :class:`Negatives`.
 
     Attributes:
         anchors: the n source texts.
@@ -373,6 +381,13 @@ class HardNegatives(Result):
 
     def __len__(self) -> int:
         return len(self.negatives)
+
+    def __iter__(self) -> Iterator[Negatives]:
+        return map(self._at, range(len(self)))
+
+    def _at(self, place: int) -> Negatives:
+        wrong = tuple(self.targets[negative] for negative in self.negatives[place].tolist())
+        return Negatives(self.anchors[place], self.positives[place], wrong)
 
     def __repr__(self) -> str:
         return f"HardNegatives({len(self):,} of {self.read:,} pairs, {self.negatives.shape[1]} negatives each)"
@@ -397,8 +412,7 @@ class HardNegatives(Result):
 
     def records(self) -> Iterator[tuple[str, ...]]:
         """Return the texts of each pair."""
-        for row, wrong in enumerate(self.negatives.tolist()):
-            yield (self.anchors[row], self.positives[row], *(self.targets[place] for place in wrong))
+        return ((anchor, positive, *wrong) for anchor, positive, wrong in self)
 
 
 def mine_negatives(

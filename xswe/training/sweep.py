@@ -66,7 +66,7 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep(Result):
+class Sweep(Result[SweepPoint], held="points"):
     """The choices of a sweep and their figures; printed, a table with the best of each column marked.
 
     Iterating gives the choices.
@@ -80,12 +80,6 @@ class Sweep(Result):
     names: tuple[str, ...]
     points: tuple[SweepPoint, ...]
     bootstrap: Bootstrap
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __iter__(self) -> Iterator[SweepPoint]:
-        return iter(self.points)
 
     def __repr__(self) -> str:
         return f"Sweep({', '.join(self.names)}: {len(self)} choices, {len(self.points[0].seeds)} seeds)"

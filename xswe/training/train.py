@@ -17,11 +17,12 @@ import numpy as np
 from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards, sample_sentences
 from xswe.corpus.cleaning import CLEANING
 from xswe.errors import ConfigError
+from xswe.evaluation.evaluate import FIELDS
 from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
 from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
-from xswe.io.results import table
+from xswe.io.results import Result, table
 from xswe.io.settings import build
 from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
@@ -119,8 +120,8 @@ Texts = str | Path | Mapping[str, Any] | Iterable[Any]
 
 
 @dataclass(frozen=True)
-class TrainResult:
-    """A trained model and what is known of it; printed, it is the table of its figures.
+class TrainResult(Result[Row], held="metrics"):
+    """A trained model and what is known of it, a sequence of its figures; printed, it is their table.
 
     Attributes:
         model: the model.
@@ -146,6 +147,14 @@ class TrainResult:
 
     def __repr__(self) -> str:
         return f"TrainResult({self.model!r}, folder={str(self.folder)!r})"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of a figure."""
+        return FIELDS
+
+    def records(self) -> list[tuple[Any, ...]]:
+        """Return a row a figure."""
+        return [tuple(row.as_dict().values()) for row in self.metrics]
 
     def _repr_html_(self) -> str:
         """Return the table, for a notebook."""

@@ -6,10 +6,12 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from xswe.io.files import read_json
+from xswe.io.results import Result
 from xswe.work.plan import ranges
 from xswe.work.records import read_if_there
 
@@ -122,17 +124,20 @@ def stage_status(folder: Path) -> StageStatus:
 
 
 @dataclass(frozen=True)
-class WorkStatus:
-    """How far the stages behind an output are; iterates over them."""
+class WorkStatus(Result[StageStatus], held="stages"):
+    """How far the stages behind an output are; a sequence of :class:`StageStatus`."""
 
     output: str
     stages: tuple[StageStatus, ...]
 
-    def __iter__(self) -> Iterator[StageStatus]:
-        return iter(self.stages)
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of a stage."""
+        return tuple(field.name for field in fields(StageStatus))
 
-    def __len__(self) -> int:
-        return len(self.stages)
+    def records(self) -> Iterator[tuple[Any, ...]]:
+        """Return a row a stage."""
+        for one in self.stages:
+            yield tuple(str(value) if isinstance(value := getattr(one, name), dict) else value for name in self.columns())
 
     def __str__(self) -> str:
         there = f"{self.output} is {'' if Path(self.output).exists() else 'not '}there"
