@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xswe
+from xswe.alignment import rows
 from xswe.bitext import formats, output
 from xswe.cli.help import settings
 from xswe.cli.verbs import VERBS
 from xswe.io import results
 from xswe.mining import score
 from xswe.model import vector_files
+from xswe.text.readers import READERS
 
 if TYPE_CHECKING:
     import griffe
@@ -82,17 +84,22 @@ def _api() -> str:
 
 def format_table() -> str:
     """Return which suffixes are read and written, from the tables by which they are."""
+    bitext, packed = {*formats.BY_SUFFIX}, {s for s, kind in formats.BY_SUFFIX.items() if formats.FORMATS[kind].packed}
     roles = {
-        "bitext in": {*formats.BY_SUFFIX},
-        "filter, score": {*formats.BY_SUFFIX},
-        "mined pairs": {".tsv", *output._SUFFIXES},
+        "bitext in": bitext,
+        "packed": packed,
+        "filter, score": bitext - {".mo"},
+        "dedup": {suffix for suffix, kind in formats.BY_SUFFIX.items() if formats.FORMATS[kind].family != "memory"},
+        "`align fixed=`": {".ladder", *rows.SUFFIXES, ".jsonl"},
+        "running text": {".txt", *READERS},
+        "pairs out": {".tsv", *output.WRITTEN},
         "tables": {".json", *results._TEXTS, *results._LIBRARIES},
         "hard negatives": {*score._SUFFIXES},
         "vectors": {*vector_files.SUFFIXES},
     }
     names = sorted({suffix for held in roles.values() for suffix in held})
-    rows = [(f"`{name}`", *("yes" if name in held else "" for held in roles.values())) for name in names]
-    return _table(("suffix", *roles), rows)
+    cells = [(f"`{name}`", *("yes" if name in held else "" for held in roles.values())) for name in names]
+    return _table(("suffix", *roles), cells)
 
 
 def _opening(room: str) -> str:
