@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 
 from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, OWN, VERBS, merged
@@ -36,7 +35,8 @@ _SECTIONS = {
     "teacher": ("teacher/protocol.py", "TeacherConfig"),
 }
 # Where the tables of choices are.
-_TABLES = ("teacher/protocol", "corpus/cleaning", "training/config", "text/readers")
+_TABLES = dict.fromkeys(("RECIPES", "UNITS", "OBJECTIVES"), "training/config.py")
+_TABLES |= {"TEACHERS": "teacher/protocol.py", "CLEANING": "corpus/cleaning.py", "READERS": "text/readers.py"}
 _DOCUMENTS = "Markdown, HTML, EPUB, DOCX, PDF"
 _CHOICES = {"recipe": "RECIPES", "teacher": "TEACHERS", "distilled": "TEACHERS", "units": "UNITS"}
 _CHOICES |= {"objective": "OBJECTIVES", "corpus/clean": "CLEANING"}
@@ -206,45 +206,36 @@ def _choice(verb: str, group: str) -> Setting:
         cards = [path.stem for path in sorted(resource("corpora").glob("*.yaml")) if path.stem != "local"]
         first = "sample" if verb == "train" else "local"
         return Setting(group, ", ".join(["sample", "local", *cards]), first, _MEANING[group])
-    names = _tables()[_CHOICES[group]]
+    names = _table(_CHOICES[group])
     extra = {"teacher": ["none", "custom"], "distilled": ["same", "custom"]}.get(group, [])
     first = {"objective": "ranking", "distilled": "same"}.get(group, names[0])
     return Setting(group, ", ".join([*names, *extra]), first, _MEANING[group])
 
 
-@lru_cache(maxsize=1)
-def _tables() -> dict[str, list[str]]:
-    """Return the names in each table of choices."""
-    out = {}
-    for node in chain.from_iterable(_parsed(f"{name}.py").body for name in _TABLES):
-        target = (
-            node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
-        )
-        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if isinstance(target, ast.Name) and isinstance(value, ast.Dict):
-            out[target.id] = [str(key.value) for key in value.keys if isinstance(key, ast.Constant)]
-    return out
+def _table(name: str) -> list[str]:
+    """Return the names in a table of choices."""
+    value = getattr(_defined(_TABLES[name], name)[1], "value", None)
+    return [str(key.value) for key in value.keys if isinstance(key, ast.Constant)] if isinstance(value, ast.Dict) else []
 
 
 @lru_cache(maxsize=64)
-def _parsed(module: str) -> ast.Module:
-    return ast.parse((_LIBRARY / module).read_text(encoding="utf-8"))
+def _text(module: str) -> str:
+    return (_LIBRARY / module).read_text(encoding="utf-8")
 
 
+@lru_cache(maxsize=256)
 def _defined(module: str, name: str) -> tuple[str, ast.stmt]:
-    """Return where a function, a class or a closed choice is defined that a module names, and its definition."""
-    for node in _parsed(module).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            return module, node
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return module, node
-        if (
-            isinstance(node, ast.ImportFrom)
-            and str(node.module).startswith("xswe.")
-            and name in [alias.asname or alias.name for alias in node.names]
-        ):
-            place = str(node.module).removeprefix("xswe.").replace(".", "/")
-            return _defined(f"{place}.py", name)
+    """Return where a function, a class, a table or a closed choice is defined that a module names, and its definition.
+
+    Of a module that is long only what is asked for is parsed: help is to be there at once.
+    """
+    text = _text(module)
+    if found := re.search(rf"^(?:(?:class|def) {name}\b|{name}\b[^\n=]* = )", text, re.MULTILINE):
+        rest = re.compile(r"^[^\s)\]}]", re.MULTILINE).search(text, found.end())
+        return module, ast.parse(text[found.start() : rest.start() if rest else len(text)]).body[0]
+    listed = rf"^from xswe\.([\w.]+) import (?:\([^)]*\b{name}\b[^)]*\)|[^\n(]*\b{name}\b)"
+    if found := re.search(listed, text, re.MULTILINE):
+        return _defined(f"{found[1].replace('.', '/')}.py", name)
     raise LookupError(f"{module} has no {name}")
 
 
@@ -298,15 +289,10 @@ def _nested(module: str, name: str, setting: Setting) -> tuple[str, str] | None:
 @lru_cache(maxsize=1)
 def _usual() -> dict[tuple[str, str], str]:
     """Return what the default recipe sets, by section and name."""
-    for node in _parsed("training/config.py").body:
-        if (
-            isinstance(node, ast.Assign)
-            and ast.unparse(node.targets[0]) == "QUICKSTART"
-            and isinstance(node.value, ast.Call)
-        ):
-            values = ast.literal_eval(next(one.value for one in node.value.keywords if one.arg == "settings"))
-            return {(section, name): _plain(own) for section, held in values.items() for name, own in held.items()}
-    return {}
+    call = getattr(_defined("training/config.py", "QUICKSTART")[1], "value", None)
+    keywords = call.keywords if isinstance(call, ast.Call) else []
+    values = ast.literal_eval(next(one.value for one in keywords if one.arg == "settings"))
+    return {(section, name): _plain(own) for section, held in values.items() for name, own in held.items()}
 
 
 def _kind(module: str, hint: str) -> str:
@@ -381,5 +367,5 @@ def _in_words(text: str) -> str:
     """Return a meaning as the command line says it: null for None, and suffixes for documents."""
     text = re.sub(r":\w+:`([^`]*)`", r"\1", text).replace("``", "")
     if _DOCUMENTS in text:
-        text = text.replace(_DOCUMENTS, " ".join(_tables()["READERS"]))
+        text = text.replace(_DOCUMENTS, " ".join(_table("READERS")))
     return re.sub(r"\bNone\b", "null", text)
