@@ -138,6 +138,49 @@ def test_docx_and_pdf(tmp_path):
             xswe.split_text(tmp_path / wrong, "de")
 
 
+def test_docx_keeps_what_is_to_be_read(tmp_path, caplog):
+    """Tracked insertions, notes, nested tables and text boxes, each once; deletions are left out, and counted."""
+
+    def said(text, tag="r"):
+        return f"<w:r><w:t xml:space='preserve'>{text}</w:t></w:r>" if tag == "r" else f"<w:p>{said(text)}</w:p>"
+
+    def cell(content):
+        return f"<w:tc><w:tcPr/>{content}</w:tc>"
+
+    box = f"<w:txbxContent>{said('In a box.', 'p')}</w:txbxContent>"
+    both = f"<mc:AlternateContent><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback></mc:AlternateContent>"
+    reference = '<w:r><w:footnoteReference w:id="2"/></w:r><w:r><w:endnoteReference w:id="1"/></w:r>'
+    deleted = "<w:del><w:r><w:delText>old </w:delText></w:r></w:del>"
+    inserted = f"<w:ins>{said('new ')}</w:ins>"
+    inner = f"<w:tbl><w:tr>{cell(said('Inner.', 'p'))}</w:tr></w:tbl>"
+    table = f"<w:tbl><w:tr>{cell(said('Outer.', 'p') + inner)}</w:tr>"
+    table += f"<w:tr><w:trPr><w:del/></w:trPr>{cell(said('Gone.', 'p'))}</w:tr></w:tbl>"
+    moved = f"<w:moveFrom>{said('There.')}</w:moveFrom>"
+    body = f"<w:p>{said('It has a ')}{deleted}{inserted}{said('church.')}{reference}</w:p><w:p>{said('Box:')}{both}</w:p>"
+    body += f"{table}<w:p>{moved}</w:p><w:p>{said('One')}<w:r><w:br/></w:r>{said('Two')}</w:p>"
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    space += 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+
+    def notes(kind, number, text):
+        separator = f'<w:{kind} w:type="separator" w:id="-1"><w:p><w:r><w:separator/></w:r></w:p></w:{kind}>'
+        return f'<w:{kind}s {space}>{separator}<w:{kind} w:id="{number}">{said(text, "p")}</w:{kind}></w:{kind}s>'
+
+    with zipfile.ZipFile(tmp_path / "a.docx", "w") as archive:
+        archive.writestr("word/document.xml", f"<w:document {space}><w:body>{body}</w:body></w:document>")
+        archive.writestr("word/footnotes.xml", notes("footnote", 2, "At the foot."))
+        archive.writestr("word/endnotes.xml", notes("endnote", 1, "At the end."))
+        archive.writestr("word/header1.xml", f"<w:hdr {space}>{said('Head', 'p')}</w:hdr>")
+    with caplog.at_level("INFO"):
+        found = paragraphs_of(tmp_path / "a.docx")
+    wanted = ["It has a new church.", "At the foot.", "Box:", "In a box.", "Outer.", "Inner.", "One", "Two", "At the end."]
+    assert found == wanted
+    assert "left out: 3 passages deleted by tracked changes, 1 headers and footers" in caplog.text
+    with zipfile.ZipFile(tmp_path / "b.docx", "w") as archive:
+        archive.writestr("word/other.xml", "")
+    with pytest.raises(InputError, match=r"b\.docx: not a DOCX file"):
+        paragraphs_of(tmp_path / "b.docx")
+
+
 def test_what_is_no_text_is_named(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\nf\xfcr\n")
     with pytest.raises(InputError, match=r"a.txt:3: not UTF-8 \(byte 0xfc at column 2\)"):

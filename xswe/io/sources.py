@@ -118,6 +118,11 @@ def is_zip(path: Path) -> bool:
     return path.suffix.lower() in (".zip", ".epub")
 
 
+def _is_zipped(path: Path) -> bool:
+    """Return True if a file is a zip archive, also one that nobody takes for one."""
+    return is_zip(path) or path.suffix.lower() == ".docx"
+
+
 def is_tar(path: Path) -> bool:
     """Return True if a file is a tar archive by its name, packed or not."""
     return suffix_of(path) in (".tar", ".tgz")
@@ -142,7 +147,7 @@ def member_names(archive: Path) -> list[str]:
     """List the text members of a zip or tar archive; raise InputError if it is damaged, or a name points outside of it."""
     names = []
     try:
-        if is_zip(archive):
+        if _is_zipped(archive):
             with zipfile.ZipFile(archive) as opened:
                 for info in opened.infolist():
                     check_name(archive, info.filename)
@@ -208,7 +213,7 @@ def open_member(archive: Path, pattern: str) -> Iterator[BinaryIO]:
     """
     with ExitStack() as stack:
         try:
-            stream = (_zip_member if is_zip(archive) else _tar_member)(archive, pattern, stack)
+            stream = (_zip_member if _is_zipped(archive) else _tar_member)(archive, pattern, stack)
         except FileNotFoundError:
             raise _missing(archive) from None
         except damage(RuntimeError, NotImplementedError) as error:

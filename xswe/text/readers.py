@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 import unicodedata
@@ -16,6 +17,7 @@ from xswe.io.files import check_input
 from xswe.io.lines import not_utf8, nul_byte, open_binary, read_whole
 from xswe.io.sources import member_names, open_member, suffix_of
 
+logger = logging.getLogger(__name__)
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
 _LINES = re.compile(r"^[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+\S[^\n]*+)*+", re.MULTILINE)  # with something in each
@@ -241,19 +243,92 @@ def _xml(data: bytes, path: Path) -> Any:
 # DOCX and PDF.
 
 
+_REMOVED = frozenset(("del", "moveFrom"))  # of tracked changes
+# Beside these: the second copy of what a new element says, readings of ruby, and properties.
+_NO_DOCX_TEXT = _REMOVED | {"Fallback", "rt", "pPr", "rPr", "tblPr", "tcPr", "sectPr", "instrText", "delText"}
+_DOCX_MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+
+
 def read_docx(path: Path) -> Iterator[str]:
-    """Yield the paragraphs and the cells of tables of a DOCX file, in their order."""
-    with needs("python-docx", "documents", "reading DOCX"):
-        import docx
+    """Yield the paragraphs of a DOCX file in their order: of its text, cells, text boxes, footnotes and endnotes.
+
+    Tracked insertions are taken, deletions are not. A footnote follows the paragraph that refers to it, endnotes stand at
+    the end. What is left out is counted in the log.
+    """
     check_input(path)
-    try:
-        document = docx.Document(str(path))
-        for block in document.iter_inner_content():
-            cells = [block] if hasattr(block, "text") else [cell for row in block.rows for cell in row.cells]
-            yield from (line for cell in cells for line in cell.text.split("\n"))
-    except Exception as error:  # what the library raises for damage ranges from KeyError to its own
-        problem = brief(error, 200)
-        raise InputError(path, f"not a DOCX file ({problem})", "save it again as .docx") from None
+    names = member_names(path)
+    if "word/document.xml" not in names:
+        raise InputError(path, "not a DOCX file (no word/document.xml)", "save it again as .docx")
+    body = _xml(_member(path, "word/document.xml"), path)
+    kinds = ("footnote", "endnote")
+    notes = [_docx_notes(path, kind) if f"word/{kind}s.xml" in names else {} for kind in kinds]
+    left = {"passages deleted by tracked changes": sum(1 for _ in body.iter(*(f"{{*}}{name}" for name in _REMOVED)))}
+    left["headers and footers"] = sum(re.fullmatch(r"word/(header|footer)\d*\.xml", name) is not None for name in names)
+    left["comments"] = ("word/comments.xml" in names and len(_xml(_member(path, "word/comments.xml"), path))) or 0
+    at_end: list[str] = []
+    for paragraph in _docx_paragraphs(body):
+        yield from _docx_lines(paragraph)
+        for number in _references(paragraph, kinds[0]):
+            yield from notes[0].get(number, ())
+        for number in _references(paragraph, kinds[1]):
+            at_end += notes[1].get(number, ())
+    yield from at_end
+    if shown := ", ".join(f"{count:,} {what}" for what, count in left.items() if count):
+        logger.info("%s: left out: %s", path, shown)
+
+
+def _docx_notes(path: Path, kind: str) -> dict[str, list[str]]:
+    """Return the paragraphs of footnotes or endnotes by their number; separators have a type, and are none."""
+    found = {}
+    for note in _xml(_member(path, f"word/{kind}s.xml"), path).iter(f"{{*}}{kind}"):
+        if _attribute(note, "type") in ("", "normal"):
+            found[_attribute(note, "id")] = [
+                line for paragraph in _docx_paragraphs(note) for line in _docx_lines(paragraph)
+            ]
+    return found
+
+
+def _references(paragraph: Any, kind: str) -> list[str]:
+    """Return the numbers of the notes that a paragraph refers to, but for those in its text boxes."""
+    return [_attribute(part, "id") for part in _docx_parts(paragraph) if _local(part) == f"{kind}Reference"]
+
+
+def _attribute(element: Any, name: str) -> str:
+    return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
+
+
+def _local(element: Any) -> str:
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def _docx_paragraphs(element: Any) -> Iterator[Any]:
+    """Yield the paragraphs within an element, each followed by those of its text boxes, without deleted rows of tables."""
+    waiting = [element]
+    while waiting:
+        here = waiting.pop()
+        name = _local(here)
+        if name in _NO_DOCX_TEXT or (name == "tr" and here.find("{*}trPr/{*}del") is not None):
+            continue
+        if name == "p":
+            yield here
+        waiting += reversed(here)
+
+
+def _docx_parts(paragraph: Any) -> Iterator[Any]:
+    """Yield the elements of a paragraph in their order, but for those of other paragraphs in it."""
+    waiting = list(reversed(paragraph))
+    while waiting:
+        here = waiting.pop()
+        if _local(here) not in _NO_DOCX_TEXT and _local(here) != "txbxContent":
+            yield here
+            waiting += reversed(here)
+
+
+def _docx_lines(paragraph: Any) -> list[str]:
+    texts = (
+        part.text or "" if _local(part) == "t" else _DOCX_MARKS.get(_local(part), "") for part in _docx_parts(paragraph)
+    )
+    return [line for line in "".join(texts).split("\n") if line.strip()]
 
 
 def read_pdf(path: Path) -> Iterator[str]:
