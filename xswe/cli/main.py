@@ -279,6 +279,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from xswe.errors import Unfinished, XsweError, no_room
     from xswe.io.files import resource
     from xswe.io.inputs import watched
+    from xswe.work.folder import pipes_spooled
 
     full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
 
@@ -288,7 +289,7 @@ def _run(verb: str, overrides: list[str]) -> int:
         values: dict[str, Any] = {}
         try:
             values = check_shape(verb, plain(config))
-            with watched():
+            with watched(), pipes_spooled(values) as values:
                 said = run(verb, values)
             if said:
                 _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)

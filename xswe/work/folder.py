@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from xswe.errors import ConfigError
 from xswe.io.files import held, is_special, remove_folder, scratch, write_json
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
+
+logger = logging.getLogger(__name__)
+_WRITTEN = ("output", "rejects", "report", "work", "index")  # settings that name what is written
 
 
 @contextmanager
@@ -65,6 +70,44 @@ def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
     with open(folder / "input", "wb") as stream:
         shutil.copyfileobj(sys.stdin.buffer, stream)
     return str(folder / "input")
+
+
+def _is_pipe(name: str) -> bool:
+    with suppress(OSError, ValueError):  # a text may be longer than names can be
+        return Path(name).is_fifo()
+    return False
+
+
+@contextmanager
+def pipes_spooled(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield settings in which a copy, in a temporary folder, stands for each pipe that is read, as ``<(zcat a.gz)`` names.
+
+    Pipes can be read once, and verbs read their inputs more often. Where others take part, who have no part in the pipe,
+    it is left to be refused.
+    """
+    if (settings.get("execution") or {}).get("kind", "local") != "local":
+        yield settings
+        return
+    with ExitStack() as stack:
+        copies: dict[str, str] = {}
+
+        def copied(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: copied(one) for key, one in value.items()}
+            if isinstance(value, (list, tuple)):
+                return type(value)(map(copied, value))
+            if not isinstance(value, str) or not _is_pipe(value):
+                return value
+            if value not in copies:
+                unrepeatable()
+                path = Path(stack.enter_context(scratch("xswe-pipe-"))) / Path(value).name
+                logger.info("%s: copied to %s while it is read (TMPDIR=... names another place)", value, path.parent)
+                with open(value, "rb") as pipe, open(path, "wb") as copy:
+                    shutil.copyfileobj(pipe, copy)
+                copies[value] = str(path)
+            return copies[value]
+
+        yield {name: value if name in _WRITTEN else copied(value) for name, value in settings.items()}
 
 
 def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:

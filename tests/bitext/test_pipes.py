@@ -1,0 +1,46 @@
+"""Pipes as inputs: what ``<(zcat a.gz)`` names is read by every verb as its file is."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from tests.commands.verbs import run_verb
+
+PAIRS = "".join(f"The train number {n} is late.\tDer Zug Nummer {n} hat Verspätung.\n" for n in range(30))
+SIDES = ["\n".join(row.split("\t")[side] for row in PAIRS.splitlines()) + "\n" for side in range(2)]
+VERBS = {
+    "filter": (["model=mini", "input={}", "threshold=0.3", "near_duplicates=false"], [PAIRS]),
+    "mine": (["mode=score", "score=ratio", "model=mini", "input={}"], [PAIRS]),
+    "dedup": (["model=mini", "input={}"], [SIDES[0]]),
+    "align": (["model=mini", "source={}", "target={}"], SIDES),
+    "corpus": (["corpus.paths=[{}]", "pair=en-de"], [PAIRS]),
+    "encode": (["model=mini", "input={}"], [SIDES[0]]),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without pipes that have names")
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_pipe_is_read_as_its_file(tmp_path, verb):
+    arguments, texts = VERBS[verb]
+    suffix = {"encode": ".npy", "corpus": ".csv"}.get(verb, ".tsv")
+    outputs = []
+    for kind in ("file", "pipe"):
+        names = [tmp_path / f"{kind}{place}" for place in range(len(texts))]
+        for name, text in zip(names, texts, strict=True):
+            if kind == "pipe":
+                os.mkfifo(name)
+                threading.Thread(target=name.write_text, args=(text, "utf-8"), daemon=True).start()
+            else:
+                name.write_text(text, "utf-8")
+        output = tmp_path / f"{kind}{suffix}"
+        rest = iter(names)
+        given = [one.format(next(rest)) if "{}" in one else one for one in arguments]
+        done = run_verb(verb, *given, f"output={output}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        outputs.append(np.load(output).tobytes() if verb == "encode" else output.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert outputs[0]
