@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from tests.commands.verbs import run_verb
+from tests.cli.verbs import run_verb
 
 PAIRS = "".join(f"The train number {n} is late.\tDer Zug Nummer {n} hat Verspätung.\n" for n in range(30))
 SIDES = ["\n".join(row.split("\t")[side] for row in PAIRS.splitlines()) + "\n" for side in range(2)]
