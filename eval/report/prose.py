@@ -202,7 +202,11 @@ def _broken(measured: Measured) -> list[float]:
     rows = measured("faults")["runs"]
     ray, array = ([row["verb"] for row in rows if row["by"] == by] for by in ("ray", "array"))
     verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "train-words", "phrases", "corpus")
-    counts = [*map(ray.count, verbs), len(array), *map(array.count, ("mine", "filter", "dedup", "search", "corpus"))]
+    counts = [
+        *map(ray.count, verbs),
+        len(array),
+        *map(array.count, ("mine", "filter", "dedup", "search", "corpus", "phrases")),
+    ]
     once = sum(not name[:6].isdigit() for row in rows for name in row.get("broken", ()))  # shards' names are numbers
     looked = sum("of_them_done_again" in row for row in rows)
     return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows), looked]
@@ -347,7 +351,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
             "`filter`, # of `dedup`, # of `search`, # of `train` in its extraction and # in all that it shares out, # of "
             "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `mine` by clusters, # of `filter`, # of "
-            "`dedup`, # of `search`, # of `corpus`, six to eight of each other verb)",
+            "`dedup`, # of `search`, # of `corpus`, # of `phrases`, six to eight of each other verb)",
             lambda m: _broken(m)[:-3],
         ),
         ("damaged or lost (# times one that is made once for all shards)", lambda m: _broken(m)[-3:-2]),
