@@ -46,6 +46,7 @@ _NO_ROWS = Rows(Texts.of([]), Texts.of([]))
 BLOCK, WINDOW = 1 << 14, 1 << 21
 Method = Literal["auto", "learned", "cosine"]
 _LEARNT = ("en", "de", "zh", "ja")  # languages that examples to learn from are in
+_BETTER = ({"en", "de"}, {"en", "zh"})  # where what is learnt has the better F1 (eval/experiments/filter_mixtures.py)
 _WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
 
 
@@ -56,8 +57,9 @@ class BitextFilter:
     Attributes:
         method: what pairs are judged by. ``cosine``: the cosine of both sides. ``learned``: how likely a pair is right,
             by some three dozen features; what tells right from wrong is learnt from the file itself
-            (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` where two of the four
-            languages are known and the threshold is to be found, else ``cosine``.
+            (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` between English and German
+            or Chinese where the threshold is to be found, else ``cosine``; with Japanese, ``learned`` keeps a purer bitext,
+            but loses a tenth to a third of the right pairs.
         threshold: least score: ``auto`` (from the file itself), a number, or null for none.
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         duplicates: drop pairs that were there before.
@@ -120,7 +122,8 @@ class BitextFilter:
         if self.method == "learned" and (not known or judged):
             cure = "leave rerank= out" if judged else f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
             raise ConfigError(f"method=learned: {cure}; or use method=cosine")
-        learns = self.method == "learned" or (self.method == "auto" and known and not judged and self.threshold == "auto")
+        better = set(self.languages) in _BETTER and not judged and self.threshold == "auto"
+        learns = self.method == "learned" or (self.method == "auto" and better)
         return replace(self, method="learned" if learns else "cosine")
 
     def cleaning(self, languages: tuple[str, ...]) -> CorpusConfig:
