@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xswe.alignment.link import link
     from xswe.alignment.phrases import search_phrases
     from xswe.alignment.sentences import align
-    from xswe.alignment.term_check import AgreedTerm, check_terms, read_terms
+    from xswe.alignment.term_check import check_terms, read_terms
     from xswe.alignment.terms import bilingual_terms
     from xswe.alignment.words import align_words
     from xswe.corpus.prepare import prepare_corpus
@@ -70,7 +70,7 @@ _MODULES = {
     "alignment.link": "link",
     "alignment.phrases": "search_phrases",
     "alignment.sentences": "align",
-    "alignment.term_check": "AgreedTerm check_terms read_terms",
+    "alignment.term_check": "check_terms read_terms",
     "alignment.terms": "bilingual_terms",
     "alignment.words": "align_words",
     "corpus.prepare": "prepare_corpus",
@@ -104,7 +104,6 @@ _PUBLIC = {
     for name in names.split()
 }
 __all__ = [
-    "AgreedTerm",
     "BatchEncoder",
     "Ensemble",
     "Index",

@@ -17,7 +17,7 @@ _MODULES = {
     "alignment.link": "BitextLinkConfig LinkedBitext",
     "alignment.phrases": "PhraseSearchConfig",
     "alignment.sentences": "AlignedTexts",
-    "alignment.term_check": "TermCheck TermCheckConfig TermFinding",
+    "alignment.term_check": "AgreedTerm TermCheck TermCheckConfig TermFinding",
     "alignment.terms": "BilingualTerm BilingualTerms",
     "alignment.words": "LinkConfig LinkedPair WordLinks",
     "evaluation.evaluate": "Comparison Measured PairedTest Scores",

@@ -7,7 +7,7 @@ from xswe.alignment.lexicon import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
 from xswe.alignment.phrases import PhraseSearchConfig as PhraseSearchConfig
 from xswe.alignment.sentences import AlignedTexts as AlignedTexts
-from xswe.alignment.term_check import TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding
+from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding
 from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores

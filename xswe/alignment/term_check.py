@@ -197,7 +197,7 @@ def check_terms(
     Example:
         >>> import xswe
         >>> links = xswe.align_words(xswe.load("mini"), ["The train is late."], ["Die Bahn ist spät."])
-        >>> xswe.check_terms(links, [xswe.AgreedTerm("train", "Zug")], ["en", "de"])[0].found
+        >>> xswe.check_terms(links, [xswe.types.AgreedTerm("train", "Zug")], ["en", "de"])[0].found
         'Bahn'
     """
     config = config or TermCheckConfig()
