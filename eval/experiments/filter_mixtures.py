@@ -6,10 +6,11 @@
 Good pairs are the WMT 2023 development bitext (en-ja, en-zh) and captions (multi30k, en-de), of ``XSWE_DATA``: no model of
 this project and none of the examples that the filter ships has seen them. After a first look at the figures, news and
 articles were added to the examples, bounds were made wider, and Japanese was left to the cosine; all else was chosen on
-other bitext. Noise is made by the generator below, which shares nothing with the one that the filter learns from: other kinds of cuts, other names, other
-encodings. It is made, not found: no bitext with judged noise is at hand. ``mixed`` are all kinds in equal parts, each also
-alone; records are shuffled. ``true precision`` counts scrambled sentences as right, which no average of vectors sees.
-Beside: the cosine alone, and the ratio margin from the threshold of CCMatrix on (1.06; Schwenk and others, 2021).
+other bitext. Noise is made by the generator below, which shares nothing with the one that the filter learns from: other
+kinds of cuts, other names, other encodings. It is made, not found: no bitext with judged noise is at hand. ``mixed`` are
+all kinds in equal parts, each also alone; records are shuffled. ``true precision`` counts scrambled sentences as right,
+which no average of vectors sees. Beside: the cosine alone, and the ratio margin from the threshold of CCMatrix on (1.06;
+Schwenk and others, 2021).
 """
 
 from __future__ import annotations
