@@ -19,6 +19,7 @@ from xswe.alignment.corrections import SUFFIXES
 from xswe.alignment.formats import Written, bead_format, write_beads
 from xswe.alignment.sentences import AlignedTexts, align, manner_of, read_side
 from xswe.errors import ConfigError, InputError
+from xswe.io.arguments import check_model, several, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
@@ -85,6 +86,9 @@ def pair_documents(
         >>> sorted((pair.source, pair.target) for pair in xswe.pair_documents(xswe.load("mini"), english, german))
         [(0, 1), (1, 0)]
     """
+    check_model(model, "pair_documents(model, source, target)")
+    source = [texts_of(texts, "a document of the source") for texts in several(source, "source", "documents")]
+    target = [texts_of(texts, "a document of the target") for texts in several(target, "target", "documents")]
     if not source or not target:
         return []
     workers = threads or available_threads()
@@ -254,6 +258,7 @@ def align_documents(
         ConfigError: a setting is unknown or impossible, no two documents belong together, or corrections to none of them.
         InputError: a document is missing or damaged.
     """
+    check_model(model, "align_documents(model, source, target, output)")
     config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
     config = replace(config, languages=tuple(config.languages) or tuple(model.pair))
     folders, into = (Path(source), Path(target)), Path(output)

@@ -21,6 +21,7 @@ from xswe.alignment.rows import Run
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.errors import ConfigError
+from xswe.io.arguments import check_model, lines_of
 from xswe.io.lines import check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -236,6 +237,8 @@ def align(
         (2,) (1,)
         (3,) (2,)
     """
+    check_model(model, "align(model, source, target)")
+    source, target = lines_of(source, "source"), lines_of(target, "target")
     config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
     codes = check_languages(map(base_language, config.languages)) if config.languages else tuple(model.pair)
     manner = manner_of(config, codes, source)

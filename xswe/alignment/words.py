@@ -23,6 +23,7 @@ import numpy as np
 from xswe.alignment import kernels
 from xswe.bitext.output import FOREIGN
 from xswe.errors import ConfigError, ModelError
+from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import open_output
 from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
@@ -279,6 +280,8 @@ def align_words(
         [('The', 'die'), ('cat', 'Katze'), ('sleeps', 'schläft'), ('here', 'Hier')]
     """
     config = changed(config or LinkConfig(), settings, "align_words")
+    check_model(model, "align_words(model, source, target)")
+    source, target = texts_of(source, "source"), texts_of(target, "target")
     if len(source) != len(target):
         raise ConfigError(f"{len(source):,} sentences and {len(target):,} translations: give as many of both")
     return WordLinks(tuple(link_pairs(model, zip(source, target, strict=True), config, tokens, len(source))))

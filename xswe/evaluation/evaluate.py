@@ -16,6 +16,7 @@ from xswe.evaluation.metrics import LEVEL, Bootstrap, Row, compare_rows, correct
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
+from xswe.io.arguments import check_model, several
 from xswe.io.files import check_output, read_json, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, cell, check_suffix, table
@@ -121,9 +122,11 @@ def evaluate(
         >>> [row.value for row in scores if row.metric == "accuracy"]
         [1.0]
     """
-    tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    tasks = [tasks] if isinstance(tasks, str) else several(tasks, "tasks", "names of tasks or files")
     results = _checked(tasks, data, output, results)
     bootstrap = bootstrap or Bootstrap()
+    if not isinstance(model, (str, Path, Mapping)):
+        check_model(model, "evaluate(model, tasks)")
     encoder = as_encoder(model, threads)
     rows = with_intervals(run_tasks(encoder, tasks, data, results), bootstrap)
     named = str(model) if isinstance(model, (str, Path)) else encoder.name
@@ -463,9 +466,10 @@ def compare(
         >>> [model.name for model in xswe.compare(models, str(file), seconds=0)]
         ['mini', 'again']
     """
-    tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    tasks = [tasks] if isinstance(tasks, str) else several(tasks, "tasks", "names of tasks or files")
     results = _checked(tasks, data, output, results)
-    named_ones = [models] if isinstance(models, (str, Mapping)) else list(models or [])
+    one = isinstance(models, (str, Path, Mapping))
+    named_ones: Sequence[Any] = [models] if one else several(models, "models", "several, as in [model, 'mini']")
     given = [one for which in named_ones for one in _matching(which)]
     if not given:
         raise ConfigError("models is empty: name some, as in models=[runs/en-ja/model,wordllama,teacher:mini]")

@@ -27,6 +27,7 @@ from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import text_hashes
 from xswe.corpus.cleaning import sketches
 from xswe.errors import ConfigError
+from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import (
     check_apart,
     check_output,
@@ -265,7 +266,9 @@ def dedup(
     config = changed(config or DedupConfig(), settings, "dedup")
     if model is None and config.threshold is not None:
         raise ConfigError("model=None encodes nothing: give a model, or threshold=None for exact and near duplicates")
-    source = _file(str(input), config) if isinstance(input, (str, Path)) else list(input)
+    if model is not None:
+        check_model(model, "dedup(model, input)", named=True)
+    source = _file(str(input), config) if isinstance(input, (str, Path)) else list(texts_of(input, "input"))
     _check_files(config, source, output, rejects)
     steps = _Dedup(None if config.threshold is None or model is None else open_model(model), source, config)
     if output is None:

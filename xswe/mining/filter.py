@@ -25,6 +25,7 @@ import numpy as np
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record, RecordFile
 from xswe.errors import ConfigError
+from xswe.io.arguments import check_model, check_reranker, several
 from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -203,8 +204,10 @@ def filter_bitext(
         >>> found.kept.tolist(), found.counts
         ([True, False, False], {'kept': 1, 'blank': 1, 'low similarity': 1})
     """
+    check_model(model, "filter(model, input)", named=True)
+    check_reranker(rerank, named=True)
     config = changed(config or BitextFilter(), settings, "filter")
-    given = [input] if isinstance(input, (str, Path)) else list(input)
+    given = [input] if isinstance(input, (str, Path)) else several(input, "input", "pairs of texts, or names of files")
     for name, path in (("output", output), ("rejects", rejects)):
         if path is not None:
             check_output(path, [str(one) for one in given if isinstance(one, (str, Path)) and str(one) != "-"], name)

@@ -12,6 +12,7 @@ import numpy as np
 
 from xswe.bitext.output import output_format
 from xswe.errors import ConfigError
+from xswe.io.arguments import check_model, check_reranker, is_texts, lines_of
 from xswe.io.files import check_output, scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -160,10 +161,12 @@ def mine(
         ('The train is late.', 'The trains are delayed.')
     """
     config = changed(config or MineConfig(), settings, "mine")
-    if isinstance(source, np.ndarray) or isinstance(target, np.ndarray):
+    if any(isinstance(side, np.ndarray) and not is_texts(side) for side in (source, target)):
         return _of_vectors(source, target, config, output is None and rerank is None)
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
+    check_model(model, "mine(model, source, target)", named=True)
+    check_reranker(rerank, named=True)
     given = _given(source, target)
     if output is not None:
         check_output(output, [str(one) for one in (*given, config.gold) if isinstance(one, (str, Path)) and one != "-"])
@@ -193,14 +196,13 @@ def _of_vectors(source: object, target: object, config: MineConfig, alone: bool)
     return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold, evidence=mined.evidence)
 
 
-def _given(source: Lines | Path, target: Lines | Path | None) -> tuple[Lines, Lines | None]:
+def _given(source: object, target: object) -> tuple[Lines, Lines | None]:
     """Return names of files as text, lines as lists; refuse two sides of which one would take the other's lines."""
     if isinstance(source, str) and isinstance(target, str) and source == target == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
-    first, second = (
-        str(one) if isinstance(one, (str, Path)) else [] if one is None else list(one) for one in (source, target)
-    )
-    return first, None if target is None else second
+    sides = [lines_of(source, "source"), *([] if target is None else [lines_of(target, "target")])]
+    first, *second = (str(side) if isinstance(side, (str, Path)) else list(side) for side in sides)
+    return first, second[0] if second else None
 
 
 def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float], languages: tuple[str, ...]) -> MinedPairs:

@@ -19,6 +19,7 @@ from xswe.bitext.output import Format, format_of, output_format
 from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
+from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint, scratch
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
@@ -88,6 +89,8 @@ def score_pairs(
     Raises:
         ConfigError: the lists differ in length.
     """
+    check_model(model, "score(model, source, target)")
+    source, target = texts_of(source, "source"), texts_of(target, "target")
     if len(source) != len(target):
         raise ConfigError(f"{len(source)} source texts for {len(target)} target texts: give as many of both")
     search = neighbours or SearchConfig()
@@ -448,6 +451,7 @@ def mine_negatives(
         >>> next(iter(found.records()))
         ('The train is late.', 'Der Zug hat Verspätung.', 'Der Zug ist pünktlich.')
     """
+    check_model(model, "mine_negatives(model, input)", named=True)
     config = changed(config or NegativesConfig(), settings, "mode=negatives")
     if output is not None:
         check_output(output, _names(input))

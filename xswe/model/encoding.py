@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.arguments import no_text, several
 from xswe.io.files import scratch
 from xswe.io.parallel import in_order, share
 from xswe.io.results import Listing
@@ -18,15 +19,6 @@ from xswe.model.folder import push_folder
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
 _WORTH_SHARING = 256  # texts up to which one thread encodes them all
-
-
-def no_text(texts: Iterable[Any], start: int = 0) -> TypeError | None:
-    """Return the error that names the first item that is not a text, counted from ``start``; None if all are texts."""
-    for row, text in enumerate(texts, start):
-        if not isinstance(text, str):
-            what = type(text).__name__
-            return TypeError(f"texts[{row}] is {what}, not a str; leave it out, or give '' for it (the zero vector)")
-    return None
 
 
 class Neighbour(NamedTuple):
@@ -89,7 +81,7 @@ class Encoding:
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
-        rows = texts if isinstance(texts, Sequence) else list(texts)
+        rows = several(texts, "texts")
         out = np.empty((len(rows), self.dim), np.float32)
 
         def work(start: int, stop: int) -> None:
@@ -119,9 +111,7 @@ class Encoding:
         Raises:
             TypeError: ``texts`` is one text, or one of them is no text; the message says which.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts is one str, not several; give [text], or use encode")
-        source = iter(texts)
+        source = iter(texts if isinstance(texts, Iterator) else several(texts, "texts"))
 
         def blocks() -> Iterator[tuple[int, list[str]]]:
             for start in count(0, block):
@@ -189,6 +179,8 @@ class Encoding:
         """
         if k < 1:
             raise ConfigError(f"k={k}: give at least 1")
+        if not isinstance(text, str):
+            raise TypeError(f"text is of type {type(text).__name__}: give one word or text, a str")
         found = self.word_cosines(text, language)
         best = sorted(found, key=found.__getitem__, reverse=True)[:k]
         return Neighbours(text, tuple(Neighbour(found[word], word) for word in best))

@@ -17,6 +17,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import file_digest, fingerprint, read_json, whole_folder, write_json
+from xswe.io.settings import meant
 from xswe.model import folder as storage
 from xswe.model.encoding import Encoding
 from xswe.model.folder import from_hub, push_folder
@@ -213,6 +214,8 @@ def locate(model: str | Path, revision: str | None = None, *, token: str | None 
     is a branch, tag or commit of a repository, ``token`` an access token, where none is stored. A ModelError says where
     it was searched for.
     """
+    if not isinstance(model, (str, Path, int)):
+        raise TypeError(f"model is {model!r}: give a folder, mini, or user/repository")
     path = Path(str(model))  # of a command line, a number may be a name
     if model in PRETRAINED and not (path / "config.json").is_file():
         return pretrained(str(model))
@@ -220,6 +223,8 @@ def locate(model: str | Path, revision: str | None = None, *, token: str | None 
         return path
     if _REPOSITORY.fullmatch(str(model)):
         return from_hub(str(model), revision, token=token)
+    if guess := meant(str(model), PRETRAINED):
+        raise ModelError(f"{model}: there is no such folder{guess}")
     return path
 
 

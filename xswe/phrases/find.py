@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import read_blocks
 from xswe.io.settings import changed
@@ -175,9 +176,9 @@ def find_phrases(
         hits = find_phrases(model, ["Lieferkette"], open("news.ja", encoding="utf-8"))
         hits[0][0].places[0].text
     """
-    if isinstance(queries, str) or isinstance(passages, str):
-        raise TypeError("queries and passages are lists of texts: find_phrases(model, [query], [passage])")
-    config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), list(queries)
+    check_model(model, "find_phrases(model, queries, passages)")
+    passages = passages if isinstance(passages, (Iterator, PassageFile)) else texts_of(passages, "passages")
+    config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), texts_of(queries, "queries")
     source = open_words(model)
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from xswe.io.arguments import check_model, texts_of
 from xswe.io.products import product
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
@@ -113,7 +114,8 @@ def find_terms(
         terms = find_terms(model, ["data type"], open("manual.ja", encoding="utf-8"))
         terms[0][0].text, terms[0][0].times
     """
-    config = changed(config or SpanConfig(), settings, "a search of phrases")
+    check_model(model, "find_terms(model, queries, passages)")
+    config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), texts_of(queries, "queries")
     source = open_words(model)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))

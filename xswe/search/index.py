@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, Self, TypedDict, Unpack, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError, brief
+from xswe.io.arguments import check_finite, check_model, check_reranker, is_texts, no_text, several, texts_of
 from xswe.io.checksums import Blocks, FileSums, SummedArray, file_sums
 from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder
 from xswe.io.lines import check_lines, read_blocks, read_lines
@@ -33,7 +34,6 @@ from xswe.io.ragged import HEADER, GrowingArray, Texts, release
 from xswe.io.settings import check_choice, for_all, meant
 from xswe.io.sources import check_here
 from xswe.model.encode_file import cut_once
-from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.columns import Columns, ColumnType, Where
@@ -268,6 +268,9 @@ class Index:
             raise ConfigError(f"k={k}, rescored={rescored}, candidates={few}: give at least 1")
         if isinstance(queries, str):
             return self.search([queries], k, where=where, rows=rows, **asked)[0]
+        if not isinstance(queries, np.ndarray) or is_texts(queries):
+            queries = texts_of(queries, "queries")
+        check_reranker(rerank)
         if rerank is not None:
             if isinstance(queries, np.ndarray):
                 raise ConfigError("rerank= needs the texts of the queries, not their vectors")
@@ -278,6 +281,7 @@ class Index:
         vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise ConfigError(f"queries are {vectors.shape}: the index holds vectors of {self.dim} dimensions")
+        check_finite(vectors, "queries")
         rows = rows if rows is None or isinstance(rows, np.ndarray) else np.array(list(rows), np.int64)
         threads = asked.get("threads") or available_threads()
         while True:
@@ -652,6 +656,8 @@ def index(
         >>> [(hit.row, hit.metadata) for hit in found.search("The train is late.", k=1)]
         [(2, {'file': 'a.ja'})]
     """
+    check_model(model, "index(model, texts)")
+    texts = texts if isinstance(texts, (str, Path, Iterator)) else several(texts, "texts")
     _check_names("index", building, Building)
     method, storage = building.get("method", "exact"), building.get("storage", "float32")
     threads, execution = building.get("threads"), building.get("execution", LOCAL)

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from xswe.errors import ConfigError, InputError
+from xswe.io.arguments import check_encoded
 from xswe.io.checksums import Blocks
 from xswe.io.files import whole_file
 from xswe.io.parallel import available_threads
@@ -330,7 +331,8 @@ def judged_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
     parts = []
     with bar("judge", len(texts), unit="line") as progress:
         for start in range(0, len(order), _BATCH):
-            parts.append(np.asarray(encoder.encode([texts[i] for i in order[start : start + _BATCH].tolist()]), np.float32))
+            batch = [texts[i] for i in order[start : start + _BATCH].tolist()]
+            parts.append(check_encoded(np.asarray(encoder.encode(batch), np.float32), len(batch)))
             progress.update(len(parts[-1]))
     out = np.concatenate(parts)
     out[order] = out.copy()

@@ -100,6 +100,8 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
         0 23 Dr. Maier kam um 8 Uhr.
         24 35 Es regnete.
     """
+    if not isinstance(input, (str, Path)):
+        raise TypeError(f"input is of type {type(input).__name__}: give running text, a str, or the Path of a file")
     check_languages([language])
     if output is not None:
         check_output(output, [input] if isinstance(input, Path) and str(input) != "-" else [])

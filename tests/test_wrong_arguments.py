@@ -1,0 +1,134 @@
+"""What is given wrongly is refused in one sentence that says what to give, by every public function alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import XsweError
+
+EN = ["A cat sleeps.", "We buy bread.", "The train is late."]
+DE = ["Eine Katze schläft.", "Wir kaufen Brot.", "Der Zug hat Verspätung."]
+
+# Each public function that takes a model, and texts: called with one of each.
+CALLS = {
+    "align": lambda model, texts: xswe.align(model, texts, DE),
+    "align_words": lambda model, texts: xswe.align_words(model, texts, DE),
+    "dedup": lambda model, texts: xswe.dedup(model, texts),
+    "encode": lambda model, texts: model.encode(texts),
+    "encode_stream": lambda model, texts: list(model.encode_stream(texts)),
+    "find_phrases, passages": lambda model, texts: xswe.find_phrases(model, ["cat"], texts),
+    "find_phrases, queries": lambda model, texts: xswe.find_phrases(model, texts, EN),
+    "find_terms": lambda model, texts: xswe.find_terms(model, texts, DE),
+    "index": lambda model, texts: xswe.index(model, texts),
+    "mine": lambda model, texts: xswe.mine(model, texts, DE, threshold=None),
+    "pair_documents": lambda model, texts: xswe.pair_documents(model, [texts], [DE]),
+    "score": lambda model, texts: xswe.score(model, texts, DE),
+    "search": lambda model, texts: xswe.index(model, EN).search(texts),
+    "similarity": lambda model, texts: model.similarity(texts, DE),
+}
+OTHERS = {
+    "align_documents": lambda model: xswe.align_documents(model, "a", "b", "c"),
+    "encode_file": lambda model: xswe.encode_file(model, "a.txt", "a.npy"),
+    "evaluate": lambda model: xswe.evaluate(model, "a.tsv"),
+    "filter": lambda model: xswe.filter(model, "a.tsv"),
+    "mine_negatives": lambda model: xswe.mine_negatives(model, "a.tsv"),
+}
+# None for what is refused where iterating it begins; names of files are texts to some.
+WRONG = {
+    "a number": (5, "is of type int: give texts"),
+    "nothing": (None, "is None: give texts"),
+    "a mapping": ({"a": 1}, "is of type dict: give a list of its texts"),
+    "bytes": (b"a cat", "is of type bytes: decode it first"),
+    "numbers": ([1, 2, 3], r"\[0\] is int, not a str"),
+    "bytes in a list": ([b"a", b"b", b"c"], r"\[0\] is bytes, not a str"),
+    "vectors": (np.zeros(3), r"is an array of float64 \(3,\): give texts|vectors"),
+    "a path": (Path("a.txt"), "is a Path, and texts are wanted"),
+}
+_FILES = {"align", "dedup", "index", "mine"}  # which take files as well
+_PARTS = {"pair_documents"}  # of documents
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_no_texts_is_refused(mini, call, wrong):
+    given, message = WRONG[wrong]
+    if wrong == "a path" and call in _FILES:
+        return
+    with pytest.raises(
+        (TypeError, XsweError), match=message if (call, wrong) != ("search", "vectors") else "queries are"
+    ) as told:
+        CALLS[call](mini, given)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_texts_of_other_libraries_are_accepted(mini, call):
+    pandas = pytest.importorskip("pandas")
+    for given in (np.array(EN), np.array(EN, object), tuple(EN), pandas.Series(EN, index=[7, 8, 9]), iter(EN)):
+        CALLS[call](mini, given)
+
+
+@pytest.mark.parametrize("call", sorted({*CALLS, *OTHERS} - {"encode", "encode_stream", "search", "similarity"}))
+def test_texts_in_the_place_of_the_model_are_told_from_it(call):
+    for given, message in ((EN, "model is of type list: give what xswe.load returns first"), (5, "model is of type int")):
+        with pytest.raises(TypeError, match=message):
+            CALLS[call](given, EN) if call in CALLS else OTHERS[call](given)
+
+
+def test_a_name_in_the_place_of_the_model_is_to_be_loaded():
+    with pytest.raises(TypeError, match=r"load it first, as in .*xswe\.load\('mini'\)"):
+        xswe.align_words("mini", EN, DE)
+    with pytest.raises(XsweError, match=r"minni: there is no such folder; did you mean mini\?"):
+        xswe.load("minni")
+    with pytest.raises(TypeError, match="model is None: give a folder, mini"):
+        xswe.load(None)
+    with pytest.raises(TypeError, match="models is of type StaticModel: give several"):
+        xswe.compare(xswe.load("mini"), "a.tsv")
+    with pytest.raises(TypeError, match="tasks is None: give names of tasks"):
+        xswe.evaluate("mini", None)
+    with pytest.raises(TypeError, match="input is None: give pairs"):
+        xswe.filter(xswe.load("mini"), None)
+    with pytest.raises(TypeError, match="input is of type list: give running text"):
+        xswe.split_text(EN, "en")
+
+
+class _Shaped:
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def encode(self, texts):
+        return np.full(
+            [len(texts) if size is None else size for size in self.shape], np.nan if self.shape[-1] == 2 else 1.0
+        )
+
+
+@pytest.mark.parametrize(
+    ("rerank", "message"),
+    [
+        (_Shaped(None), r"rerank: encode\(\) gave \(4,\) for 4 texts"),
+        (_Shaped(9, 4), r"rerank: encode\(\) gave \(9, 4\) for 4 texts; it must return one vector a text"),
+        (_Shaped(None, 2), r"rerank: encode\(\): vector 0 \(from 0\) holds NaN"),
+        ("mini", "rerank is of type str: give an encoder"),
+        (5, "rerank is of type int: give an encoder"),
+    ],
+)
+def test_a_reranker_of_another_shape_is_refused(mini, rerank, message):
+    with pytest.raises((TypeError, XsweError), match=message):
+        xswe.index(mini, EN).search("cat", k=2, rerank=rerank)
+
+
+def test_vectors_that_are_no_numbers_are_refused(mini):
+    damaged = np.full((2, mini.dim), np.nan, np.float32)
+    with pytest.raises(XsweError, match=r"queries: vector 0 \(from 0\) holds NaN or is infinite"):
+        xswe.index(mini, EN).search(damaged)
+    with pytest.raises(XsweError, match=r"vector 0 \(from 0\) holds NaN or is infinite"):
+        xswe.mine(None, damaged, damaged, threshold=None)

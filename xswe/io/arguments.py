@@ -1,0 +1,103 @@
+"""Checks of what callers of the public functions give as model, texts, vectors and reranker: one sentence that says how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.errors import ConfigError
+
+
+def check_model(model: object, call: str, named: bool = False) -> None:
+    """Raise TypeError unless a model was given, or its name where ``named``; ``call`` says how the function is called."""
+    if isinstance(model, (str, Path)):
+        if named:
+            return
+        raise TypeError(
+            f"model is the name {str(model)!r}: load it first, as in xswe.{call} with model = xswe.load({str(model)!r})"
+        )
+    if not (hasattr(model, "encode") or hasattr(model, "queries")):
+        raise TypeError(f"model is {_kind(model)}: give what xswe.load returns first, as in xswe.{call}")
+
+
+def check_reranker(rerank: object, named: bool = False) -> None:
+    """Raise TypeError unless None or what has ``encode`` was given, or its name where ``named``."""
+    if named and isinstance(rerank, (str, Path)):
+        return
+    if rerank is not None and (isinstance(rerank, str) or not hasattr(rerank, "encode")):
+        raise TypeError(f"rerank is {_kind(rerank)}: give an encoder, whose encode(texts) returns a vector a text")
+
+
+def check_encoded(vectors: np.ndarray, texts: int) -> np.ndarray:
+    """Return what a reranker made of texts; raise ConfigError unless it is one finite vector a text."""
+    if vectors.ndim != 2 or len(vectors) != texts:
+        raise ConfigError(
+            f"rerank: encode() gave {vectors.shape} for {texts} texts; it must return one vector a text, (n, d)"
+        )
+    return check_finite(vectors, "rerank: encode()")
+
+
+def check_finite(vectors: np.ndarray, name: str) -> np.ndarray:
+    """Return vectors; raise ConfigError if one holds NaN or is infinite."""
+    if not np.isfinite(vectors).all():
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        raise ConfigError(f"{name}: vector {row} (from 0) holds NaN or is infinite: leave it out")
+    return vectors
+
+
+def no_text(texts: Iterable[Any], start: int = 0, name: str = "texts") -> TypeError | None:
+    """Return the error that names the first item that is not a text, counted from ``start``; None if all are texts."""
+    for row, text in enumerate(texts, start):
+        if not isinstance(text, str):
+            return TypeError(f"{name}[{row}] is {type(text).__name__}, not a str; leave it out, or give '' for it")
+    return None
+
+
+def is_texts(given: object) -> bool:
+    """Return True for an array of strings, which are texts and no vectors."""
+    return isinstance(given, np.ndarray) and given.dtype.kind in "UOT"
+
+
+def several(given: Any, name: str, what: str = "texts, as a list of str") -> Sequence[Any]:
+    """Return what was given for many texts, or for ``what``: a sequence as it is, else a list of what iterating gives.
+
+    Raises:
+        TypeError: it is one text, a name of a file, a mapping, bytes, or no texts at all.
+    """
+    if isinstance(given, (list, tuple)):
+        return given
+    if isinstance(given, str):
+        raise TypeError(f"{name} is one str, not several texts: give [text]")
+    if isinstance(given, Path):
+        raise TypeError(f"{name} is a Path, and texts are wanted: give the lines, as in Path.read_text().splitlines()")
+    if isinstance(given, (bytes, bytearray)):
+        raise TypeError(f"{name} is {_kind(given)}: decode it first, as in given.decode('utf-8')")
+    if isinstance(given, Mapping):
+        raise TypeError(f"{name} is {_kind(given)}: give a list of its texts, as in list(given.values())")
+    if isinstance(given, np.ndarray) and (given.ndim != 1 or not is_texts(given)):
+        raise TypeError(f"{name} is an array of {given.dtype} {given.shape}: give {what}")
+    if isinstance(given, np.ndarray):
+        return list(given.tolist())
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{name} is {_kind(given)}: give {what}")
+    return given if isinstance(given, Sequence) else list(given)
+
+
+def texts_of(given: Any, name: str) -> Sequence[str]:
+    """Return texts, of which each is a str; see :func:`several`."""
+    texts = several(given, name)
+    if problem := no_text(texts, name=name):
+        raise problem
+    return texts
+
+
+def lines_of(given: Any, name: str) -> Any:
+    """Return a name of a file as it is, or texts; see :func:`texts_of`."""
+    return given if isinstance(given, (str, Path)) else texts_of(given, name)
+
+
+def _kind(given: object) -> str:
+    return "None" if given is None else f"of type {type(given).__name__}"
