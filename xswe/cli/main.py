@@ -37,10 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
+    if arguments[:1] == ["help"] and arguments[1:2]:
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _print(usage(), sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
-    if arguments[0] == "--version":
+    if arguments[0] in ("-V", "--version", "version"):
         from xswe.version import __version__
 
         _print(__version__)
