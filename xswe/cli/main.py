@@ -60,16 +60,21 @@ def main(arguments: list[str] | None = None) -> int:
         _print(verb_help(verb, "--help-all" in asked))
         return 0
     rest = [re.sub(r"^neighbors\.", "neighbours.", argument) for argument in rest]
-    for argument in rest:
-        key, sign, _ = argument.partition("=")
-        if sign and (new := VERBS[verb].renamed.get(key.lstrip("+"))):
-            return _complain(f"{key}= is now {new}=")
-        if argument.startswith("--") and (given := _setting(argument[2:].partition("=")[0], verb)):
-            return _complain(f"{argument}: settings have no dashes, and an equals sign: {given}=…")
-        if argument.startswith("~") and not argument.startswith("~hydra"):
-            name = argument[1:].partition("=")[0]
-            return _complain(f"{argument}: a setting always has a value: {name}=…; python -m xswe {verb} --help lists them")
+    if mistake := next(filter(None, (_mistake(verb, argument) for argument in rest)), ""):
+        return _complain(mistake)
     return _run_until_interrupted(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+
+
+def _mistake(verb: str, argument: str) -> str:
+    """Return what is wrong with an argument that is not to reach Hydra; empty if nothing is."""
+    key, sign, _ = argument.partition("=")
+    if sign and (new := VERBS[verb].renamed.get(key.lstrip("+"))):
+        return f"{key}= is now {new}="
+    if argument.startswith("--") and (given := _setting(key[2:], verb)):
+        return f"{argument}: settings have no dashes, and an equals sign: {given}=…"
+    if argument.startswith("~") and not argument.startswith("~hydra"):
+        return f"{argument}: a setting always has a value: {key[1:]}=…; python -m xswe {verb} --help lists them"
+    return ""
 
 
 def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
