@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -178,17 +177,6 @@ def test_a_teacher_in_the_making_has_no_contexts(tmp_path):
         teacher_script.make_teacher(c, None, tmp_path)
 
 
-TWICE = """
-import sys
-from eval.experiments import make_teacher
-from eval.settings import read_settings
-
-words, changes = make_teacher.split_words(sys.argv[1:], make_teacher.DEFAULTS)
-for _ in range(2):  # the second time the encoder is there
-    make_teacher.main(read_settings(words, make_teacher.DEFAULTS), changes)
-"""
-
-
 def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, capsys):
     words = ["pair=en-ja", "teacher=none", f"bitext={{en-ja: [{tmp_path / 'pairs.tsv'}]}}", "threads=1", "dim=16"]
     words += [
@@ -207,13 +195,12 @@ def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, cap
     teacher_script.main(read_settings(split[0], teacher_script.DEFAULTS), split[1])
     assert "teacher: " in capsys.readouterr().out
     assert load_teacher(TeacherConfig(str(tmp_path / "one" / "teacher"), device="cpu")).dim == 32
-    (tmp_path / "twice.py").write_text(TWICE, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", tmp_path / "twice.py"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(EVAL.parent), os.environ.get("PYTHONPATH", "")])}
-    command += [*words, f"output={tmp_path / 'two'}"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("teacher: ") == 2
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+    command += ["eval.experiments.make_teacher", *words, f"output={tmp_path / 'two'}"]
+    for _ in range(2):  # the second time the encoder is there
+        done = subprocess.run(command, cwd=EVAL.parent, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("teacher: ") == 1
     one, two = (read_json(tmp_path / name / "results.json")["report"]["encoder"]["history"] for name in ("one", "two"))
     assert [row["step"] for row in one] == [1, 2, 3]
     assert len({row["loss"] for row in one}) == 3
