@@ -482,6 +482,35 @@ def _(choice, folder):
     return holding(RefineConfig(max_steps=100), schedule=choice).rate_at(90)
 
 
+@probe("xswe.alignment.link:Made")
+def _(choice, folder):
+    from xswe.alignment.link import BitextLinkConfig, _made
+
+    return type(_made(iter([]), ("en", "de"), holding(BitextLinkConfig(), what=choice), None, "a.tsv"))
+
+
+@probe("xswe.mining.verdicts:Method")
+def _(choice, folder):
+    from xswe.mining.verdicts import BitextFilter
+
+    pairs = (("en", "de"), ("en", "ja"))
+    return tuple(holding(BitextFilter(languages=pair), method=choice).resolved().method for pair in pairs)
+
+
+@probe("xswe.corpus.prepare:Action")
+def _(choice, folder):
+    from xswe.corpus import prepare
+
+    return prepare._DONE[choice]
+
+
+@probe("xswe.serving.config:Log")
+def _(choice, folder):
+    from xswe.serving.app import formatter_of
+
+    return type(formatter_of(choice))
+
+
 @lru_cache(maxsize=1)
 def small() -> Any:
     """A model of a few pieces."""

@@ -75,6 +75,11 @@ MAKERS = {
     "Scores": lambda mini, file, folder: xswe.evaluate(mini, file, threads=1),
     "SplitText": lambda mini, file, folder: xswe.split_text("One. Two. Three.", "en"),
     "Sweep": lambda mini, file, folder: _swept(folder),
+    "TermCheck": lambda mini, file, folder: xswe.check_terms(
+        xswe.align_words(mini, EN, DE),
+        [xswe.types.AgreedTerm("train", "Fahrt"), xswe.types.AgreedTerm("cat", "Hund")],
+        ("en", "de"),
+    ),
     "TrainResult": lambda mini, file, folder: _trained(folder),
     "WordLinks": lambda mini, file, folder: xswe.align_words(mini, EN, DE),
     "WorkStatus": lambda mini, file, folder: xswe.types.WorkStatus("out", (_stage("a"), _stage("b"), _stage("c"))),

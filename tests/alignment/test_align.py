@@ -65,9 +65,8 @@ def test_every_format_says_the_same(mini, files, tmp_path):
     assert [(tuple(one["source_lines"]), tuple(one["target_lines"])) for one in objects] == BEADS
     found.write(tmp_path / "b.xliff")
     assert (tmp_path / "b.xliff").read_text("utf-8").count("<trans-unit") == 3
-    for wrong in ("b.odt", "b.docx"):
-        with pytest.raises(ConfigError, match=wrong):
-            found.write(tmp_path / wrong)
+    with pytest.raises(ConfigError, match=r"b\.odt"):
+        found.write(tmp_path / "b.odt")
     with pytest.raises(ConfigError, match="languages"):
         xswe.align(mini, EN, DE, output=tmp_path / "c.tmx")
     assert len(found.to_pandas()) == 4

@@ -373,7 +373,6 @@ def test_one_name_is_a_list_of_one_where_a_list_is_asked_for():
 @pytest.mark.parametrize(
     ("verb", "overrides"),
     [
-        ("corpus", "corpus.paths=[a.txt]"),
         ("ensemble", "models=[mini,mini]"),
         ("export", "model=mini"),
         ("import", "input=a.txt pair=en"),

@@ -241,7 +241,8 @@ def test_markdown_is_a_document_as_html_is(tmp_path):
     (tmp_path / "a.md").write_text("# Trains\n\nOne\nline. And another.\n", "utf-8")
     (tmp_path / "a.markdown").write_text("# Trains\n\nOne\nline. And another.\n", "utf-8")
     for name, split, rows in (("a.md", None, 3), ("a.markdown", None, 3), ("a.md", True, 3), ("a.md", False, 4)):
-        made = xswe.encode_file(xswe.load("mini"), tmp_path / name, tmp_path / "a.npy", split=split, language="en")
+        language = None if split is False else "en"
+        made = xswe.encode_file(xswe.load("mini"), tmp_path / name, tmp_path / "a.npy", split=split, language=language)
         assert made.rows == rows, (name, split)
     with pytest.raises(ConfigError, match=r"a\.md is cut into sentences by its language"):
         xswe.encode_file(xswe.load("mini"), tmp_path / "a.md", tmp_path / "a.npy")

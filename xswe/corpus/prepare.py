@@ -12,12 +12,21 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import entries_of
 from xswe.corpus.convert import ConvertedCorpus, convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import expand, suffix_of
 from xswe.text.languages import check_languages
 from xswe.work.config import LOCAL, ExecutionConfig
 
 Action = Literal["convert", "fetch", "list", "show"]
+_DONE = for_all(
+    Action,
+    {
+        "convert": None,
+        "fetch": lambda config, languages: fetch_corpora(config, check_languages(languages)),
+        "list": lambda *_: list_corpora(),
+        "show": lambda config, _: show_corpora(config),
+    },
+)
 
 
 def prepare_corpus(
@@ -58,12 +67,10 @@ def prepare_corpus(
             columns=config.columns[:2],
             on_error=config.on_error,
         )
-    if action == "convert":
+    if (done := _DONE[action]) is None:
         return convert_corpus(config, check_languages(languages), output, threads, execution)
     given = {"execution": execution if execution.kind != LOCAL.kind else None, "output": output, "threads": threads}
     if unused := next((name for name, value in given.items() if value is not None), None):
         name = "execution.kind" if unused == "execution" else unused
         raise ConfigError(f"{name} does nothing with {action}, which converts nothing: leave it out")
-    if action == "list":
-        return list_corpora()
-    return show_corpora(config) if action == "show" else fetch_corpora(config, check_languages(languages))
+    return done(config, languages)

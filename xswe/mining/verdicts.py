@@ -26,7 +26,7 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, for_all
 from xswe.mining.cascade import check_share
 from xswe.mining.features import NAMES, Features
 from xswe.mining.threshold import check_threshold
@@ -45,6 +45,7 @@ _COPIED = 0.8  # share of the words of the shorter side that the other side has,
 _NO_ROWS = Rows(Texts.of([]), Texts.of([]))
 BLOCK, WINDOW = 1 << 14, 1 << 21
 Method = Literal["auto", "learned", "cosine"]
+_LEARNS = for_all(Method, {"auto": None, "learned": True, "cosine": False})
 _LEARNT = ("en", "de", "zh", "ja")  # languages that examples to learn from are in
 _BETTER = ({"en", "de"}, {"en", "zh"})  # where what is learnt has the better F1 (eval/experiments/filter_mixtures.py)
 _WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
@@ -123,7 +124,7 @@ class BitextFilter:
             cure = "leave rerank= out" if judged else f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
             raise ConfigError(f"method=learned: {cure}; or use method=cosine")
         better = set(self.languages) in _BETTER and not judged and self.threshold == "auto"
-        learns = self.method == "learned" or (self.method == "auto" and better)
+        learns = better if _LEARNS[self.method] is None else _LEARNS[self.method]
         return replace(self, method="learned" if learns else "cosine")
 
     def cleaning(self, languages: tuple[str, ...]) -> CorpusConfig:

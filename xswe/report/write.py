@@ -16,7 +16,7 @@ from xswe.io.files import check_output
 from xswe.io.lines import read_lines
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import FoundInFiles
 from xswe.phrases.terms import Term
@@ -307,7 +307,7 @@ def report_of(
     hits: str | Path | None = None,
     compare: str | Path | None = None,
     space: str | Path | None = None,
-    model: AnyModel | None = None,
+    model: AnyModel | str | Path | None = None,
     languages: tuple[str, ...] = (),
     projector: str | Path | None = None,
 ) -> Path:
@@ -320,7 +320,7 @@ def report_of(
         hits: what a search of phrases wrote, ``.tsv``, ``.csv`` or ``.jsonl``, of either mode.
         compare: what ``compare`` wrote, ``.json``.
         space: a bitext, ``.tsv``, ``.tmx``, ``.jsonl``, …: where its sentences and words lie in the space of the model.
-        model: links the words of pairs; whose space is looked at.
+        model: links the words of pairs, or whose space is looked at; or its name.
         languages: of source and target, of the phrases and the passages, or of a space's columns.
         projector: with ``space``: a new folder for TensorBoard's projector and embedding-atlas.
 
@@ -331,9 +331,9 @@ def report_of(
     given = [kind for kind, what in known.items() if what]
     if len(given) != 1:
         raise ConfigError(f"report needs one of {', '.join(f'{name}=' for name in known)}: what is the page to be of?")
-    what = str(known[given[0]])
+    what, opened = str(known[given[0]]), open_model(model) if model else None
     if projector:
         if given != ["space"]:
             raise ConfigError("projector= writes what space= looks at: give space=BITEXT")
-        export_space(open_space(model, what, tuple(languages)), projector)
-    return write_report(what, output, kind=given[0], model=model, languages=languages)
+        export_space(open_space(opened, what, tuple(languages)), projector)
+    return write_report(what, output, kind=given[0], model=opened, languages=languages)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.io.settings import changed
+from xswe.io.settings import changed, for_all
 from xswe.model.ensemble import AnyModel, load_any, locate
-from xswe.serving.config import LOOPBACK, ServeConfig
+from xswe.serving.config import LOOPBACK, Log, ServeConfig
 from xswe.serving.systemd import handed_over
 
 if TYPE_CHECKING:
@@ -87,11 +87,9 @@ def serve(
     """
     config = changed(config or ServeConfig(), settings, "serve")
     _need("starlette", "msgspec", "prometheus_client", "uvicorn", "httptools")
-    if config.log == "json":
-        from xswe.serving.logs import JsonLines
-
+    if (formatter := formatter_of(config.log)) is not None:
         for handler in logging.getLogger().handlers:
-            handler.setFormatter(JsonLines())
+            handler.setFormatter(formatter)
     shared = handed_over()
     with shared or listening(config) as place:  # before the corpora are read, which takes longer
         app = make_app(model, corpora, config=config)
@@ -103,6 +101,15 @@ def serve(
             logger.info("listening on the socket of systemd, %s", place.getsockname())
         with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
             server_of(app, config, shared is not None).run(sockets=[place])
+
+
+def formatter_of(log: Log) -> logging.Formatter | None:
+    """Return what writes records as ``log`` says; None for as they are."""
+    if not for_all(Log, {"text": False, "json": True})[log]:
+        return None
+    from xswe.serving.logs import JsonLines
+
+    return JsonLines()
 
 
 def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig, shared: bool = False) -> uvicorn.Server:
