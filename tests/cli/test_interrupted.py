@@ -19,17 +19,18 @@ from xswe.work import kept
 # Checkpoints are written as often as they can be, and a search has several shards. Calls are counted of the function that
 # does the work.
 PROGRAM = """
-import importlib, json, signal, sys, threading
+import faulthandler, importlib, json, signal, sys, time
 import xswe.progress, xswe.search.exact, xswe.work.kept
 from xswe.__main__ import main
 
 stop, times, work, *arguments = json.loads(sys.argv[1])
 xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
 xswe.search.exact._EDGE = 1024
-counts, signalled = dict.fromkeys(filter(None, (stop, work)), 0), threading.Event()
+faulthandler.dump_traceback_later(120, exit=True)  # rather than to wait for ever
+counts, signals = dict.fromkeys(filter(None, (stop, work)), 0), []
 
 def interrupt(*given):
-    signalled.set()
+    signals.append(given[0])
     signal.default_int_handler(*given)
 
 def watch(name):
@@ -44,7 +45,8 @@ def watch(name):
         counts[name] += 1
         if name == stop and counts[name] == times:
             print("here", flush=True)
-            signalled.wait()
+            while not signals:  # of an Event this thread could hold the lock when it is interrupted
+                time.sleep(0.01)
         return ask(*given, **more)
 
     setattr(owner, attribute, watched)
@@ -142,6 +144,7 @@ def run(case, folder, stop, given=b""):
             assert process.stdout.readline() == b"here\n", process.stderr.read().decode()
             process.send_signal(signal.SIGINT)
         *said, calls = process.stderr.read().decode().splitlines()
+    assert calls.isdigit(), "\n".join(said)
     return process.returncode, "\n".join(said), int(calls)
 
 

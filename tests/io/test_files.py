@@ -207,9 +207,11 @@ def test_a_look_for_leftovers_does_not_hold_the_names_of_all_files(here):
     "write",
     [
         lambda name: check_output(Path(name)),
-        lambda name: xswe.encode_file(None, "a.txt", f"{name}/*.npy"),
-        lambda name: xswe.index(None, "a.txt", folder=name),
-        lambda name: xswe.index(None, "a.txt", folder=name, execution=xswe.types.ExecutionConfig("array", 0, 1)),
+        lambda name: xswe.encode_file("mini", "a.txt", f"{name}/*.npy"),
+        lambda name: xswe.index(xswe.load("mini"), "a.txt", folder=name),
+        lambda name: xswe.index(
+            xswe.load("mini"), "a.txt", folder=name, execution=xswe.types.ExecutionConfig("array", 0, 1)
+        ),
         lambda name: Stages(Path(name)),
     ],
 )

@@ -154,7 +154,7 @@ def test_a_hit_neither_begins_nor_ends_with_a_word_without_a_vector():
 def test_one_text_in_the_place_of_many_and_phrases_without_a_known_word(caplog):
     source = make()
     for queries, passages in (("a", ["b"]), (["a"], "b")):
-        with pytest.raises(TypeError, match="lists of texts"):
+        with pytest.raises(TypeError, match="is one str, not several texts"):
             find_phrases(source, queries, passages)
     assert find_phrases(source, ["-"], [chr(0x107)]) == [[]]
     assert "1 of 1 phrases hold nothing that the model knows: ['-']" in caplog.text

@@ -115,6 +115,8 @@ class Filtered(Result[Judged]):
         kept = counts.pop(KEPT, 0)
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "none"
         more = [str(self.noise)] if self.noise else [f"judged by the cosine alone: {self.note}"] if self.note else []
+        if self.noise is None and self.threshold.precision is not None:  # which decoys of other pairs told
+            more.append("not judged: translations that are truncated, extended or changed, and the order of words")
         return "\n".join([f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}", self.threshold.sentence(), *more])
 
     def unusual(self, row: int) -> str:
