@@ -312,7 +312,9 @@ class _Filter:
             return None, f"{len(alive):,} pairs are too few to learn from" if len(alive) else ""
         places = sample_rows(found.keys[alive])
         wanted = alive[places]
-        texts = {row: record.texts for row, record in enumerate(islice(records(), int(wanted.max()) + 1)) if record.texts}
+        chosen = set(wanted.tolist())  # of a file of any size, no other texts are kept
+        read = enumerate(islice(records(), max(chosen) + 1))
+        texts = {row: record.texts for row, record in read if row in chosen and record.texts}
         pairs = [texts[row] for row in wanted.tolist()]
         learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
         learnt = learner.learn()
