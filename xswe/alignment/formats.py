@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xswe.alignment.docx import write_docx
-from xswe.bitext.memories import Unit, moment, write_tmx, write_xliff, write_xliff2
-from xswe.bitext.output import Row, output_format, write_rows
+from xswe.bitext.memories import Unit, moment
+from xswe.bitext.output import MEMORIES, Row, output_format, write_rows
 from xswe.errors import ConfigError
 from xswe.io.results import write_table, write_text
 from xswe.io.sources import suffix_of
@@ -20,7 +20,7 @@ from xswe.text.languages import has_cjk
 # Formats that only beads have, or have in their own way.
 _OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
-_MEMORIES = {"tmx": write_tmx, "xliff": write_xliff, "xliff2": write_xliff2}
+_MEMORIES = {kind: MEMORIES[kind] for kind in ("tmx", "xliff", "xliff2")}  # in which beads have a status and notes
 COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
 # Formats in which each line of both texts stands, also one without a counterpart, unless somebody wants it otherwise.
 WHOLE = frozenset((*_OWN, *_TABLES))

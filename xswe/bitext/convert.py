@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from xswe.bitext.catalogues import catalogue_locales, write_catalogue
+from xswe.bitext.catalogues import catalogue_locales
 from xswe.bitext.formats import FORMATS
 from xswe.bitext.memories import (
     Unit,
@@ -19,11 +19,8 @@ from xswe.bitext.memories import (
     parsed_unit,
     segments_of,
     unit_notes,
-    write_tmx,
-    write_xliff,
-    write_xliff2,
 )
-from xswe.bitext.output import one_line, output_format
+from xswe.bitext.output import MEMORIES, TABLES, one_line, output_format
 from xswe.bitext.records import Record, RecordFile
 from xswe.bitext.tables import csv_fields
 from xswe.errors import ConfigError
@@ -34,13 +31,6 @@ from xswe.text.languages import base_language
 
 _BESIDE = ("id", "notes", "score", "status", "lines")  # columns of a table beside the two texts
 _SCORE = re.compile(r"score (-?[\d.]+)(?:, (\w+))?")
-_MEMORIES: dict[str, Callable[..., Iterator[str]]] = {
-    "tmx": write_tmx,
-    "xliff": write_xliff,
-    "xliff2": write_xliff2,
-    "catalogue": write_catalogue,
-}
-_TABLES = {"csv": ".csv", "parquet": ".parquet", "xlsx": ".xlsx"}
 
 
 @dataclass(frozen=True)
@@ -114,13 +104,13 @@ def rewrite_bitext(
 def _write(
     output: str, kind: str, units: Iterator[Unit], languages: tuple[str, str], date: str | None, left: Counter[str]
 ) -> None:
-    if kind in _MEMORIES:
-        write_text(output, _MEMORIES[kind](units, languages, date))
+    if kind in MEMORIES:
+        write_text(output, MEMORIES[kind](units, languages, date))
     elif kind == "jsonl":
         write_text(output, (json.dumps(_as_object(unit, languages), ensure_ascii=False) + "\n" for unit in units))
-    elif kind in _TABLES:
+    elif kind in TABLES:
         rows = ((unit.source, unit.target, *_beside(unit)) for unit in units)
-        write_table(output, _TABLES[kind], [*languages, *_BESIDE], rows, {"score": "float32"})
+        write_table(output, TABLES[kind], [*languages, *_BESIDE], rows, {"score": "float32"})
     else:
         write_text(output, _lines(units, left))
 

@@ -32,7 +32,7 @@ _SUFFIXES: dict[str, Format] = {
 }
 WRITTEN = frozenset(_SUFFIXES)  # suffixes of the files that pairs are written to
 # Formats that every result has, by the suffix that tells them.
-_TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
+TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
 # Names that promise a format which neither pairs nor links are written in, but for .htm, .html and .json.
 FOREIGN: tuple[str, ...]
 FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
@@ -98,23 +98,25 @@ def _unit(row: Row) -> Unit:
     return Unit(row.score, row.source, row.target, f"{row.source_id} {row.target_id}")
 
 
-_WRITERS: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {
-    "bucc": _bucc,
-    "catalogue": lambda rows, languages: write_catalogue(map(_unit, rows), languages),
-    "laser": _laser,
-    "tmx": lambda rows, languages: write_tmx(map(_unit, rows), languages),
-    "xliff": lambda rows, languages: write_xliff(map(_unit, rows), languages),
-    "xliff2": lambda rows, languages: write_xliff2(map(_unit, rows), languages),
+_LINES: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {"bucc": _bucc, "laser": _laser}
+# Formats of units: what writes units, languages and a date.
+MEMORIES: dict[str, Callable[..., Iterator[str]]] = {
+    "catalogue": write_catalogue,
+    "tmx": write_tmx,
+    "xliff": write_xliff,
+    "xliff2": write_xliff2,
 }
-for_all(Format, {"auto": None, **_WRITERS, **_TABLES})  # each is written in one way or the other
+for_all(Format, {"auto": None, **_LINES, **MEMORIES, **TABLES})  # each is written in one way or the other
 
 
 def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[str] = ()) -> None:
     """Write rows in a format of :func:`output_format`, whole or not at all."""
-    if kind in _WRITERS:
-        write_text(path, _WRITERS[kind](rows, languages))
+    if kind in _LINES:
+        write_text(path, _LINES[kind](rows, languages))
+    elif kind in MEMORIES:
+        write_text(path, MEMORIES[kind](map(_unit, rows), languages))
     elif kind in ("markdown", "latex"):
         cells = ((f"{row.score:.4f}", one_line(row.source), one_line(row.target)) for row in rows)
-        write_table(path, _TABLES[kind], Row._fields[:3], cells)
+        write_table(path, TABLES[kind], Row._fields[:3], cells)
     else:
-        write_table(path, _TABLES[kind], Row._fields, rows, {"score": "float32", "rank": "int32"})
+        write_table(path, TABLES[kind], Row._fields, rows, {"score": "float32", "rank": "int32"})
