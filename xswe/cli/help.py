@@ -277,7 +277,7 @@ def _nested(module: str, name: str, setting: Setting) -> tuple[str, str] | None:
     if setting.default != "…":
         return None
     place, node = _defined(module, name)
-    for one in (*node.body, *()):  # type: ignore[attr-defined]
+    for one in node.body:  # type: ignore[attr-defined]
         if isinstance(one, ast.AnnAssign) and ast.unparse(one.target) == setting.name.rpartition(".")[2]:
             hint = ast.unparse(one.annotation)
             return (place, hint) if re.fullmatch(r"[A-Z]\w+", hint) else None

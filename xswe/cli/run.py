@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from xswe.cli.settings import Values, arguments, check_used, function
+from xswe.cli.settings import Values, arguments, check_used, composed_defaults, function
 from xswe.cli.verbs import VERBS
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import check_apart, check_output
 from xswe.io.settings import build
 from xswe.model.ensemble import open_model
 from xswe.progress import took
+from xswe.work.config import ExecutionConfig
 
 
 def run(verb: str, values: Values) -> str:
@@ -39,14 +40,12 @@ def run(verb: str, values: Values) -> str:
         given["rerank"] = _reranker(values["rerank"], values.get("threads"))
     if verb == "split":
         given["input"] = Path(given["input"])  # a text would be the text itself
-    if values.get("report"):
-        given["model"] = open_model(given["model"]) if verb in ("mine", "filter") else given.get("model")
+    if values.get("report") and verb in ("mine", "filter"):
+        given["model"] = open_model(given["model"])  # once, for the verb and for the page
     if verb == "search":
         return _search(given)
     started = time.monotonic()
-    result = function(spec.calls[mode])(
-        **{name: value for name, value in given.items() if verb != "compare" or name != "model"}
-    )
+    result = function(spec.calls[mode])(**given)
     seconds = time.monotonic() - started
     return _said(verb, mode, result, values, seconds) + _reported(values, result, given.get("model"))
 
@@ -110,7 +109,6 @@ def _reranker(name: str | None, threads: int | None) -> Any:
 
 def _verify(values: Values) -> str:
     """Read an index, and say that it is what was written; where several files are not, print a line for each."""
-    from xswe.cli.settings import composed_defaults
     from xswe.search.verification import verify_index
 
     usual = composed_defaults("search")
@@ -163,7 +161,6 @@ def _train(values: Values) -> str:
     """Train into the run folder, and return the table; with ``dry``, only what the run would take."""
     from xswe.training.rehearsal import rehearse
     from xswe.training.train import train
-    from xswe.work.config import ExecutionConfig
 
     config = train_config(values)
     folder, shared = run_folder(values["output"], config)

@@ -13,7 +13,7 @@ from typing import Any
 
 from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, VERBS, merged
 from xswe.errors import ConfigError
-from xswe.io.settings import _convert, build
+from xswe.io.settings import build, convert
 from xswe.work.config import LOCAL, ExecutionConfig
 
 Values = dict[str, Any]
@@ -155,7 +155,7 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
             value = values[name]
             where = name if section else f"{verb}.{name}"
             keep = name in ("model", *spec.many) or (name == "input" and mode in spec.bitext)
-            out[name] = value if keep else _convert(_hint(call, name), value, where)
+            out[name] = value if keep else convert(_hint(call, name), value, where)
     if cls := config_class(call):
         given = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
         given = {name: value for name, value in given.items() if name not in out}

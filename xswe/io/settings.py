@@ -63,7 +63,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     if unknown := sorted(set(values) - set(names)):
         cure = meant(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
         raise ConfigError(f"{before}{unknown[0]}: there is no such setting{cure}")
-    return cls(**{name: _convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
+    return cls(**{name: convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
 
 
 def arguments(call: Callable[..., Any], values: Mapping[str, Any], where: str, *places: str) -> dict[str, Any]:
@@ -78,17 +78,17 @@ def arguments(call: Callable[..., Any], values: Mapping[str, Any], where: str, *
             hints, names = hints | further, [*names, *further]
         elif parameter.kind is parameter.KEYWORD_ONLY:
             names.append(parameter.name)
-    return {name: _convert(hints[name], values[name], f"{where}.{name}") for name in names if name in values}
+    return {name: convert(hints[name], values[name], f"{where}.{name}") for name in names if name in values}
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
+def convert(hint: Any, value: Any, where: str) -> Any:
     """Convert one value to its annotated type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
         kinds = [kind for kind in arguments if kind is not type(None)]
-        return _convert(type(value) if type(value) in kinds else kinds[0], value, where)
+        return convert(type(value) if type(value) in kinds else kinds[0], value, where)
     if dataclasses.is_dataclass(hint):
         return _nested(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:
@@ -97,11 +97,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{where}={value!r}: expected a list, as in {where}=[a,b]")
-        return tuple(_convert(arguments[0], item, where) for item in value)
+        return tuple(convert(arguments[0], item, where) for item in value)
     if origin is dict:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
-        return {str(k): _convert(arguments[1], v, where) for k, v in value.items()}
+        return {str(k): convert(arguments[1], v, where) for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint in (int, float, str, bool) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
