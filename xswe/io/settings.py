@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from xswe.errors import ConfigError
@@ -64,21 +63,6 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         cure = meant(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
         raise ConfigError(f"{before}{unknown[0]}: there is no such setting{cure}")
     return cls(**{name: convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
-
-
-def arguments(call: Callable[..., Any], values: Mapping[str, Any], where: str, *places: str) -> dict[str, Any]:
-    """Convert plain values to the keyword arguments of a call, checking types, and keep ``places`` beside them.
-
-    ConfigError names a value of the wrong type in the section ``where``.
-    """
-    hints, names = typing.get_type_hints(call), list(places)
-    for parameter in inspect.signature(call).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:  # Unpack of a TypedDict
-            further = typing.get_type_hints(typing.get_args(hints[parameter.name])[0])
-            hints, names = hints | further, [*names, *further]
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            names.append(parameter.name)
-    return {name: convert(hints[name], values[name], f"{where}.{name}") for name in names if name in values}
 
 
 def convert(hint: Any, value: Any, where: str) -> Any:
