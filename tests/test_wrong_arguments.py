@@ -73,8 +73,9 @@ def test_what_is_no_texts_is_refused(mini, call, wrong):
 @pytest.mark.parametrize("call", CALLS)
 def test_texts_of_other_libraries_are_accepted(mini, call):
     pandas = pytest.importorskip("pandas")
+    expected = repr(CALLS[call](mini, EN))
     for given in (np.array(EN), np.array(EN, object), tuple(EN), pandas.Series(EN, index=[7, 8, 9]), iter(EN)):
-        CALLS[call](mini, given)
+        assert repr(CALLS[call](mini, given)) == expected
 
 
 @pytest.mark.parametrize("call", sorted({*CALLS, *OTHERS} - {"encode", "encode_stream", "search", "similarity"}))
