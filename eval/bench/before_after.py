@@ -111,10 +111,11 @@ def words_of(task: str, checkout: Path, own: Path, steps: int) -> list[str]:
     if task == "dedup":
         return ["dedup", "input=ja.txt", f"output={own}/distinct.txt"]
     if task == "index":
+        texts = "documents" if (checkout / "conf" / "search.yaml").exists() else "input"  # the name in v0.2
         return [
             "search",
             "model=mini",
-            "input=ja.txt",
+            f"{texts}=ja.txt",
             "queries=queries.txt",
             f"index={own}/index",
             f"output={own}/found.tsv",
