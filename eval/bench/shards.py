@@ -162,6 +162,10 @@ class Timed:
         """Load what the job needs."""
         return self.job.open()
 
+    def share(self, opened: Any) -> None:
+        """Write what others need to open it."""
+        self.job.share(opened)
+
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
         """Do a shard."""
         begun, processor = time.time(), time.process_time()
