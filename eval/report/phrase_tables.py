@@ -84,6 +84,25 @@ def terms(record: list[Mapping[str, Any]]) -> str:
     return markdown(["language", "ranked by", "terms", "how many", "with further answers", *titles], rows)
 
 
+def terms_in_short(mini: list[Mapping[str, Any]], base: list[Mapping[str, Any]]) -> str:
+    """Where the right translation of a term stands, by what is known of it, of mini and of models/base."""
+    rows: list[list[Any]] = []
+    for model, record in (("mini", mini), ("base", base)):
+        for order, known in (("cosine", "cosine"), ("evidence", "passages"), ("bitext", "passages, bitext")):
+            found = [row for row in record if row["order"] == order and row["terms"] == "all"]
+            for figure, place in (("first", "first"), ("five", "among five")):
+                by_language = {row["language"]: _share(row[figure]) for row in found}
+                if by_language:
+                    rows.append([model, known, place, *(by_language.get(code) for code in ("de", "ja", "zh"))])
+    silent = {
+        row["language"]: _share(row["silent"]) for row in mini if row["terms"] == "absent" and row["order"] == "evidence"
+    }
+    rows.append(
+        ["mini", "passages", "not in the texts, and nothing listed", *(silent[code] for code in ("de", "ja", "zh"))]
+    )
+    return markdown(["model", "known", "the right one is", "de", "ja", "zh"], rows)
+
+
 def _share(value: float | None) -> str | None:
     return None if value is None else f"{100 * value:.1f}"
 
@@ -138,5 +157,6 @@ PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "phrases": ("phrases.json", english),
     "phrases.languages": ("phrases.json", languages),
     "terms": ("terms.json", terms),
+    "terms.in_short": ("terms.json terms_base.json", terms_in_short),
     "speed.phrases": ("bench_phrases.json", speed),
 }

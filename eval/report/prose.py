@@ -7,7 +7,6 @@ has the figures that nothing here measured: settings, what others published, pro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from eval.report.encode_tables import fastest_peer
@@ -115,14 +114,6 @@ def _expected(measured: Measured) -> list[float]:
     return [-min(sides[0]), max(sides[0]), -max(sides[1]), -min(sides[1])]
 
 
-def _terms(file: str, figure: str, order: str = "evidence", terms: str = "all") -> Callable[[Measured], list[float]]:
-    def found(measured: Measured) -> list[float]:
-        rows = measured(file)
-        return [100 * one(rows, language=code, order=order, terms=terms)[figure] for code in ("de", "ja", "zh")]
-
-    return found
-
-
 def _family(measured: Measured) -> list[float]:
     base = measured("family_large")["rows"]["base"]["figures"]
     larger = measured("family_larger")["rows"]["base"]["figures"]
@@ -180,64 +171,11 @@ def _levers(measured: Measured) -> list[float]:
     return [100 * max(map(abs, changes))]
 
 
-def _growth(measured: Measured) -> list[float]:
-    """Return the power of the lines with which the seconds of mining by clusters grow, and the most lines' hours."""
-    rows = measured("mine_large")["rows"]
-    small, large = (one(rows, lines=lines, method="xswe") for lines in (300_000, 10_000_000))
-    growth = math.log(large["processor_seconds"] / small["processor_seconds"]) / math.log(large["lines"] / small["lines"])
-    return [growth, large["seconds"] / 3600, large["processor_seconds"] / 3600]
-
-
-def _faiss(measured: Measured) -> list[float]:
-    """Return how many times the processor seconds and the memory faiss takes, ours being 1: few lists, and stopes'."""
-    rows, found = measured("mine_large")["rows"], []
-    for lines, method in ((100_000, "faiss"), (1_000_000, "faiss"), (100_000, "stopes")):
-        ours, theirs = (one(rows, lines=lines, method=name) for name in ("xswe", method))
-        found += [theirs[key] / ours[key] for key in ("processor_seconds", "peak_gib")]
-    return found
-
-
-def _broken(measured: Measured) -> list[float]:
-    """Return how many runs on a Ray and of arrays were broken, of which verbs; and how many in some ways."""
-    rows = measured("faults")["runs"]
-    ray, array = ([row["verb"] for row in rows if row["by"] == by] for by in ("ray", "array"))
-    verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "train-words", "phrases", "corpus")
-    counts = [
-        *map(ray.count, verbs),
-        len(array),
-        *map(array.count, ("mine", "filter", "dedup", "search", "corpus", "phrases")),
-    ]
-    once = sum(not name[:6].isdigit() for row in rows for name in row.get("broken", ()))  # shards' names are numbers
-    looked = sum("of_them_done_again" in row for row in rows)
-    return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows), looked]
-
-
-def _broken_verbs(measured: Measured) -> list[float]:
-    """Return how many verbs were broken, in how many ways and runs, in how many at work, and how many ended badly."""
-    runs = measured("local_faults")["runs"]
-    verbs, faults = ({row[name] for row in runs} for name in ("verb", "fault"))
-    return [len(verbs), len(faults), len(runs), sum(row["hit"] for row in runs), sum(bool(row["problems"]) for row in runs)]
-
-
 def _broken_indexes(measured: Measured) -> list[float]:
     """Return how many processes that change an index were killed, how many files damaged, and how many ended badly."""
     record = measured("index_faults")
     killed, runs = ([row[key] for row in record[kind].values()] for kind, key in (("kills", "killed"), ("flips", "runs")))
     return [sum(killed), sum(runs), len(record["wrong"])]
-
-
-def _joining(measured: Measured) -> list[float]:
-    """Return by how many seconds, at most, commands with little to do take longer on a Ray."""
-    rows = [row["seconds"] for row in measured("shards")["commands with little to do"].values()]
-    return [max(row["2"] - row["here"] for row in rows)]
-
-
-def _empty_shards(measured: Measured) -> list[float]:
-    """Return what an empty shard costs in ms, least and most, how many MiB the driver grows, and Ray's start in s."""
-    record = measured("shards")
-    costs = [row["processor_ms_a_shard"] for row in (*record["local"], *record["ray"]) if row["shards"] >= 100]
-    memory = [[row["resident_mib"] for row in record[kind]] for kind in ("ray", "local")]
-    return [min(costs), max(costs), *(max(one) - min(one) for one in memory), record["ray_start_seconds"]]
 
 
 def _novels(measured: Measured) -> list[float]:
@@ -303,18 +241,6 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         ),
         ("finds more than it even then (# against #, # against #)", _judged_at_best),
     ],
-    "docs/how-to/phrases.md": [
-        ("the right one stands first for # % in German, # % in Japanese and # % in Chinese", _terms("terms", "first")),
-        ("(by cosine alone: #, #, #)", _terms("terms", "first", "cosine")),
-        ("among five for #, # and # %; with bitext it", _terms("terms", "five")),
-        ("with bitext it stands first for #, # and # %", _terms("terms", "first", "bitext")),
-        ("and among five for #, # and # %. For", _terms("terms", "five", "bitext")),
-        ("For #, # and # % of everyday nouns", _terms("terms", "silent", terms="absent")),
-        ("has the right one first for #, # and # %, among five", _terms("terms_base", "first")),
-        ("among five for #, # and # %, with bitext for", _terms("terms_base", "five")),
-        ("with bitext for #, # and #, and", _terms("terms_base", "first", "bitext")),
-        ("and #, # and # %. `train", _terms("terms_base", "five", "bitext")),
-    ],
     "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
         (
@@ -336,55 +262,6 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "of # attacks by # sockets each the worst took # MB more than an idle server, and who asked for one text "
             "beside them waited # s",
             _stalled,
-        ),
-    ],
-    "docs/reference/files.md": [
-        (
-            "Tried with # verbs in # ways (killed, interrupted, a full disk, damaged and lost files, other settings, "
-            "another version, two processes at once, with and without locks, …): of # runs # were hit while at work; # "
-            "ended otherwise",
-            _broken_verbs,
-        ),
-    ],
-    "docs/how-to/several-machines.md": [
-        (
-            "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
-            "`filter`, # of `dedup`, # of `search`, # of `train` in its extraction and # in all that it shares out, # of "
-            "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `mine` by clusters, # of `filter`, # of "
-            "`dedup`, # of `search`, # of `corpus`, # of `phrases`, six to eight of each other verb)",
-            lambda m: _broken(m)[:-3],
-        ),
-        ("damaged or lost (# times one that is made once for all shards)", lambda m: _broken(m)[-3:-2]),
-        ("In # of them the work was still going on", lambda m: _broken(m)[-2:-1]),
-        ("was done again (looked at in # of them)", lambda m: _broken(m)[-1:]),
-        (
-            "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the "
-            "clock, killed once on the way, and # processor hours",
-            _growth,
-        ),
-        (
-            "took # times the processor seconds and # times the memory, of a million (IVF4096,PQ64) # and # times; of "
-            "100,000 as in stopes (OPQ64,IVF2048,PQ64 and 128 lists) # and # times",
-            _faiss,
-        ),
-        (
-            "took # times the processor seconds of one stream (`eval/results/shards.json`), into shards that are then "
-            "joined # times; `int8`, which writes a quarter, # and # times:",
-            lambda m: [
-                m("shards")["encode"][dtype]["processor_ratios"][how]
-                for dtype in ("float32", "int8")
-                for how in ("parts", "shards")
-            ],
-        ),
-        (
-            "Joining that Ray and starting its workers is # s of these",
-            _joining,
-        ),
-        (
-            "costs # to # ms of the driver's processor, here and on Ray (with other work on the machine), and "
-            "its memory grows by # MiB on Ray and # MiB "
-            "here (10 to 100,000 tried); Ray itself took # s to start",
-            _empty_shards,
         ),
     ],
     "docs/how-to/train.md": [
@@ -516,7 +393,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "docs/how-to/reports.md": ("below 2 MB",),
     "docs/how-to/search.md": ("0.7 times the root", "that finds 97 % of the exact ten"),
     "docs/how-to/several-machines.md": (
-        *("shards of 16 MiB", "Since 2.59 Ray", "(1.5 is what the plan says"),
+        *("shards of 16 MiB", "Since 2.59 Ray"),
         *("an estimated 200 bytes a line, 40 GB for 10^8", "writes 2 GB a second", "times 30 %, an assumption"),
     ),
     "docs/how-to/train.md": ("10 GB a language",),
@@ -536,6 +413,6 @@ OTHERS: dict[str, tuple[str, ...]] = {
         *("55 % are then the same", ".99972 (en), .99999 (ja)", ".999997 on words", "11 % (en-ja) to 15 % (en-de)"),
         "0.3 to 1.1 % of good sentences and 96 to 99 %",
     ),
-    "docs/results.md": ("with 40 % of one side", "of 0.45", "power 0.8"),
+    "docs/results.md": ("with 40 % of one side", "of 0.45", "power 0.8", "the power of 1.5"),
     "docs/tutorials/train.md": ("one sentence is 0.6",),
 }

@@ -360,13 +360,62 @@ def large(record: Record) -> str:
     """How mining by clusters grows with the lines (eval/bench/mine_large.py)."""
     rows = []
     others = {"faiss": ", faiss, few lists", "stopes": ", faiss as in stopes"}
+    ours = {row["lines"]: row for row in record["rows"] if row["method"] not in others}
     for row in sorted(record["rows"], key=lambda row: (row["lines"], row["method"] in others, row["kills"])):
         what = f"{row['lines']:,}{others.get(row['method'], '')}"
         what += f", killed {['', 'once', 'twice'][row['kills']]}" if row["kills"] else ""
         sizes = [f"{row[key]:.2f}" for key in ("peak_gib", "peak_own_gib", "work_disk_gib")]
-        rows.append([what, f"{row['processor_seconds']:,.0f}", *sizes, _percent(row["recall"])])
-    sizes = ["resident, GiB", "of it not mapped from files", "work folder, GiB"]
+        times = [
+            f"{row[key] / ours[row['lines']][key]:.1f}" if row["method"] in others else None
+            for key in ("processor_seconds", "peak_gib")
+        ]
+        rows.append([what, f"{row['processor_seconds']:,.0f}", *sizes, *times, _percent(row["recall"])])
+    sizes = ["resident, GiB", "of it not mapped from files", "work folder, GiB", "times xswe's seconds", "its memory"]
     return markdown(["lines a side", "processor seconds", *sizes, "% of the planted pairs"], rows)
+
+
+def faults(record: Record, local: Record) -> str:
+    """Count the runs that were broken on purpose (eval/experiments/faults.py, local_faults.py), and how they ended."""
+    names = {"mine": "mine, clusters", "mine-exact": "mine, exact", "train-words": "train, words"}
+    runs = [
+        {
+            **row,
+            "verb": names.get(row["verb"], row["verb"]),
+            "ended": row["same_bytes"],
+            "at_work": row["hit_while_at_work"],
+        }
+        for row in record["runs"]
+    ]
+    runs += [{**row, "by": "local", "ended": not row["problems"], "at_work": row["hit"]} for row in local["runs"]]
+    verbs = [*dict.fromkeys(row["verb"] for row in runs), None]
+    rows = []
+    for verb in verbs:
+        own = [row for row in runs if verb in (None, row["verb"])]
+        counts = [sum(row["by"] == by for row in own) for by in ("local", "array", "ray")]
+        ends = [sum(row["at_work"] for row in own), sum(not row["ended"] for row in own)]
+        rows.append([f"`{verb}`" if verb else "all", *(f"{count:,}" for count in (*counts, *ends))])
+    ways = ["one process", "arrays of three tasks", "a Ray of two nodes"]
+    return markdown(["", *ways, "hit while at work", "ended otherwise"], rows)
+
+
+def empty_shards(record: Record) -> str:
+    """Lay out what shards cost that hold nothing (eval/bench/shards.py)."""
+    rows = []
+    for here, there in zip(record["local"], record["ray"], strict=True):
+        figures = [(row["processor_ms_a_shard"], row["resident_mib"]) for row in (here, there)]
+        rows.append(
+            [f"{here['shards']:,}", *(text for cost, memory in figures for text in (f"{cost:.1f}", f"{memory:,.0f}"))]
+        )
+    return markdown(["shards", "ms a shard, here", "MiB", "ms a shard, Ray", "MiB"], rows)
+
+
+def sharded(record: Record) -> str:
+    """Lay out what encoding by shards takes, times one stream's processor seconds (eval/bench/shards.py)."""
+    rows = [
+        [dtype, *(f"{found['processor_ratios'][how]:.2f}" for how in ("parts", "shards"))]
+        for dtype, found in record["encode"].items()
+    ]
+    return markdown(["dtype", "a file a shard", "joined to one file"], rows)
 
 
 # What a task of before_after.py is called.
@@ -413,9 +462,10 @@ def workers(record: Record) -> str:
 def commands(record: Record) -> str:
     """Lay out what whole commands take on two workers of a cluster, beside two threads."""
     rows = []
-    for verb, row in record["commands"].items():
+    for verb, row in [*record["commands"].items(), *record["commands with little to do"].items()]:
         here, there = row["seconds"]["here"], row["seconds"]["2"]
-        rows.append([verb, f"{row['lines']:,}", f"{here:.0f}", f"{there:.0f}", f"{there / here:.2f}"])
+        digits = 0 if here > 10 else 1
+        rows.append([verb, f"{row['lines']:,}", f"{here:.{digits}f}", f"{there:.{digits}f}", f"{there / here:.2f}"])
     return markdown(["", "lines", "two threads, s", "two workers, s", "times as long"], rows)
 
 
@@ -508,6 +558,9 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.workers": ("shards.json", workers),
     "speed.commands": ("shards.json", commands),
     "speed.large": ("mine_large.json", large),
+    "speed.shards": ("shards.json", sharded),
+    "speed.shards.empty": ("shards.json", empty_shards),
+    "faults": ("faults.json local_faults.json", faults),
     "speed.filter": ("filter_speed.json", filtering),
     "speed.search": ("search.json", searching),
     "speed.approximate": ("approximate.json", approximate_in_short),
