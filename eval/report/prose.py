@@ -9,63 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eval.report.encode_tables import fastest_peer
 from eval.settings import PAIRS, Measured, one
-
-
-def _faster(measured: Measured, languages: str, kind: str = "") -> list[float]:
-    """Return the least and the most of our rate of encoding over the fastest of the others'."""
-    rows = [row for row in measured("bench_encode")["rows"] if row["language"] in languages.split()]
-    found = [row["rates"]["xswe sub-words"] / fastest_peer(row, kind) for row in rows]
-    return [min(found), max(found)]
-
-
-def _rate(measured: Measured, language: str) -> float:
-    return one(measured("bench_encode")["rows"], language=language, words=20, threads=1)["rates"]["xswe sub-words"]
-
-
-def _memory(measured: Measured) -> list[float]:
-    found = {name: row["peak"] for name, row in measured("bench_encode")["processes"].items()}
-    others = {name: peak for name, peak in found.items() if not name.startswith("xswe")}
-    of_words = min(peak for name, peak in others.items() if " words" in name)
-    return [found["xswe sub-words"], min(others.values()), found["xswe words"], of_words]
-
-
-def _optimiser(measured: Measured) -> list[float]:
-    rows = measured("bench_train")["batch 128, 2 threads"]
-    lazy, sparse = rows["xswe lazy Adam"], rows["torch SparseAdam"]
-    per_second = lazy["steps_per_second"]
-    return [1000 / per_second, lazy["times_dense"], per_second / sparse["steps_per_second"]]
-
-
-def _mined(measured: Measured) -> list[float]:
-    rows, large = measured("bench_mine")["100000"], measured("bench_mine")["1000000"]["xswe clusters"]
-    exact, clusters = rows["xswe exact"], rows["xswe clusters"]
-    faiss = rows["faiss flat + loop"]["seconds"] / exact["seconds"]
-    times = [exact["seconds"], faiss, 100 * clusters["of_exact_pairs"], clusters["seconds"]]
-    return [*times, large["seconds"] / 60, large["peak_gib"]]
-
-
-def _sought(measured: Measured) -> list[float]:
-    rows = measured("bench_phrases")["side by side"]
-    own = [one(rows, what="xswe", queries=queries) for queries in (1, 100, 10_000)]
-    figures = [row[what] for row in own for what in ("passages_per_second", "times")]
-    return [figures[0], measured("bench_phrases")["words"], *figures[1:]]
-
-
-def _converted(measured: Measured) -> list[float]:
-    rows = [row for row in measured("corpus")["rows"] if "words" not in row or row["words"] == 13]
-    rates = [row["pairs_per_second"] for row in rows if row["phase"] == "convert"]
-    sizes = [row["millions"] for row in rows]
-    return [max(sizes), min(rates), max(rates), min(sizes), max(sizes), max(row["peak_mib"] for row in rows) / 1024]
-
-
-def _converted_most(measured: Measured) -> list[float]:
-    """Return the millions of pairs of the largest corpus, its words, and GiB of the conversion, and of the cut in three."""
-    rows = measured("corpus")["rows"]
-    most = max(row["millions"] for row in rows)
-    convert, split = (one(rows, millions=most, phase=phase) for phase in ("convert", "split"))
-    return [most, convert["words"], *(row["peak_mib"] / 1024 for row in (convert, split))]
 
 
 def _served(measured: Measured) -> list[float]:
@@ -224,7 +168,9 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             lambda m: [100 * part["languages"] for part in one(m("components"), teacher="e5-small")["components"][:2]],
         ),
     ],
-    "docs/faq.md": [("A million by a million lines took # GiB", lambda m: _mined(m)[-1:])],
+    "docs/faq.md": [
+        ("A million by a million lines took # GiB", lambda m: [m("bench_mine")["1000000"]["xswe clusters"]["peak_gib"]])
+    ],
     "docs/how-to/filter.md": [
         (
             "Two cores filter some # pairs a second",
@@ -321,7 +267,6 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "nothing is lost: # before all training, # without the second loss, # with it.",
             lambda m: _of_base(m, "mining unseen ratio", "as it starts", *_TRAINED),
         ),
-        ("takes # times as long as the bare forward pass", lambda m: [1 / m("teacher")["ratio"]]),
         (
             "# with none removed, # with one, # with the papers' three; refinement does not make up for it (# against #)",
             _removed,
@@ -330,51 +275,6 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         ("and not on words gives # against # before the refinement", _fitted),
         ("end # higher on news than the shortest", _longer),
         ("ends on Tatoeba at #, # and #, where the paper has #, # and #", _recipe),
-        ("are encoded at # (English) and # (German) a second", lambda m: [_rate(m, "en"), _rate(m, "de")]),
-        ("that is # to # times as many as by the fastest of Model2Vec", lambda m: _faster(m, "en de")),
-        ("and # to # times as many as with the same sub-words.", lambda m: _faster(m, "en de", " sub-words")),
-        ("Chinese: # to # times, Japanese: # to # times.", lambda m: [*_faster(m, "zh"), *_faster(m, "ja")]),
-        (
-            "take # and # times the bare library's time.",
-            lambda m: [m("bench_encode")["segmentation"][f"{code}: ours / bare"] for code in ("ja", "zh")],
-        ),
-        (
-            "is there # s after the start of the process, import included (sub-words; words # s)",
-            lambda m: [m("bench_encode")["processes"][f"xswe {kind}"]["cold start"] for kind in ("sub-words", "words")],
-        ),
-        (
-            "peaks at # MB with 32,000 pieces (the others: from # MB on), at # MB with 150,000 words (from # MB on).",
-            _memory,
-        ),
-        ("takes # ms: # times torch's fused dense Adam, # times SparseAdam.", _optimiser),
-        (
-            "it takes # times less time than sentence-transformers' trainer at batch 128, # times less at 2,048.",
-            lambda m: [m("bench_trainer")[f"batch {size}"]["median"]["times"] for size in (128, 2048)],
-        ),
-        (
-            "exactly takes # s, as long as the matrix product alone: # times as fast as faiss' flat index and LASER's "
-            "margin "
-            "loop. `clusters` finds # % of the same pairs in # s, and mines a million by a million in # minutes and # "
-            "GiB.",
-            _mined,
-        ),
-        (
-            "20 words of # passages (of # words) a second, # times as many as MiniLM's single pass allows in the same "
-            "run; "
-            "100 phrases at once, of # (# times); 10,000, of # (# times).",
-            _sought,
-        ),
-        (
-            "A zip of # million pairs is read, cleaned and converted at # to # pairs a second (# million to # "
-            "million); every phase from there to the "
-            "batches takes at most # GiB",
-            _converted,
-        ),
-        (
-            "Of # million pairs of short sentences (half of them of # words at most) the conversion takes at most # GiB, "
-            "and to cut them in three # GiB",
-            _converted_most,
-        ),
         (
             "# shuffled documents a side, a tenth of which is alone, find each other with a precision of # % and a "
             "recall of # %",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from statistics import harmonic_mean
 from typing import Any
 
+from eval.report.encode_tables import fastest_peer
+from eval.settings import one
 from xswe.io.results import markdown
 
 Record = Mapping[str, Any]
@@ -528,6 +530,85 @@ def job(name: str, threads: float, cards: float, moved: float) -> dict[str, Any]
     }
 
 
+def in_short(*records: Record) -> str:
+    """What each part does on two cores, and how many times as fast it is as what it stands beside in the same run."""
+    encode, train, trainer, mine, phrases, corpus, teacher = records
+    rows: list[list[Any]] = []
+
+    def span(values: list[float], digits: int = 1) -> str:
+        return " to ".join(f"{value:,.{digits}f}" for value in (min(values), max(values)))
+
+    def times(languages: str, kind: str = "") -> str:
+        found = (row for row in encode["rows"] if row["language"] in languages.split())
+        return span([row["rates"]["xswe sub-words"] / fastest_peer(row, kind) for row in found])
+
+    whole = "the fastest of Model2Vec, sentence-transformers, WordLlama"
+    for name, language in (("English", "en"), ("German", "de"), ("Chinese", "zh"), ("Japanese", "ja")):
+        row = one(encode["rows"], language=language, words=20, threads=1)
+        rate = f"{row['rates']['xswe sub-words']:,.0f} a second"
+        rows.append([f"encode {name} sentences of 20 words, one thread", rate, whole, times(language)])
+    rows.append(
+        ["the same, English and German", None, "the fastest of them with the same sub-words", times("en de", " sub-words")]
+    )
+    for title, code in (("fugashi", "ja"), ("jieba", "zh")):
+        rows.append(
+            [f"words cut by {title}", None, "the bare library", f"{1 / encode['segmentation'][f'{code}: ours / bare']:.1f}"]
+        )
+    found = train["batch 128, 2 threads"]
+    steps = found["xswe lazy Adam"]["steps_per_second"]
+    for name in ("torch dense Adam, fused", "torch SparseAdam"):
+        ratio = f"{steps / found[name]['steps_per_second']:.0f}"
+        rows.append(["a step of 128 pairs, 180,000 x 256", f"{1000 / steps:.1f} ms", name, ratio])
+    for size in (128, 2048):
+        ratio = f"{trainer[f'batch {size}']['median']['times']:.0f}"
+        rows.append([f"train to the same loss, batches of {size:,}", None, "sentence-transformers' trainer", ratio])
+    exact, clusters = (mine["100000"][f"xswe {how}"] for how in ("exact", "clusters"))
+    ratio = mine["100000"]["faiss flat + loop"]["seconds"] / exact["seconds"]
+    rows.append(
+        [
+            "mine 100,000 x 100,000 lines exactly",
+            f"{exact['seconds']:.0f} s",
+            "faiss' flat index, LASER's margin loop",
+            f"{ratio:.1f}",
+        ]
+    )
+    kept = f"{100 * clusters['of_exact_pairs']:.0f} % of the same pairs"
+    rows.append(
+        [
+            "the same by clusters",
+            f"{clusters['seconds']:.0f} s, {kept}",
+            "exact",
+            f"{exact['seconds'] / clusters['seconds']:.1f}",
+        ]
+    )
+    large = mine["1000000"]["xswe clusters"]
+    rows.append(
+        [
+            "a million lines x a million, clusters",
+            f"{large['seconds'] / 60:.1f} minutes, {large['peak_gib']:.1f} GiB",
+            None,
+            None,
+        ]
+    )
+    for queries in (1, 100, 10_000):
+        row = one(phrases["side by side"], what="xswe", queries=queries)
+        rate = f"{row['passages_per_second']:,.0f} passages a second"
+        rows.append(
+            [
+                f"find {queries:,} {'phrase' if queries == 1 else 'phrases'} in passages of {phrases['words']:.0f} words",
+                rate,
+                "MiniLM's single pass",
+                f"{row['times']:,.0f}",
+            ]
+        )
+    converted = [row for row in corpus["rows"] if row["phase"] == "convert" and row.get("words", 13) == 13]
+    memory = max(row["peak_mib"] for row in corpus["rows"]) / 1024
+    rate = f"{span([row['pairs_per_second'] for row in converted], 0)} pairs a second"
+    rows.append(["read, clean and convert a zip of pairs", f"{rate}, {memory:.1f} GiB at most", None, None])
+    rows.append(["extract from an encoder of mGTE's size", None, "its bare forward pass", f"{teacher['ratio']:.2f}"])
+    return markdown(["what", "figure", "beside", "times as fast"], rows)
+
+
 def costs(encode: Record, mine: Record) -> str:
     """What large jobs would cost."""
     head = ["job", "thread hours", f"{CARD['name']} hours", "TB read and written", "one node, hours", "what binds"]
@@ -546,6 +627,10 @@ def costs(encode: Record, mine: Record) -> str:
 # A table, the files that it is made of, and who makes it of them.
 SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "costs": ("bench_encode.json bench_mine.json", costs),
+    "speed.in_short": (
+        "bench_encode.json bench_train.json bench_trainer.json bench_mine.json bench_phrases.json corpus.json teacher.json",
+        in_short,
+    ),
     "speed.training": ("bench_train.json", training),
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
