@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from tests.cli.test_configuration import composed
 from tests.cli.verbs import run_verb
 from tests.corpus.test_blocks import moses_zip
 from xswe.cli.help import settings
+from xswe.cli.main import main
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.cards import cards
 from xswe.corpus.cleaning import CleanConfig
@@ -140,3 +143,15 @@ def test_mistakes_get_one_line_and_exit_status_2(arguments, found, tmp_path):
     assert found in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_the_sample_is_found_wherever_the_package_lies(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["corpus", "fetch", "corpus=sample"]) == 0
+    path, licence = capsys.readouterr().out.splitlines()
+    assert len(Path(path).read_text("utf-8").splitlines()) == 1717
+    assert licence == "licence: CC0-1.0"
+    assert main(["corpus", "show", "corpus=sample"]) == 0
+    card = yaml.safe_load(capsys.readouterr().out)
+    assert licence == f"licence: {card['licence']}"
+    assert card["files"] == [Path(path).name]

@@ -28,7 +28,8 @@ from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
 from xswe.work.kept import keep
 
-SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages (CC0)
+SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages
+SENTENCES, SAMPLE_LICENCE = "sentences.tsv", "CC0-1.0"
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 SAMPLE_CORPUS: dict[str, Any] = {"paths": SAMPLE, "held_out": 0.1, "development": 0.05}
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
@@ -152,9 +153,14 @@ def _version(values: Mapping[str, Any]) -> Version:
     return Version(**{**values, "version": str(values["version"])})
 
 
+def sample_folder() -> Path:
+    """Return the folder of the sample corpus and its card."""
+    return resource("corpora") / SAMPLE
+
+
 def sample_sentences(most: int | None = None) -> dict[str, list[str]]:
     """Return the first, or all, sentences of the sample corpus by language: line by line they translate each other."""
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:most]
+    lines = (sample_folder() / SENTENCES).read_text(encoding="utf-8").splitlines()[:most]
     return dict(zip(SAMPLE_COLUMNS, map(list, zip(*(line.split("\t") for line in lines), strict=True)), strict=True))
 
 

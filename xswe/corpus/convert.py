@@ -36,6 +36,9 @@ from xswe.corpus.bitext import (
     split_rows,
 )
 from xswe.corpus.cards import (
+    SAMPLE,
+    SAMPLE_LICENCE,
+    SENTENCES,
     Card,
     cache_folder,
     card_names,
@@ -46,6 +49,7 @@ from xswe.corpus.cards import (
     fetch_release,
     find_card,
     is_card,
+    sample_folder,
 )
 from xswe.corpus.cleaned import CleanedBlocks, cleaned_ahead
 from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
@@ -448,6 +452,8 @@ def list_corpora() -> str:
 
 def show_corpora(config: CorpusConfig) -> str:
     """Return what the cards say that a configuration names; that of ``local`` without one."""
+    if config.paths == SAMPLE:
+        return (sample_folder() / "card.yaml").read_text(encoding="utf-8").rstrip()
     return "\n\n".join(str(find_card(name)) for name in _cards(config, ()) or ["local"])
 
 
@@ -459,15 +465,17 @@ def _cards(config: CorpusConfig, languages: tuple[str, ...]) -> list[str]:
 
 
 def fetch_corpora(config: CorpusConfig, languages: tuple[str, ...]) -> str:
-    """Fetch the files of the cards that a configuration names; return their paths and licences.
+    """Fetch the files of the cards that a configuration names, or find the sample; return their paths and licences.
 
     Raises:
         ConfigError: it names no card, or one whose pairs are read from the hub.
         InputError: the corpus cannot be fetched, or is not what its card says.
     """
+    if config.paths == SAMPLE:
+        return f"{sample_folder() / SENTENCES}\nlicence: {SAMPLE_LICENCE}"
     entries = [entry for entry in entries_of(config.paths, languages) if is_card(entry)]
     if not entries:
-        raise ConfigError("name the corpus to fetch, as in  python -m xswe corpus fetch name=ccmatrix pair=en-ja")
+        raise ConfigError("name the corpus to fetch, as in  python -m xswe corpus fetch corpus=ccmatrix pair=en-ja")
     lines = []
     for name, version in map(card_version, entries):
         card = find_card(name)
