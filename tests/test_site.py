@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -65,6 +66,15 @@ def test_links_and_files_are_there_and_nothing_is_loaded_from_elsewhere(site):
             assert target.exists(), f"{page.relative_to(site)}: {address}"
             if parts.fragment and target in pages and not parts.fragment.startswith("__"):
                 assert unquote(parts.fragment) in pages[target].anchors, f"{page.relative_to(site)}: {address}"
+
+
+def test_a_search_finds_four_languages_and_american_spellings(site):
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    assert index["config"]["lang"] == ["en", "de", "ja", "zh"]
+    for british, american in (("neighbours", "neighbors"), ("tokeniser", "tokenizer"), ("licence", "license")):
+        found = [part["text"] for part in index["docs"] if re.search(rf"\b{british}\b", part["text"].lower())]
+        assert found, british
+        assert all(re.search(rf"\b{american}\b", text.lower()) for text in found)
 
 
 def test_every_setting_and_every_public_name_is_in_the_reference(site, capsys):

@@ -6,6 +6,7 @@ The README is the first page. A link from a page to a file of the repository tha
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import re
@@ -93,9 +94,36 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return text
 
 
+# British words of the pages, as Americans look them up.
+_AMERICAN = (
+    (re.compile(r"(?i)\b(neighb|col|behavi|fav|lab)our"), r"\1or"),
+    (re.compile(r"(?i)\b((?:token|normal|optim|quant|organ|recogn|summar|capital|initial|general)i)s(?=[aei])"), r"\1z"),
+    (re.compile(r"(?i)\blicence"), "license"),
+    (re.compile(r"(?i)\bcentre"), "center"),
+    (re.compile(r"(?i)\bcatalogue"), "catalog"),
+)
+
+
+def american(text: str) -> list[str]:
+    """Return the words of a text that Americans write otherwise, as they do, each once."""
+    words = dict.fromkeys(re.findall(r"[a-z]+", text.lower()))
+    out = []
+    for word in words:
+        other = word
+        for british, there in _AMERICAN:
+            other = british.sub(there, other)
+        out += [other] if other != word else []
+    return out
+
+
 def on_post_build(config: Any) -> None:
-    """Write each page's Markdown beside it, and ``llms.txt``, which lists them."""
+    """Write each page's Markdown beside it, and ``llms.txt``, which lists them; let American spellings find a page."""
     site = Path(config.site_dir)
+    found = site / "search" / "search_index.json"
+    index = json.loads(found.read_text("utf-8"))
+    for part in index["docs"]:
+        part["text"] = " ".join([part["text"], *american(f"{part['title']} {part['text']}")])
+    found.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
     for uri, (_, text) in _PLAIN.items():
         (site / uri).write_text(re.sub(r"<!-- .*? -->\n", "", text), encoding="utf-8")
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
