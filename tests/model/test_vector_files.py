@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from xswe.errors import ConfigError, InputError
-from xswe.io.ragged import Texts
-from xswe.model import vector_files
+from xswe.errors import ConfigError
 from xswe.model.folder import convert, restore
-from xswe.model.vector_files import VectorFile, open_writer
+from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.work import kept
-from xswe.work.records import file_checksum
 
-LINES = [f"line {k}" for k in range(10)]
 ROWS = np.random.default_rng(0).normal(size=(10, 6)).astype(np.float32)
 BLOCKS = [(0, 4), (4, 8), (8, 10)]
 
@@ -32,18 +26,17 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-def write(path, dtype="float32", *, lines=LINES, until=10, signature="s", note=True):
-    """Write blocks till row ``until``, then die."""
+def write(path, dtype="float32", *, blocks=BLOCKS, until=10, identity="s", note=True):
+    """Write blocks till row ``until``, then die; returns the first rows of those that are written."""
     written = []
-    with open_writer(VectorFile(path, 6, dtype), signature) as writer:
-        for start, stop in BLOCKS:
-            if start >= len(lines):
-                break
-            if (place := writer.admit(Texts.of(lines[start:stop]), "input.txt")) is not None:
-                checksum = writer.write(place[0], ROWS[start:stop])
-                written.append(start)
-                if note:
-                    writer.save(stop, place[1], checksum)
+    with open_writer(VectorFile(path, 6, dtype), identity) as writer:
+        for number, (start, stop) in enumerate(blocks, 1):
+            if (0, number) <= writer.place:
+                continue
+            assert writer.append(part_of(ROWS[start:stop], dtype)) == stop - start
+            written.append(start)
+            if note:
+                writer.save((0, number))
             if stop >= until < 10:
                 raise Killed
     return written
@@ -83,7 +76,7 @@ def test_others_read_what_was_written_and_nothing_is_left_beside_it(tmp_path, su
 @pytest.mark.parametrize("suffix", [".npy", ".safetensors", ".parquet"])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_an_empty_input_is_an_empty_array(tmp_path, suffix, dtype):
-    write(tmp_path / f"a{suffix}", dtype, lines=[])
+    write(tmp_path / f"a{suffix}", dtype, blocks=[])
     assert read(tmp_path / f"a{suffix}", dtype)[0].shape == (0, 6)
 
 
@@ -101,14 +94,14 @@ def test_a_killed_run_is_taken_up_to_the_same_bytes(tmp_path, suffix, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("damage", ["flipped", "exchanged", "shorter", "scales", "journal"])
-def test_rows_that_were_damaged_are_written_again(tmp_path, dtype, damage):
+@pytest.mark.parametrize("damage", ["flipped", "exchanged", "shorter", "scales", "checkpoint"])
+def test_rows_that_were_damaged_are_written_again(tmp_path, dtype, damage, caplog):
     write(tmp_path / "whole.npy", dtype)
     with pytest.raises(Killed):
         write(tmp_path / "a.npy", dtype, until=8)
     rows, size = tmp_path / ".a.npy.partial", VectorFile(tmp_path / "a.npy", 6, dtype).row_bytes
     found = bytearray(rows.read_bytes())
-    again = [4, 8]
+    again = [0, 4, 8]
     if damage == "flipped":
         found[512 + 4 * size + 3] ^= 16
     elif damage == "exchanged":
@@ -120,43 +113,30 @@ def test_rows_that_were_damaged_are_written_again(tmp_path, dtype, damage):
         scales = bytearray((tmp_path / ".a.npy.scales.partial").read_bytes())
         scales[-1] ^= 1
         (tmp_path / ".a.npy.scales.partial").write_bytes(scales)
-    elif damage == "journal":
-        journal = tmp_path / ".a.npy.journal.json"
-        journal.write_text(journal.read_text().replace("[4,", "[3,"))
-        again = [0, 4, 8]
+    elif damage == "checkpoint":
+        checkpoint = tmp_path / ".a.npy.checkpoint"
+        told = checkpoint.read_bytes()
+        checkpoint.write_bytes(told.replace(b'rows\\": 8', b'rows\\": 4'))
+        assert checkpoint.read_bytes() != told
     else:
         again = [8]
     rows.write_bytes(found)
     assert write(tmp_path / "a.npy", dtype) == again
+    assert ("damaged since it was written" in caplog.text) == (again != [8])
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
-def test_rows_that_the_journal_does_not_know_are_written_again(tmp_path):
+def test_rows_that_no_checkpoint_knows_are_written_again(tmp_path):
     with pytest.raises(Killed):
         write(tmp_path / "a.npy", until=8, note=False)
+    assert not list(tmp_path.iterdir())
     assert write(tmp_path / "a.npy") == [0, 4, 8]
 
 
 def test_another_model_starts_anew(tmp_path):
     with pytest.raises(Killed):
         write(tmp_path / "a.npy", until=8)
-    assert write(tmp_path / "a.npy", signature="another") == [0, 4, 8]
-
-
-@pytest.mark.parametrize("lines", [["changed", *LINES[1:]], [LINES[0] + LINES[1], "", *LINES[2:]]])
-def test_another_text_is_refused(tmp_path, lines):
-    with pytest.raises(Killed):
-        write(tmp_path / "a.npy", until=8)
-    with pytest.raises(InputError, match=r"not the text.*remove .*journal"):
-        write(tmp_path / "a.npy", lines=lines)
-
-
-@pytest.mark.parametrize("lines", [LINES[:4], LINES[:6], []])
-def test_a_shorter_text_is_refused(tmp_path, lines):
-    with pytest.raises(Killed):
-        write(tmp_path / "a.npy", until=8)
-    with pytest.raises((InputError, ConfigError), match=r"remove .*journal"):
-        write(tmp_path / "a.npy", lines=lines)
+    assert write(tmp_path / "a.npy", identity="another") == [0, 4, 8]
 
 
 def test_an_older_output_stays_until_the_new_one_is_whole(tmp_path):
@@ -178,8 +158,7 @@ def test_two_writers_of_one_shard_do_not_meet(tmp_path):
 
     def write_it(between=lambda: None):
         with open_writer(file, "s") as writer:
-            writer.write(0, ROWS)
-            writer.rows = len(ROWS)
+            writer.append(part_of(ROWS, "int8"))
             between()
         return file.path.read_bytes() + file.scales.read_bytes()
 
@@ -201,42 +180,3 @@ def test_two_writers_of_one_shard_do_not_meet(tmp_path):
 def test_settings_that_cannot_work(tmp_path, name, dtype, found):
     with pytest.raises(ConfigError, match=found):
         VectorFile(tmp_path / name, 6, dtype)
-
-
-@pytest.mark.parametrize("way", ["here", "no room asked for", "the storage copies", "the storage gives up"])
-def test_rows_of_another_file_are_copied_to_their_place(tmp_path, monkeypatch, way):
-    content = np.random.default_rng(0).bytes(vector_files._HEADER + 3 * 700_000 + 5)
-    source, target = tmp_path / "source", tmp_path / "target"
-    source.write_bytes(content)
-    target.write_bytes(b"before")
-    monkeypatch.setattr(os, "major", lambda device: int(way in ("here", "no room asked for")), raising=False)
-    moves = iter([9, 1_000_000, None] if way == "the storage gives up" else [])
-
-    def moved(read, write, size, start, place):
-        if (most := next(moves, 500_000)) is None:
-            raise OSError(errno.EXDEV, "not there")
-        return os.pwrite(write, os.pread(read, min(most, size), start), place)
-
-    def refused(*_):
-        raise OSError(errno.EOPNOTSUPP, "not there")
-
-    monkeypatch.setattr(os, "copy_file_range", moved, raising=False)
-    if way == "no room asked for":
-        monkeypatch.setattr(os, "posix_fallocate", refused, raising=False)
-    with source.open("rb", buffering=0) as read, target.open("r+b") as write:
-        found = vector_files._copy(read, write, 6)
-    assert found == file_checksum(source)
-    assert target.read_bytes() == b"before" + content[vector_files._HEADER :]
-
-
-def test_no_room_for_what_is_copied_is_an_error_at_once(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    (tmp_path / "source").write_bytes(bytes(vector_files._HEADER + 9))
-    monkeypatch.setattr(os, "major", lambda device: 1, raising=False)
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with (tmp_path / "source").open("rb") as read, (tmp_path / "target").open("w+b") as write:
-        with pytest.raises(OSError, match="No space left"):
-            vector_files._copy(read, write, 0)
-        assert os.fstat(write.fileno()).st_size == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,20 +18,22 @@ from xswe.io.arguments import check_model, several
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, remove_leftovers, write_json
 from xswe.io.inputs import Inputs
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
-from xswe.io.parallel import available_threads, in_order
+from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate, open_model, share_model
-from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
+from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.progress import bar, took
 from xswe.text.sentences import as_lines, is_document, write_sentences
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
+from xswe.work.kept import unrepeatable
 from xswe.work.once import is_made, once
+from xswe.work.parts import BEGINNING, PARTS, Part, Parts, PartsJob, parts_ahead
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.run import run_shards
-from xswe.work.stage import Job, Stage
+from xswe.work.stage import NOWHERE, Stage
 
 _SENTENCES = "sentences.txt"
 
@@ -119,24 +122,18 @@ def encode_file(
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
     if language is not None and not any(split or (split is None and name != "-" and is_document(name)) for name in files):
         raise ConfigError("language does nothing without split=true: leave it out")
-    if not execution.alone or "*" in target.name:
-        model = open_model(model)
-        rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
-        return EncodedFile(
-            target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads, execution.kind
-        )
-    check_output(target, files)
-    if is_special(target):
-        raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
+    here = execution.alone and "*" not in target.name
+    if here:
+        check_output(target, files)
+        if is_special(target):
+            raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
     model = open_model(model)
-    file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    with ExitStack() as stack:
-        sources = [stack.enter_context(as_lines(name, split, language, target)) for name in files]
-        writer = stack.enter_context(open_writer(file, _signature(model, sources, file)))
-        kept = writer.kept
-        _encode(model, sources, writer, threads)
-    taken = time.monotonic() - begun
-    return EncodedFile(file.path, writer.rows, kept, model.dim, dtype, _scales(file.path, dtype), taken, threads)
+    if here:
+        rows, kept = _encode_here(model, files, target, dtype, threads, split, language)
+    else:
+        rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
+    taken, kind = time.monotonic() - begun, execution.kind
+    return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), taken, threads, kind)
 
 
 def _scales(path: Path, dtype: str) -> Path | None:
@@ -144,31 +141,35 @@ def _scales(path: Path, dtype: str) -> Path | None:
     return path.with_name(f"{path.stem}.scales.npy") if dtype == "int8" and path.suffix == ".npy" else None
 
 
-def _encode(model: AnyModel, sources: Sequence[str], writer: VectorWriter, threads: int) -> None:
-    """Encode what is still to be encoded; several blocks at a time."""
-
-    def blocks() -> Iterator[tuple[Texts, int, str]]:
-        for source in sources:
-            for texts in read_blocks(source):
-                if (place := writer.admit(texts, source)) is not None:
-                    yield texts, *place
-
-    def work(block: tuple[Texts, int, str]) -> tuple[int, tuple[int, str, int]]:
-        texts, first, digest = block
-        out = np.empty((len(texts), model.dim), np.float32)
-        model.encode_into(texts, out)
-        return len(texts), (first + len(texts), digest, writer.write(first, out))
-
-    with bar("encode", unit="line", initial=writer.kept) as progress:
-        for lines, written in in_order(work, blocks(), threads):
-            progress.update(lines)
-            writer.save(*written)
+def _file(target: Path, model: AnyModel, dtype: str) -> VectorFile:
+    return VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
 
 
-def _signature(model: AnyModel, sources: Sequence[str], file: VectorFile) -> str:
-    """Name all that the output's bytes depend on; of standard input only the lines themselves can tell."""
-    texts = [file_stamp(name) if is_remote(name) or Path(name).is_file() else None for name in sources]
-    return fingerprint(__version__, model.identity, file.path.suffix, file.dtype, file.width, texts)
+def _encode_here(
+    model: AnyModel,
+    names: Sequence[str],
+    target: Path,
+    dtype: str,
+    threads: int,
+    split: bool | None,
+    language: str | None,
+) -> tuple[int, int]:
+    """Encode the lines of files in this process; returns the rows, and those that a killed run had written."""
+    file = _file(target, model, dtype)
+    with ExitStack() as stack:
+        sources = tuple(stack.enter_context(as_lines(name, split, language, target)) for name in names)
+        known = {name: file_stamp(name) for name in sources if is_remote(name) or Path(name).is_file()}
+        stamps = [known.get(name) or unrepeatable() for name in sources]
+        identity = fingerprint(__version__, model.identity, file.path.suffix, dtype, file.width, stamps)
+        plan, inputs = TextPlan(sources, (None,) * len(sources), 1), Inputs(tuple(known), tuple(known.values()))
+        stage = Stage(NOWHERE, "encode", plan.count, PARTS, EncodeJob(NOWHERE, NOWHERE, dtype), identity, inputs)
+        with parts_ahead(stage, LOCAL, threads, (model, plan)) as parts, open_writer(file, identity) as writer:
+            kept = writer.rows
+            with bar("encode", unit="line", initial=kept) as progress:
+                for place, part in parts(writer.place):
+                    progress.update(writer.append(part))
+                    writer.save(place)
+    return writer.rows, kept
 
 
 class BatchEncoder:
@@ -219,12 +220,12 @@ def _is_missing(text: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class EncodeJob(Job):
+class TextJob(PartsJob):
     """Encode the lines of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
 
     folder: Path
     model: Path
-    dtype: str
+    lines: ClassVar[int] = READ_LINES  # of a part
 
     def open(self) -> tuple[AnyModel, TextPlan]:
         """Load the model and the plan."""
@@ -234,74 +235,43 @@ class EncodeJob(Job):
         """Write the model for others to load."""
         share_model(opened[0], self.model)
 
+    def parts(self, opened: tuple[AnyModel, TextPlan], shard: int) -> Iterator[Callable[[], Part]]:
+        """Yield what encodes each block."""
+        source, span = opened[1].shard(shard)
+        for texts in read_blocks(source, self.lines, span):
+            yield partial(self.part, opened[0], texts)
+
+    def part(self, model: AnyModel, texts: Texts) -> Part:
+        """Encode a block."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class EncodeJob(TextJob):
+    """Encode the lines of a shard of text to vectors."""
+
+    dtype: str
+
+    def part(self, model: AnyModel, texts: Texts) -> Part:
+        """Encode a block."""
+        vectors = np.empty((len(texts), model.dim), np.float32)
+        model.encode_into(texts, vectors)
+        return part_of(vectors, self.dtype)
+
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
-        """Write the vectors of a shard."""
-        model, plan = opened
-        source, span = plan.shard(shard)
-        file = VectorFile(output, model.dim, self.dtype, own=True)  # another may be given the same shard
-        out = np.empty((READ_LINES, model.dim), np.float32)
-        with open_writer(file, "shard") as writer:
-            for texts in read_blocks(source, span=span):
-                model.encode_into(texts, out[: len(texts)])
-                writer.write(writer.rows, out[: len(texts)])
-                writer.rows += len(texts)
+        """Write the vectors of a shard, as parts or as a file that stays."""
+        if output.suffix == PARTS:
+            return super().run(opened, shard, output)
+        # Another may be given the same shard.
+        with open_writer(VectorFile(output, opened[0].dim, self.dtype, own=True)) as writer:
+            for make in self.parts(opened, shard):
+                writer.append(make())
         return {"lines": writer.rows}
 
     def files(self, output: Path) -> Sequence[Path]:
         """Return the vectors, and the scales that some have beside them."""
         scales = _scales(output, self.dtype)
         return [output, scales] if scales else [output]
-
-
-class _Shards(NamedTuple):
-    """What the lines of files are encoded by, shard by shard, and by whom."""
-
-    model: AnyModel
-    plan: TextPlan
-    file: VectorFile
-    inputs: Inputs
-    identity: str
-    execution: ExecutionConfig
-    threads: int | None
-    begun: float
-
-    def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
-        """Do all shards, in a folder; workers find the model in another."""
-        job = EncodeJob(folder.absolute(), models.absolute() / "model", self.file.dtype)
-        stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity, self.inputs)
-        stage.begin(plan=asdict(self.plan))
-        run_shards(stage, self.execution, self.threads, (self.model, self.plan))
-        return stage
-
-    def rows(self, stage: Stage) -> tuple[int, int]:
-        """Return the rows of all shards, and of those that were done before."""
-        told = [read_json(stage.side_car(shard)) for shard in range(stage.count)]
-        lines = [(one["counts"]["lines"], one["begun"] < self.begun) for one in told]
-        return sum(count for count, _ in lines), sum(count for count, before in lines if before)
-
-    def joined(self, folder: Path, target: Path) -> tuple[int, int]:
-        """Do all shards, and make the output of them, once for all processes; returns the rows, and those kept."""
-        done = folder / "done"
-        if not is_made(done, self.identity, [target]):
-            self._join(folder, done, target)
-        told = read_json(done / "encoded.json")
-        return told["rows"], told["kept"]
-
-    def _join(self, folder: Path, done: Path, target: Path) -> None:
-        stage = self.encoded(folder / f"encode-{self.identity}", folder / "model", ".npy")
-
-        def join(place: Path) -> None:
-            """Put the shards one after the other."""
-            remove_leftovers(self.file.path.parent, f".{self.file.path.name}.")
-            # Where locks do nothing two tasks may join at once: each into a file of its own, to the same bytes.
-            with open_writer(replace(self.file, own=True), "joined") as writer:
-                for shard in range(stage.count):
-                    part = VectorFile(stage.path(shard), self.file.width, self.file.dtype)
-                    stage.check_read(shard, writer.append(part))
-            rows, kept = self.rows(stage)
-            write_json(place / "encoded.json", {"rows": rows, "kept": kept})
-
-        once(done, self.identity, join, [target])
 
 
 def _cut(files: Sequence[str], split: bool | None, language: str | None, folder: Path) -> list[str]:
@@ -346,27 +316,50 @@ def encode_shards(
     target = output.parent / f"0{output.suffix}" if many else output
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
-    file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    begun, suffix = time.time(), output.suffix * many  # of shards that stay as they are
+    file, begun, stays = _file(target, model, dtype), time.time(), output.suffix * many
 
-    def planned(texts: Sequence[str]) -> _Shards:
+    def planned(texts: Sequence[str], folder: Path) -> tuple[Stage, TextPlan]:
         plan, inputs = TextPlan.of(texts, execution.shard)
-        identity = fingerprint(__version__, model.identity, dtype, model.dim, suffix, plan_identity(plan, inputs))
-        return _Shards(model, plan, file, inputs, identity, execution, threads, begun)
+        identity = fingerprint(__version__, model.identity, dtype, model.dim, stays, plan_identity(plan, inputs))
+        place = folder.absolute() if many else folder.absolute() / f"encode-{identity}"
+        job = EncodeJob(place, folder.absolute() / (".model" if many else "model") / "model", dtype)
+        return Stage(place, "encode", plan.count, stays or PARTS, job, identity, inputs), plan
+
+    def rows(stage: Stage) -> tuple[int, int]:
+        told = [read_json(stage.side_car(shard)) for shard in range(stage.count)]
+        lines = [(one["counts"]["lines"], one["begun"] < begun) for one in told]
+        return sum(count for count, _ in lines), sum(count for count, before in lines if before)
 
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:
-            return planned(_cut(files, split, language, folder)).joined(folder, target)
+            stage, plan = planned(_cut(files, split, language, folder), folder)
+            done = folder / "done"
+
+            def join(parts: Parts, place: Path) -> None:
+                """Put the shards one after the other."""
+                remove_leftovers(file.path.parent, f".{file.path.name}.")
+                # Where locks do nothing two tasks may join at once: each into a file of its own, to the same bytes.
+                with open_writer(replace(file, own=True)) as writer:
+                    for _, part in parts(BEGINNING):
+                        writer.append(part)
+                write_json(place / "encoded.json", rows(stage))
+
+            if not is_made(done, stage.identity, [target]):
+                with parts_ahead(stage, execution, threads, (model, plan), plan=asdict(plan)) as parts:
+                    once(done, stage.identity, partial(join, parts), [target])
+            count, kept = read_json(done / "encoded.json")
+            return count, kept
     if split or (split is None and any(map(is_document, files))):
         cure = "cut them by  xswe split  first, or take their lines as they are with split=false"
         raise ConfigError(f"output={output}: texts are cut into sentences for one file of vectors; {cure}")
     for name in files:
         check_lines(name)
-    folder, models = output.parent, output.parent / ".model"
+    folder = output.parent
     with held(folder, f"{folder}: another run is at work there; wait for it", execution.has_peers):
-        shards = planned(files)
-        stage = shards.encoded(folder, models, output.suffix)
-        for path in (models, models.with_name(f".{models.name}.making")):
-            shutil.rmtree(path, ignore_errors=True)
-        return shards.rows(stage)
+        stage, plan = planned(files, folder)
+        stage.begin(plan=asdict(plan))
+        run_shards(stage, execution, threads, (model, plan))
+        for name in (".model", "..model.making"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        return rows(stage)

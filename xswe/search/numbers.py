@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from xswe.io.files import fingerprint
-from xswe.io.lines import read_blocks
 from xswe.io.ragged import Texts
-from xswe.model.ensemble import AnyModel, load_any, share_model
+from xswe.model.encode_file import TextJob
+from xswe.model.ensemble import AnyModel
 from xswe.search.kernels import make_codes
 from xswe.search.types import STORAGES, Storage
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
-from xswe.work.parts import BEGINNING, Part, PartsJob, parts_ahead
+from xswe.work.parts import BEGINNING, PARTS, Part, parts_ahead
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.stage import Stage
 
@@ -51,28 +50,14 @@ def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
 
 
 @dataclass(frozen=True)
-class NumbersJob(PartsJob):
-    """Encode the sentences of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
+class NumbersJob(TextJob):
+    """Make the numbers of the sentences of a shard of text; the texts stay with them, and nobody reads them again."""
 
-    folder: Path
-    model: Path
     storage: Storage
+    lines: ClassVar[int] = BLOCK
 
-    def open(self) -> tuple[AnyModel, TextPlan]:
-        """Load the model and the plan."""
-        return load_any(self.model), TextPlan.read(self.folder)
-
-    def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
-        """Write the model for others to load."""
-        share_model(opened[0], self.model)
-
-    def parts(self, opened: tuple[AnyModel, TextPlan], shard: int) -> Iterator[Callable[[], Part]]:
-        """Yield what encodes each block; the texts stay with it, so that nobody reads them from their file again."""
-        source, span = opened[1].shard(shard)
-        for texts in read_blocks(source, BLOCK, span):
-            yield partial(self._part, opened[0], texts)
-
-    def _part(self, model: AnyModel, texts: Texts) -> Part:
+    def part(self, model: AnyModel, texts: Texts) -> Part:
+        """Encode a block."""
         found = numbers_of(model, texts, self.storage)
         return {**found.arrays, "bytes": texts.data, "offsets": texts.offsets, "error": np.array([found.error])}
 
@@ -90,7 +75,7 @@ def numbers_ahead(
     folder, models = folder.absolute(), folder.absolute() / ".model"
     identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, inputs))
     job = NumbersJob(folder, models / "model", storage)
-    stage = Stage(folder, "encode", plan.count, ".parts", job, identity, inputs)
+    stage = Stage(folder, "encode", plan.count, PARTS, job, identity, inputs)
     with parts_ahead(stage, execution, threads, (model, plan), plan=asdict(plan)) as parts:
         yield lambda: (_numbers(dict(part)) for _, part in parts(BEGINNING))
 

@@ -21,6 +21,8 @@ from xswe.work.stage import Job, Stage
 Part = Mapping[str, np.ndarray]
 Place = tuple[int, int]  # a shard, and a part of it, counted from 0
 BEGINNING = 0, 0
+Parts = Callable[[Place], Iterator[tuple[Place, Part]]]  # from a place on, each with the place after it
+PARTS = ".parts"  # the suffix of such shards
 
 
 class PartsJob(Job):
@@ -46,7 +48,7 @@ class PartsJob(Job):
 @contextmanager
 def parts_ahead(
     stage: Stage, execution: ExecutionConfig, threads: int | None = None, opened: Any = None, **plan: Any
-) -> Iterator[Callable[[Place], Iterator[tuple[Place, Part]]]]:
+) -> Iterator[Parts]:
     """Let the block go through the parts of all shards, in their order, while others are being made.
 
     In this process they are made as they are asked for, on all threads, and not kept: the block keeps what it makes of

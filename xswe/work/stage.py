@@ -150,16 +150,6 @@ class Stage:
             raise self._damaged(shard)
         return self.path(shard)
 
-    def check_read(self, shard: int, read: Mapping[Path, int]) -> None:
-        """Compare the checksums of all files of a shard, as somebody read them, with those of when they were written.
-
-        Raises:
-            XsweError: they differ; the shard counts as not done then.
-        """
-        record = sound_record(self.side_car(shard), self.identity)
-        if record is None or {self.folder / file[0]: file[3] for file in record["files"]} != read:
-            raise self._damaged(shard)
-
     def forget(self, shard: int) -> None:
         """Remove the files of a shard that nobody needs."""
         for path in (self.side_car(shard), *self.job.files(self.path(shard))):
