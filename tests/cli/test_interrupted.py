@@ -16,16 +16,16 @@ import pytest
 
 from xswe.work import kept
 
-# Checkpoints are written as often as they can be, and a search has several shards. Calls are counted of the function that
-# does the work.
+# Checkpoints are written as often as they can be, a search has several shards, and an index is built in several pieces.
+# Calls are counted of the function that does the work.
 PROGRAM = """
 import faulthandler, importlib, json, signal, sys, time
-import xswe.progress, xswe.search.exact, xswe.work.kept
+import xswe.progress, xswe.search.exact, xswe.search.index, xswe.work.kept
 from xswe.__main__ import main
 
 stop, times, work, *arguments = json.loads(sys.argv[1])
 xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
-xswe.search.exact._EDGE = 1024
+xswe.search.exact._EDGE, xswe.search.index._PIECE = 1024, 16_384
 faulthandler.dump_traceback_later(120, exit=True)  # rather than to wait for ever
 counts, signals = dict.fromkeys(filter(None, (stop, work)), 0), []
 
@@ -77,7 +77,7 @@ class Case(NamedTuple):
 NOTHING = "nothing was kept: the same command begins as this one did"
 ENCODE = "encode model=mini input=long.txt output=v.npy threads=1"
 ARRAY = " execution=array execution.index=0 execution.count=1 execution.shard=1000000"
-WRITE = "xswe.model.vector_files:VectorWriter.write"
+WRITE = "xswe.model.vector_files:VectorWriter.append"
 MINE = "mine model=mini source=en.txt target=de.txt output=pairs.tsv threads=1"
 READ, STRIP = "xswe.mining.side:_write", "xswe.search.exact:sweep"
 DEDUP = "dedup input=en.txt output=unique.txt threads=1"
@@ -85,6 +85,7 @@ LETTERS = "xswe.mining.dedup:_by_letters"
 FILTER, COMPARED = "filter model=mini input=pairs.tsv output=clean.tsv threads=1", "xswe.mining.verdicts:Judge.compared"
 PHRASES = "phrases model=mini queries=terms.txt input=long.txt output=hits.tsv threads=1"
 SEARCH = "search model=mini input=long.txt queries=terms.txt index=made threads=1"
+NUMBERS = "xswe.search.numbers:numbers_of"
 PASSAGES = "xswe.phrases.search:Search.add"
 TRAIN = "train pair=en-de teacher=none pca.dim=256 refine.max_steps=9 refine.batch_size=64 threads=1 output=run"
 CORPUS = "corpus corpus.paths=[pairs.tsv,more.tsv] pair=en-de output=made threads=1"
@@ -105,7 +106,8 @@ CASES = {
     "filter, nothing compared": Case(FILTER, COMPARED, 1, NOTHING),
     "phrases, some passages": Case(PHRASES, PASSAGES, 3, "goes on after 53,982 passages", PASSAGES, 1),
     "phrases, no passage": Case(PHRASES, PASSAGES, 1, NOTHING),
-    "search, an index half built": Case(SEARCH, "xswe.search.numbers:numbers_of", 3, NOTHING),
+    "search, an index half built": Case(SEARCH, NUMBERS, 6, "goes on after 32,768 sentences", NUMBERS, 5),
+    "search, an index begun": Case(SEARCH, NUMBERS, 2, NOTHING, NUMBERS, 9),
     "train, in the refinement": Case(TRAIN, STEP, 4, "goes on after step 3 of the refinement", STEP, 6),
     "train, before it": Case(TRAIN, STEP, 1, "goes on after the stage bags", PREPARE, 0),
     "corpus, one file read": Case(CORPUS, CLEAN, 2, "goes on after 1,717 pairs of en-de", CLEAN, 1),

@@ -16,10 +16,11 @@ import pytest
 
 import xswe
 from tests.conftest import eval_script
-from xswe.errors import ModelError
+from xswe.errors import ConfigError, ModelError
 from xswe.io.checksums import file_sums
 from xswe.io.ragged import HEADER
 from xswe.search import index as module
+from xswe.search import numbers as numbers_module
 from xswe.search import sentences as sentences_module
 from xswe.search.sentences import Sentences, Writing
 
@@ -409,3 +410,94 @@ def test_the_file_that_an_index_is_of_is_noted_with_it(mini, texts, tmp_path, mo
     assert len(module.open_index(tmp_path / "a", mini, tmp_path / "a.md", **how)) == 2
     stamp = json.loads(Sentences(tmp_path / "a" / "sentences.sqlite").state().facts["documents"])
     assert stamp[-2:] == ["sentences", "en"]
+
+
+class Building:
+    """Indexes of a file that are built in small pieces, of which a process may be killed at the second."""
+
+    def __init__(self, model, texts, folder, patched):
+        self.folder, self.left, self.encoded, self._model, self._patched = folder, folder / "b.work", [], model, patched
+        patched.setattr(numbers_module.NumbersJob, "lines", 32)
+        patched.setattr(module, "_PIECE", 64)
+        patched.setattr(module, "_FEWEST", 100)
+        (folder / "a.txt").write_text("\n".join(texts), encoding="utf-8")
+        self.metadata = [{"row": row} for row in range(len(texts))]
+        self.whole = self.files(self.build("a").folder)
+
+    def build(self, name, **how):
+        how = {"metadata": self.metadata, "folder": self.folder / name, "method": "binary", "threads": 1, **how}
+        return xswe.index(self._model, self.folder / "a.txt", **how)
+
+    def files(self, folder):
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def kill(self, what, number, first=lambda *_: None):
+        """Kill another process as it calls something for the so-many-th time."""
+        calls = iter(range(number - 1))
+
+        def called(*given):
+            if next(calls, None) is None:
+                first(*given)
+                end()
+            return given and was(*given)
+
+        was = getattr(module, what)
+        with self._patched.context() as patched:
+            patched.setattr(module, what, called)
+            killed(lambda: self.build("b"))
+
+    def go_on(self):
+        """Build again; returns how many texts are encoded."""
+        sizes, numbers_of = [], numbers_module.numbers_of
+
+        def counted(model, texts, storage):
+            sizes.append(len(texts))
+            return numbers_of(model, texts, storage)
+
+        with self._patched.context() as patched:
+            patched.setattr(numbers_module, "numbers_of", counted)
+            assert self.files(self.build("b").folder) == self.whole
+        assert sorted(path.name for path in self.folder.iterdir()) == ["a", "a.txt", "b"]
+        return sum(sizes)
+
+
+@pytest.fixture
+def building(mini, texts, tmp_path, monkeypatch):
+    return Building(mini, texts, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("what", "number", "left"), [("write_json", 1, 300), ("write_json", 3, 172), ("keep", 3, 108)])
+def test_an_index_that_was_killed_while_it_was_built_is_gone_on_with(building, what, number, left):
+    building.kill(what, number)
+    assert building.go_on() == left
+
+
+def test_a_piece_that_was_noted_and_not_added_is_added(building):
+    building.kill("write_json", 2, module.write_json)
+    assert building.go_on() == 236
+
+
+def test_what_is_left_of_an_index_and_damaged_is_built_anew(building, caplog):
+    building.kill("keep", 3)
+    spoil(next(building.left.glob("index-*/codes.npy")), 5000)
+    assert building.go_on() == 300
+    assert "damaged since it was written; building it anew" in caplog.text
+
+
+def test_an_index_is_not_gone_on_with_of_other_metadata(building):
+    building.kill("keep", 3)
+    said = r"metadata: that of sentence \d is not what the interrupted run had; give the same, or remove .*b.work to start"
+    for metadata in (building.metadata[::-1], building.metadata[:7]):
+        with pytest.raises(ConfigError, match=said):
+            building.build("b", metadata=metadata)
+    assert building.go_on() == 108
+
+
+def test_an_index_that_is_interrupted_at_once_leaves_nothing(building, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "write_json", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        building.build("b")
+    assert sorted(path.name for path in building.folder.iterdir()) == ["a", "a.txt"]

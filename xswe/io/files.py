@@ -260,16 +260,20 @@ def check_folder(output: str | Path) -> None:
 
 
 @contextmanager
-def whole_folder(path: str | Path) -> Iterator[Path]:
-    """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last."""
+def whole_folder(path: str | Path, unfinished: Path | None = None) -> Iterator[Path]:
+    """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last.
+
+    ``unfinished`` is yielded instead of a temporary sibling: what a killed run left there is kept, also on failure.
+    """
     check_folder(path)
     path = Path(path)
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = sibling(path)
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporary = unfinished or sibling(path)
+    if unfinished is None:
+        shutil.rmtree(temporary, ignore_errors=True)
     with _blaming(path, temporary):
-        temporary.mkdir()
+        temporary.mkdir(exist_ok=unfinished is not None)
         try:
             yield temporary
             for file in temporary.rglob("*"):
@@ -285,7 +289,8 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
                 os.replace(temporary, path)
             _sync(path.parent)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if unfinished is None:
+                shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:

@@ -18,16 +18,25 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypedDict, Unpack, overload
 
 import numpy as np
 
-from xswe.errors import ConfigError, ModelError, brief
+from xswe.errors import ConfigError, ModelError, XsweError, brief
 from xswe.io.arguments import check_finite, check_model, check_reranker, is_texts, no_text, several, texts_of
 from xswe.io.checksums import Blocks, FileSums, SummedArray, file_sums
-from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder
+from xswe.io.files import (
+    file_stamp,
+    fingerprint,
+    read_json,
+    remove_folder,
+    remove_leftovers,
+    scratch,
+    whole_folder,
+    write_json,
+)
 from xswe.io.lines import check_lines, read_blocks, read_lines
 from xswe.io.parallel import Together, available_threads, in_order
 from xswe.io.ragged import HEADER, GrowingArray, Texts, release
@@ -39,7 +48,7 @@ from xswe.progress import bar
 from xswe.search.columns import Columns, ColumnType, Where
 from xswe.search.compaction import PROGRESS, Compaction
 from xswe.search.layout import file_of, map_array, shapes_of
-from xswe.search.numbers import BLOCK, Numbers, numbers_ahead, numbers_of
+from xswe.search.numbers import BLOCK, Numbers, NumbersAhead, numbers_ahead, numbers_of
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
 from xswe.search.signs import centre_of, make_signs, words_of
 from xswe.search.snapshot import Question, Snapshot, answers
@@ -48,12 +57,16 @@ from xswe.search.verification import REBUILD, check_files, check_there, sums_of_
 from xswe.text.sentences import as_lines, is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
+from xswe.work.kept import keep
 from xswe.work.once import is_made, once
+from xswe.work.parts import BEGINNING, Place
 
 logger = logging.getLogger(__name__)
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "binary"]
 _SIGNED = for_all(IndexMethod, {"exact": False, "binary": True})
+_Block = tuple[Texts, list[Any] | None, Numbers]  # with the metadata of each text
+_PIECE = 1 << 17  # sentences of a new index that are added at a time: what a kill costs
 _FEWEST = 1 << 14  # sentences that are worth sign bits, and from which their centre is taken
 _DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
 
@@ -321,11 +334,29 @@ class Index:
             InputError: the file is missing or damaged.
             TypeError: one of the texts is no text; the message says which.
         """
-        return self._add(self._encoded(texts, threads), metadata)
+        with bar("index", unit="sentence") as progress:
+            added = self._add(_with_metadata(self._encoded(texts, threads), metadata), progress.update)
+        self._now = self._opened(self._now)
+        return added
 
-    def _fill(self, texts: Given, metadata: Iterable[Any] | None, threads: int | None) -> None:
-        """Add the first sentences, when nobody else knows of the index."""
-        self._add(self._encoded(texts, threads), metadata, log=False)
+    def _fill(
+        self,
+        blocks: Iterable[tuple[Texts, Numbers]],
+        metadata: Iterable[Any] | None,
+        before: Callable[[int], None] = lambda _: None,
+        after: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Add the first sentences, or those that a killed run had not come to, when nobody else knows of the index.
+
+        They are added in pieces of one size, so that a kill costs no more than one of them, and the bytes are the same
+        however often it happened. ``before`` and ``after`` a piece is there it is told how many sentences are then.
+        """
+        there = len(self)
+        rows = _with_metadata(blocks, metadata, there)
+        with bar("index", unit="sentence", initial=there) as progress:
+            for first in rows if there else chain([None], rows):
+                after(self._add(_piece(first, rows), progress.update, before, log=False).stop)
+        self._now = self._opened(self._now)
 
     def _encoded(self, texts: Given, threads: int | None) -> Iterator[tuple[Texts, Numbers]]:
         """Encode texts block by block."""
@@ -336,15 +367,21 @@ class Index:
         blocks = read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts)
         return in_order(encoded, blocks, threads or available_threads())
 
-    def _add(self, blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, log: bool = True) -> range:
-        """Add blocks of texts and their numbers, and a value of metadata for each text."""
+    def _add(
+        self,
+        blocks: Iterable[_Block],
+        progressed: Callable[[int], object],
+        before: Callable[[int], None] = lambda _: None,
+        log: bool = True,
+    ) -> range:
+        """Add blocks of texts, and of what the index keeps of each; see :meth:`_fill`."""
         with self._writing(log) as writing:
             facts = dict(writing.state.facts)
             first = facts["rows"]
 
             def added() -> Iterator[tuple[dict[str, np.ndarray], float]]:
                 columns = Columns.of(facts["columns"])
-                for block, kept, numbers in _with_metadata(blocks, metadata):
+                for block, kept, numbers in blocks:
                     arrays = columns.arrays(kept, len(block), facts["rows"] - first)
                     if facts["numbered"]:
                         arrays["rows"] = np.arange(facts["rows"], facts["rows"] + len(block))
@@ -352,12 +389,16 @@ class Index:
                     facts["rows"] += len(block)
                     yield numbers.arrays | arrays, numbers.error
 
-            self._append(writing, facts, added())
-        self._now = self._opened(self._now)
+            self._append(writing, facts, added(), progressed)
+            before(facts["rows"])
         return range(first, facts["rows"])
 
     def _append(
-        self, writing: Writing, facts: dict[str, Any], blocks: Iterable[tuple[dict[str, np.ndarray], float]]
+        self,
+        writing: Writing,
+        facts: dict[str, Any],
+        blocks: Iterable[tuple[dict[str, np.ndarray], float]],
+        progressed: Callable[[int], object],
     ) -> None:
         """Append blocks of numbers to the arrays, and note what there is then."""
         sums = writing.state.sums or {}
@@ -370,12 +411,11 @@ class Index:
                     columns[name] = SummedArray(path, shape.kind, shape.rows, shape.row, known, advice=REBUILD)
                     # After an error: what waits to be written belongs to no later addition.
                     stack.callback(columns[name].abandon)
-            with bar("index", unit="sentence") as progress:
-                for arrays, error in blocks:
-                    for name, column in columns.items():
-                        column.append(arrays[name])
-                    facts["error"] = max(facts["error"], error)
-                    progress.update(len(arrays["codes"]))
+            for arrays, error in blocks:
+                for name, column in columns.items():
+                    column.append(arrays[name])
+                facts["error"] = max(facts["error"], error)
+                progressed(len(arrays["codes"]))
             for name, column in columns.items():
                 column.close()
                 writing.note_sums(file_of(facts, name), column.known, since=column.kept)
@@ -497,7 +537,8 @@ class Index:
             if rows:
                 self._number(writing, facts)
                 writing.update(rows, own, kept, slots)
-                self._append(writing, facts, self._updated(rows, own, kept, facts))
+                with bar("index", len(rows), "sentence") as progress:
+                    self._append(writing, facts, self._updated(rows, own, kept, facts), progress.update)
         self._now = self._opened(self._now)
 
     def _updated(
@@ -669,7 +710,7 @@ def index(
         temporary = scratch("xswe-index-")
         made = plan.build(Path(temporary.name))
         made._temporary = temporary
-        made._fill(texts, metadata, threads)
+        made._fill(made._encoded(texts, threads), metadata)
         return made
     place = Path(folder)
     check_here(place)
@@ -678,7 +719,9 @@ def index(
         return _index_file(plan, lambda _: str(texts), metadata, place, execution, threads)
     _check_free(place)
     with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
-        plan.build(unfinished)._fill(texts, metadata, threads)
+        made = plan.build(unfinished)
+        made._fill(made._encoded(texts, threads), metadata)
+        del made
     return Index(place, plan.model)
 
 
@@ -724,10 +767,19 @@ def _index_file(
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{plan.identity}"
 
-        def build(encoded: Callable[[], Iterator[tuple[Texts, Numbers]]], _: Path) -> None:
+        def build(encoded: NumbersAhead, _: Path) -> None:
             """Put the numbers of all blocks and their texts together."""
-            with whole_folder(place) as unfinished:
-                plan.build(unfinished)._add(encoded(), metadata, log=False)
+            target = place.resolve() if place.is_symlink() else place
+            left = work / f"index-{fingerprint(encoded.identity, plan.identity, metadata is None)}"
+            note = left.with_suffix(".json")
+            try:
+                # Where locks do nothing two tasks may do so at once: each in a folder of its own.
+                with whole_folder(target, None if execution.has_peers else left) as unfinished:
+                    _build_in(plan, unfinished, encoded, metadata, note)
+                note.unlink()
+            finally:
+                if not note.exists():
+                    remove_folder(left)
 
         if not is_made(done, plan.identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
@@ -735,6 +787,60 @@ def _index_file(
             with numbers_ahead(plan.model, cut(work), vectors, plan.storage, execution, threads) as encoded:
                 once(done, plan.identity, partial(build, encoded), [place])
     return Index(place, plan.model)
+
+
+def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterable[Any] | None, note: Path) -> None:
+    """Build an index in a folder, from where a killed run has left it: after how many blocks that was is in the note."""
+    made, places = _left(plan, folder, note)
+    place: Place = places.get(len(made), BEGINNING)
+    if metadata is not None:
+        metadata = _metadata_after(made, iter(metadata), note)
+
+    def blocks() -> Iterator[tuple[Texts, Numbers]]:
+        nonlocal place
+        for after, block in encoded.read(place):
+            place = after
+            yield block
+
+    def before(rows: int) -> None:
+        places[rows] = place
+        write_json(note, [[rows, *place] for rows, place in list(places.items())[-2:]])
+
+    made._fill(blocks(), metadata, before, lambda rows: keep(note, f"after {rows:,} sentences"))
+
+
+def _left(plan: _Plan, folder: Path, note: Path) -> tuple[Index, dict[int, Place]]:
+    """Open the index that a killed run has left in a folder, if it is sound, and else begin one.
+
+    Returns also after which block it had so many sentences.
+    """
+    places = dict[int, Place]()
+    with suppress(OSError, ValueError, XsweError):
+        places = {rows: (shard, part) for rows, shard, part in read_json(note)}
+        verify_index(folder)
+        made = Index(folder, plan.model)
+        if len(made) in places:
+            keep(note, f"after {len(made):,} sentences")
+            logger.info("%s: going on after %d sentences", folder, len(made))
+            return made, places
+        made.close()
+    if places:
+        logger.warning("%s: damaged since it was written; building it anew", folder)
+    note.unlink(missing_ok=True)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return plan.build(folder), {}
+
+
+def _metadata_after(index: Index, values: Iterator[Any], note: Path) -> Iterator[Any]:
+    """Return the values of metadata that come after those of an index, which must be the same that it has."""
+    for hit in index:
+        if [json.dumps(value) for value in islice(values, 1)] != [json.dumps(hit.metadata)]:
+            raise ConfigError(
+                f"metadata: that of sentence {hit.row} is not what the interrupted run had; give the same, or remove "
+                f"{note.parent} to start anew"
+            )
+    return values
 
 
 def load_index(folder: str | Path) -> Index:
@@ -848,9 +954,9 @@ def _there(writing: Writing, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
 
 
 def _with_metadata(
-    blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None
-) -> Iterator[tuple[Texts, list[Any] | None, Numbers]]:
-    row, values = 0, None if metadata is None else iter(metadata)
+    blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, row: int = 0
+) -> Iterator[_Block]:
+    values = None if metadata is None else iter(metadata)
     for block, numbers in blocks:
         kept = None if values is None else list(islice(values, len(block)))
         row += len(block)
@@ -859,6 +965,16 @@ def _with_metadata(
         yield block, kept, numbers
     if values is not None and next(values, values) is not values:
         raise ConfigError(f"metadata: more values than the {row} texts; give one each")
+
+
+def _piece(first: _Block | None, rows: Iterator[_Block]) -> Iterator[_Block]:
+    """Yield blocks, up to as many as are added at once."""
+    size = 0
+    for block in rows if first is None else chain([first], rows):
+        yield block
+        size += len(block[0])
+        if size >= _PIECE:
+            return
 
 
 def _packed(texts: Iterable[str]) -> Iterator[Texts]:

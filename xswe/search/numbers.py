@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from xswe.search.kernels import make_codes
 from xswe.search.types import STORAGES, Storage
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
-from xswe.work.parts import BEGINNING, PARTS, Part, parts_ahead
+from xswe.work.parts import BEGINNING, PARTS, Part, Parts, Place, parts_ahead
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.stage import Stage
 
@@ -62,22 +62,29 @@ class NumbersJob(TextJob):
         return {**found.arrays, "bytes": texts.data, "offsets": texts.offsets, "error": np.array([found.error])}
 
 
+class NumbersAhead(NamedTuple):
+    """The numbers of a file's lines, some of which others are still making."""
+
+    identity: str  # of all that decides them, and of how the file is cut
+    parts: Parts
+
+    def read(self, begin: Place = BEGINNING) -> Iterator[tuple[Place, tuple[Texts, Numbers]]]:
+        """Iterate over blocks of texts and their numbers from a place on, each with the place after it."""
+        return ((place, _numbers(dict(part))) for place, part in self.parts(begin))
+
+
 @contextmanager
 def numbers_ahead(
     model: AnyModel, file: str, folder: Path, storage: Storage, execution: ExecutionConfig, threads: int | None
-) -> Iterator[Callable[[], Iterator[tuple[Texts, Numbers]]]]:
-    """Let the block go through the numbers of a file's lines while others are being made.
-
-    Yields:
-        What iterates over blocks of texts, and their numbers.
-    """
+) -> Iterator[NumbersAhead]:
+    """Let the block go through the numbers of a file's lines while others are being made."""
     plan, inputs = TextPlan.of([file], execution.shard)
     folder, models = folder.absolute(), folder.absolute() / ".model"
     identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, inputs))
     job = NumbersJob(folder, models / "model", storage)
     stage = Stage(folder, "encode", plan.count, PARTS, job, identity, inputs)
     with parts_ahead(stage, execution, threads, (model, plan), plan=asdict(plan)) as parts:
-        yield lambda: (_numbers(dict(part)) for _, part in parts(BEGINNING))
+        yield NumbersAhead(identity, parts)
 
 
 def _numbers(part: dict[str, np.ndarray]) -> tuple[Texts, Numbers]:
