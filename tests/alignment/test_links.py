@@ -241,13 +241,21 @@ def test_particles_of_japanese_are_no_part_of_a_term():
     assert term[:3] == ("teacher", "先生", 4)
 
 
-def test_inflections_are_one_term_in_its_base_form():
+def test_inflections_are_one_term_in_its_base_form(tmp_path):
     texts = [("the invoice", "die Rechnung"), ("An invoice", "Eine Rechnung"), ("all invoices", "alle Rechnungen")] * 2
     pairs = [pair_of(a, b, a.split(), b.split(), [(1, 1)]) for a, b in texts]
-    (term,) = xswe.bilingual_terms(pairs, ("en", "de"))
+    found = xswe.bilingual_terms(pairs, ("en", "de"))
+    (term,) = found
     assert term[:3] == ("invoice", "Rechnung", 6)
     assert (term.source_variants, term.target_variants, term.part_of_speech) == (("invoices",), ("Rechnungen",), "noun")
     assert term.lines == (1, 2, 3, 4, 5)
+    found.write(tmp_path / "t.csv")
+    assert "noun,invoices,Rechnungen,1 | 2 | 3 | 4 | 5,the invoice," in (tmp_path / "t.csv").read_text("utf-8")
+    pytest.importorskip("xlsxwriter")
+    openpyxl = pytest.importorskip("openpyxl")
+    found.write(tmp_path / "t.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "t.xlsx").active.iter_rows(values_only=True))
+    assert rows[1][5:8] == ("invoices", "Rechnungen", "1 | 2 | 3 | 4 | 5")
 
 
 def test_words_without_a_link_beside_a_term_are_part_of_it():

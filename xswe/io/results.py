@@ -219,7 +219,13 @@ def check_suffix(path: str | Path) -> str:
     return suffix
 
 
+def _flat(value: Any) -> Any:
+    """Return a value for a cell, in which several texts or numbers stand as ``a | b``."""
+    return " | ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+
+
 def _shown(value: Any) -> Any:
+    value = _flat(value)
     return f"{value:.4f}" if isinstance(value, float) else " ".join(value.split()) if isinstance(value, str) else value
 
 
@@ -287,7 +293,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
         for number, row in enumerate(chain([names], first, rest)):
             if number > _SHEET:
                 raise ConfigError(f"{path}: over {_SHEET:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
-            for column, value in enumerate(row):
+            for column, value in enumerate(map(_flat, row)):
                 if isinstance(value, str) and value:
                     sheet.write_string(number, column, value[:_SHEET_CELL], *([] if number else [bold]))
                 elif isinstance(value, (int, float)) and math.isfinite(value):
@@ -299,7 +305,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
 def _set_columns(book: Any, sheet: Any, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Make columns as wide as what stands in their first rows; Chinese and Japanese characters are twice as wide."""
     for column, name in enumerate(names):
-        found = [row[column] for row in rows[:_LOOKED_AT]]
+        found = [_flat(row[column]) for row in rows[:_LOOKED_AT]]
         sizes = [sum(1 + (east_asian_width(c) in "WF") for c in one) if isinstance(one, str) else 9 for one in found]
         look: dict[str, Any] = {"valign": "top", "text_wrap": max(sizes, default=0) > _WIDEST}
         if any(isinstance(one, float) for one in found):
@@ -349,7 +355,7 @@ def _separated(delimiter: str) -> Writer:
         stream = StringIO()
         writer = csv.writer(stream, delimiter=delimiter)  # with \r\n, as it quotes what holds a part of its line's end
         for row in chain([names], rows):
-            writer.writerow(row)
+            writer.writerow(map(_flat, row))
             yield stream.getvalue()[:-2] + "\n"
             stream.seek(0)
             stream.truncate()
