@@ -256,6 +256,12 @@ def test_inflections_are_one_term_in_its_base_form(tmp_path):
     found.write(tmp_path / "t.xlsx")
     rows = list(openpyxl.load_workbook(tmp_path / "t.xlsx").active.iter_rows(values_only=True))
     assert rows[1][5:8] == ("invoices", "Rechnungen", "1 | 2 | 3 | 4 | 5")
+    found.write(tmp_path / "t.tbx")
+    terms = [[one.text for one in tig] for tig in ET.parse(tmp_path / "t.tbx").getroot().iter("tig")]
+    assert terms == [
+        ["invoice", "noun", "the invoice", "forms: invoices"],
+        ["Rechnung", "noun", "die Rechnung", f"score {term.score:.4f}, 6 times, first in 1, 2, 3, 4, 5; forms: Rechnungen"],
+    ]
 
 
 def test_words_without_a_link_beside_a_term_are_part_of_it():

@@ -63,7 +63,7 @@ def checked(text: str):
 
 def test_terms_with_candidates_are_valid():
     found = [
-        ("train", [Candidate("Zug", "Der Zug ist da.", "score 0.9"), Candidate("Bahn", "", "")]),
+        ("train", [Candidate("Zug", "Der Zug ist da.", "score 0.9", "noun"), Candidate("Bahn")]),
         ("nothing", []),
         (NASTY, [Candidate(NASTY, NASTY, NASTY)]),
     ]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from xswe.alignment.lexicon import noted, phrase_spans, with_whole_words
 from xswe.alignment.words import LinkedPair
-from xswe.bitext.termbases import Candidate, write_tbx
+from xswe.bitext.termbases import Candidate, write_concepts
 from xswe.errors import ConfigError
 from xswe.io.results import Listing, write_text
 from xswe.io.sources import suffix_of
@@ -86,11 +86,22 @@ class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
         if suffix_of(path) != ".tbx":
             super().write(path)
             return
-        grouped: dict[str, list[Candidate]] = {}
+        source, target = self.languages
+        concepts: dict[str, dict[str, list[Candidate]]] = {}
         for term in self:
-            note = f"score {term.score:.4f}, {term.times} times"
-            grouped.setdefault(term.source, []).append(Candidate(term.target, term.target_example, note))
-        write_text(path, write_tbx(grouped.items(), self.languages))
+            score = f"score {term.score:.4f}, {term.times} times, first in {', '.join(map(str, term.lines))}"
+            own = Candidate(term.source, term.source_example, _with_forms("", term.source_variants), term.part_of_speech)
+            other = Candidate(
+                term.target, term.target_example, _with_forms(score, term.target_variants), term.part_of_speech
+            )
+            concept = concepts.setdefault(term.source, {source: [own], target: []})
+            concept[target].append(other)
+        write_text(path, write_concepts(concepts.values(), source))
+
+
+def _with_forms(note: str, variants: Sequence[str]) -> str:
+    """Return a note with the other forms of a term."""
+    return "; ".join(filter(None, (note, variants and f"forms: {', '.join(variants)}")))
 
 
 @dataclass

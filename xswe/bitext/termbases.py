@@ -11,18 +11,19 @@ from xswe.errors import ConfigError
 
 
 class Candidate(NamedTuple):
-    """A candidate translation of a term, a sentence with it, and a note."""
+    """A term or candidate translation of one, a sentence with it, a note, and its part of speech as TBX-Basic names it."""
 
     text: str
-    context: str
-    note: str
+    context: str = ""
+    note: str = ""
+    part_of_speech: str = ""
 
 
 def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:
     """Yield TBX-Basic (ISO 30042): an entry a term with candidates, the best first, each with a sentence."""
     source, target = languages
     return write_concepts(
-        ({source: [Candidate(term, "", "")], target: candidates} if candidates else {} for term, candidates in terms),
+        ({source: [Candidate(term)], target: candidates} if candidates else {} for term, candidates in terms),
         source,
     )
 
@@ -41,8 +42,10 @@ def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source
         return escaped(" ".join(NOT_XML.sub(" ", given).split()))
 
     def entry(one: Candidate) -> str:
+        kind = f'<termNote type="partOfSpeech">{one.part_of_speech}</termNote>' if one.part_of_speech else ""
         context = f'<descrip type="context">{text(one.context)}</descrip>' if one.context else ""
-        return f"<tig><term>{text(one.text)}</term>{context}{f'<note>{text(one.note)}</note>' if one.note else ''}</tig>"
+        note = f"<note>{text(one.note)}</note>" if one.note else ""
+        return f"<tig><term>{text(one.text)}</term>{kind}{context}{note}</tig>"
 
     yield f'{HEAD}<!DOCTYPE martif SYSTEM "TBXBasiccoreStructV02.dtd">\n'
     yield f'<martif type="TBX-Basic" xml:lang={attribute(source)}>\n<martifHeader><fileDesc><sourceDesc><p>Candidates '
