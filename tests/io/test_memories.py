@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +68,28 @@ def test_documents_are_valid(write, model, date):
     other = text_of(write, date=date)
     assert date == "now" or other == text_of(write, date=date)
     assert ("2026-01-31T10:30:00Z" in other or "20260131T103000Z" in other) == (date is not None and date != "now")
+
+
+@pytest.mark.parametrize(("write", "schema"), [(write_xliff, "1.2-strict"), (write_xliff2, "2.0")])
+@pytest.mark.parametrize("date", [None, "2026-01-31T12:30:00+02:00"])
+def test_xliff_is_valid_by_the_published_schema(write, schema, date):
+    folder = Path(os.environ.get("XSWE_SCHEMAS", "/usr/share/php/Symfony/Component/Translation/Resources/schemas"))
+    if not (folder / f"xliff-core-{schema}.xsd").is_file():
+        pytest.skip("XSWE_SCHEMAS does not name the folder of the schemas in Debian's php-symfony-translation")
+
+    class Own(etree.Resolver):
+        """Finds the schema of XML's own attributes in the same folder."""
+
+        def resolve(self, url, public, context):
+            return self.resolve_filename(str(folder / "xml.xsd"), context) if url.endswith("xml.xsd") else None
+
+    parser = etree.XMLParser()
+    parser.resolvers.add(Own())
+    published = etree.XMLSchema(etree.parse(folder / f"xliff-core-{schema}.xsd", parser))
+    tree = etree.fromstring(text_of(write, date=date, original="a book.txt").encode())
+    assert published.validate(tree), published.error_log
+    next(tree.iter("{*}source")).tag = "sauce"
+    assert not published.validate(tree)
 
 
 def test_a_date_is_one():
