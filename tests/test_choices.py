@@ -252,11 +252,19 @@ def _(choice, folder):
 
 @probe("xswe.bitext.formats:PairFormat")
 def _(choice, folder):
-    from xswe.bitext.lines import read_pairs
-    from xswe.bitext.source import PairFile
+    from xswe.bitext.formats import FORMATS
+    from xswe.bitext.source import Source, read_pairs
+    from xswe.bitext.tables import HubSet
 
-    (folder / "a").write_text("cat\tKatze\n", "utf-8")
-    return list(read_pairs(PairFile(folder / "a", format=choice)))
+    suffix = next(iter(FORMATS[choice].suffixes), "")
+    (folder / f"a{suffix}").write_text("cat\tKatze\n", "utf-8")
+    (folder / "b").write_text("Katze\n", "utf-8")
+    names = {"moses": (folder / "b", folder / "b"), "hub": ()}.get(choice, (folder / f"a{suffix}",))
+    try:
+        source = Source(names, languages=("en", "de"), hub=HubSet(str(folder / "no")) if choice == "hub" else None)
+        return source.kind, list(read_pairs(source))
+    except XsweError as error:
+        return choice, str(error)
 
 
 @probe("xswe.corpus.contexts:Pick")
@@ -285,9 +293,7 @@ def _(choice, folder):
 @probe("xswe.io.lines:OnError")
 def _(choice, folder):
     """Of lines, of records, of pairs and of a side: what each does with a damaged line."""
-    from xswe.bitext.lines import read_pairs
-    from xswe.bitext.records import RecordFile
-    from xswe.bitext.source import PairFile
+    from xswe.bitext.source import Source, read_pairs
     from xswe.io.lines import read_lines
     from xswe.mining.side import Reservoir, SideConfig, _lines
 
@@ -295,8 +301,8 @@ def _(choice, folder):
     path.write_bytes(b"cat\tKatze\nd\xffg\tHund\n")
     ways = {
         "lines": lambda: list(read_lines(path, on_error=choice)),
-        "records": lambda: [record.texts for record in RecordFile((str(path),), on_error=choice).read()],
-        "pairs": lambda: list(read_pairs(PairFile(path), on_error=choice)),
+        "records": lambda: [record.texts for record in Source((str(path),), on_error=choice).read()],
+        "pairs": lambda: list(read_pairs(Source((path,)), on_error=choice)),
         "side": lambda: list(_lines(SideConfig(str(path), on_error=choice), None, Reservoir(), [0])),
     }
     out = []

@@ -33,7 +33,7 @@ import numpy as np
 from eval.bench.memory import memory, watched
 from eval.settings import chosen, run_script
 from xswe.bitext.kernels import copy_spans
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs
 from xswe.corpus.bitext import Bitext, CorpusConfig, split_rows
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
@@ -53,7 +53,7 @@ DEFAULTS: dict[str, Any] = {"sizes": "2,5,10,20", "folder": "bench-corpus", "tok
 DEFAULTS |= {"output": "corpus.json", "kill": 0, "phase": "", "phases": ",".join(PHASES), "words": 13.0}
 
 
-def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
+def words_of(files: list[Source], most: int = 2_000_000) -> list[Texts]:
     """Return the running words of both sides, each with a blank after it: drawn at random they keep their frequencies."""
     sides: tuple[list[str], list[str]] = ([], [])
     for file in files:
@@ -66,7 +66,7 @@ def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
     return [Texts.of(words) for words in sides]
 
 
-def _converted(file: PairFile) -> Bitext:
+def _converted(file: Source) -> Bitext:
     with tempfile.TemporaryDirectory() as folder:  # whose files, mapped, stay as long as they are in use
         return convert([file], PAIR, CorpusConfig(on_error="skip"), Path(folder) / "bitext")[0]
 

@@ -27,8 +27,7 @@ import numpy as np
 import xswe
 from eval.settings import DATA, REQUIRED, numbers, run_script
 from xswe import progress
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.io.parallel import available_threads
 from xswe.phrases.search import Search, SpanConfig, StaticWords, TeacherWords, WordSource
 

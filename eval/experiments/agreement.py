@@ -22,8 +22,7 @@ import numpy as np
 import xswe
 from eval.counting import frequent_words
 from eval.settings import DATA, run_script
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel

@@ -27,8 +27,7 @@ from typing import Any
 from eval.experiments.main_job import figures
 from eval.experiments.static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variation, varied
 from eval.settings import DATA, REQUIRED, RESULTS, chosen, run_script
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source, read_pairs
 from xswe.io.files import write_json
 from xswe.model.card import card, sources_of, write_card
 from xswe.model.static import StaticModel
@@ -48,7 +47,7 @@ def texts(language: str, every: int) -> Iterator[str]:
     """Yield every so many-th text of a language in the training bitexts, all of which have an English side."""
     for path in sorted(TRAIN.glob("en-*/*.tsv.gz")):
         if language in (pair := path.parent.name.split("-")):
-            for k, sides in enumerate(read_pairs(PairFile(path))):
+            for k, sides in enumerate(read_pairs(Source((path,)))):
                 if k % every == 0:
                     yield sides[pair.index(language)] or ""
 

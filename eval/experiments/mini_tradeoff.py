@@ -29,8 +29,7 @@ import numpy as np
 
 import xswe
 from eval.settings import DATA, REQUIRED, chosen, numbers, run_script
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.corpus.cards import sample_sentences
 from xswe.evaluation.metrics import bitext_items, spearman
 from xswe.io.files import write_json

@@ -29,8 +29,7 @@ from eval.experiments.hidden_phrases import HiddenPhrase, hide_phrases, phrase_r
 from eval.experiments.phrase_scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer, WholeTexts
 from eval.report.phrase_tables import published_phrases
 from eval.settings import DATA, REQUIRED, chosen, run_script
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads

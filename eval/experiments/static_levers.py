@@ -33,8 +33,7 @@ from safetensors.numpy import load_file, save_file
 
 from eval.experiments.mining_quality import bucc_shaped, noise_lines
 from eval.settings import DATA, REQUIRED, RESULTS, numbers, run_script
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source, read_pairs
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
@@ -129,7 +128,7 @@ def pivots(folder: Path) -> dict[str, list[str]]:
     for code in LANGUAGES[1:]:
         sides[code] = {}
         for path in sorted((DATA / "train" / f"en-{code}").glob("*.tsv.gz")):
-            for english, other in read_pairs(PairFile(path)):
+            for english, other in read_pairs(Source((path,))):
                 key = "".join(c for c in unicodedata.normalize("NFKC", english or "").lower() if c.isalnum())
                 if len(key) >= SHORTEST:
                     sides[code].setdefault(key, []).append(other or "")

@@ -19,9 +19,7 @@ import zstandard
 
 import xswe
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.records import RecordFile
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.mining.score import score_bitext
 
@@ -107,7 +105,7 @@ def test_training_and_records_read_the_same_pairs(tmp_path, suffix, packing):
     wanted = sorted(PAIRS) if suffix == ".mo" else PAIRS  # whose messages are sorted
     (file,) = find_pairs([path], LANGUAGES)
     assert list(read_pairs(file)) == wanted
-    assert [record.texts for record in RecordFile((str(path),), languages=LANGUAGES).read()] == wanted
+    assert [record.texts for record in Source((str(path),), languages=LANGUAGES).read()] == wanted
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if suffix != ".mo"])
@@ -115,13 +113,13 @@ def test_training_and_records_read_the_same_pairs(tmp_path, suffix, packing):
 def test_filter_and_score_keep_what_stands_beside_the_texts(tmp_path, mini, suffix, score):
     path, output = put(tmp_path, suffix), tmp_path / f"out{suffix}"
     if score:
-        score_bitext(mini, RecordFile((str(path),), languages=LANGUAGES), str(output))
+        score_bitext(mini, Source((str(path),), languages=LANGUAGES), str(output))
         kept = PAIRS
     else:
         found = xswe.filter(mini, path, output, threshold=0.3, languages=LANGUAGES, ratio=0)
         kept = [pair for pair, stays in zip(PAIRS, found.kept, strict=True) if stays]
         assert kept == [PAIRS[0], PAIRS[1], PAIRS[3]]
-    assert [record.texts for record in RecordFile((str(output),), languages=LANGUAGES).read()] == kept
+    assert [record.texts for record in Source((str(output),), languages=LANGUAGES).read()] == kept
     assert format_by_name(output) == format_by_name(path)
     text = "" if suffix in (".xlsx", ".parquet") else output.read_text("utf-8")
     beside = {".tsv": "\tnote", ".csv": "3,", ".jsonl": '"n": 1', ".tmx": 'tuid="3"', ".xlf": 'id="3"', ".po": "#. seen"}
@@ -148,7 +146,7 @@ def test_dedup_reads_lines_and_tables(tmp_path, suffix):
     path, output = put(tmp_path, suffix), tmp_path / f"out{suffix}"
     column = 0 if suffix in (".tsv", ".txt") else "en"
     assert xswe.dedup(None, path, output, threshold=None, column=column).kept.all()
-    assert [record.texts for record in RecordFile((str(output),), languages=LANGUAGES).read()] == PAIRS
+    assert [record.texts for record in Source((str(output),), languages=LANGUAGES).read()] == PAIRS
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if FORMATS[BY_SUFFIX[suffix]].family == "memory"])

@@ -14,8 +14,7 @@ from hydra.core.config_store import ConfigStore
 
 import xswe
 from tests.cli.verbs import command, composed, run_verb
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source, read_pairs
 from xswe.cli.compose import as_keys
 from xswe.cli.run import train_config
 from xswe.cli.settings import check_shape
@@ -265,7 +264,7 @@ def test_a_cure_that_the_verb_does_not_have_is_not_offered(tmp_path):
     said = []
     for name in ("a.tsv", "b.tsv"):
         with pytest.raises(InputError) as caught:
-            list(read_pairs(PairFile(tmp_path / name)))
+            list(read_pairs(Source((tmp_path / name,))))
         said.append(str(caught.value))
     for message, cure in zip(
         said, ("write the two texts, and a tab between, on each line", "file with iconv"), strict=True

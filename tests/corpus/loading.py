@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from xswe.bitext.rows import Negatives, Rows
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -24,7 +24,7 @@ from xswe.io.ragged import concatenate
 
 
 def load_bitext(
-    files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, threads: int = 1
+    files: Sequence[Source], languages: tuple[str, str], config: CorpusConfig, threads: int = 1
 ) -> tuple[Bitext, CorpusReport]:
     """Read pairs into memory, block by block: what a conversion must equal."""
     report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config, threads)

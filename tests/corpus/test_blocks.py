@@ -7,16 +7,14 @@ import io
 import tarfile
 import zipfile
 from itertools import zip_longest
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from xswe.bitext.lines import read_jobs, read_pairs
 from xswe.bitext.seen import text_hashes
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import InputError
 from xswe.io import lines as lines_module
 from xswe.io.lines import MAX_LINE_BYTES, Lines, Skipped, read_lines, too_few_columns, unequal_sides
@@ -38,19 +36,19 @@ def fast(file, on_error="raise"):
 
 def slow(file, on_error):
     skipped = Skipped()
-    read = by_lines if file.format == "moses" else by_columns
+    read = by_lines if file.kind == "moses" else by_columns
     return list(read(file, on_error, skipped)), skipped.counts
 
 
 def by_columns(file, on_error, skipped):
     """The pairs of tab-separated text, in plain Python."""
-    for number, line in read_lines(file.source, on_error=on_error, skipped=skipped):
+    for number, line in read_lines(file.name, on_error=on_error, skipped=skipped):
         if line is None or not line.strip():
             continue
         if len(fields := line.split("\t")) > max(file.columns):
             yield tuple(fields[column].strip() for column in file.columns)
         elif on_error == "raise":
-            raise too_few_columns(file.source, len(fields), file.columns, number)
+            raise too_few_columns(file.name, len(fields), file.columns, number)
         else:
             skipped.add("too few columns")
 
@@ -83,7 +81,7 @@ def test_compiled_columns_are_those_of_the_plain_reader(tmp_path_factory, conten
     path = tmp_path_factory.getbasetemp() / "columns.txt"
     end = b"\r\n" if carriage else b"\n"
     path.write_bytes(end.join(content) + end * feed)
-    file = PairFile(path, None, columns)
+    file = Source((path,), columns)
     assert outcome(lambda: fast(file, on_error="skip")) == outcome(lambda: slow(file, "skip"))
     assert outcome(lambda: fast(file)[0]) == outcome(lambda: slow(file, "raise")[0])
 
@@ -95,7 +93,7 @@ def test_compiled_moses_sides_are_those_of_the_plain_reader(tmp_path_factory, a,
     folder = tmp_path_factory.getbasetemp()
     for name, side in (("m.en", a), ("m.ja", b)):
         (folder / name).write_bytes(b"".join(one + b"\n" for one in side))
-    file = PairFile(folder / "m.en", folder / "m.ja", format="moses")
+    file = Source((folder / "m.en", folder / "m.ja"))
     skipping = (lambda: fast(file, on_error="skip")[0]), (lambda: slow(file, "skip")[0])
     found, expected = (outcome(read, whole=False) for read in skipping)
     assert found == expected
@@ -126,7 +124,7 @@ def test_a_line_without_end_neither_fills_the_memory_nor_hides_what_follows(tmp_
         for _ in range(70):
             stream.write(b"x" * MAX_LINE_BYTES)
         stream.write(b"\nb\tB\n")
-    file = PairFile(Path(f"{path}.gz"))
+    file = Source((f"{path}.gz",))
     assert fast(file, on_error="skip") == ([("a", "A"), ("b", "B")], {"line too long": 1})
     with pytest.raises(InputError, match=r"long\.tsv\.gz:2: a line of over 1 MiB"):
         fast(file)
@@ -153,7 +151,7 @@ def test_a_moses_zip_is_read_without_unpacking(tmp_path):
 def test_scores_of_a_moses_zip(tmp_path):
     path = moses_zip(tmp_path / "en-ja.txt.zip", scores=b"1.25\n\n0.5\n")
     (file,) = find_pairs([{"path": path, "score": "*.scores"}], EN_JA)
-    (job,) = read_jobs(file, scores=True)
+    (job,) = file.jobs(scores=True)
     np.testing.assert_array_equal(job().score, np.array([1.25, np.nan, 0.5], np.float32))
 
 
@@ -189,7 +187,7 @@ def test_jparacrawl_tar_of_versions_3_and_2(tmp_path, row, columns):
             archive.addfile(info, io.BytesIO(text.encode()))
     (file,) = find_pairs([{"path": path, "columns": columns, "score": columns[0] - 1}], EN_JA)
     assert fast(file)[0] == [("Hello", "やあ")] * 3
-    (job,) = read_jobs(file, scores=True)
+    (job,) = file.jobs(scores=True)
     np.testing.assert_array_equal(job().score, np.full(3, 0.8, np.float32))
 
 

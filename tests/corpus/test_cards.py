@@ -77,9 +77,9 @@ def test_wikimatrix_has_its_score_first(tmp_path):
 def test_the_hub_form_names_repository_and_fields():
     (file,) = corpus_sources("ccmatrix", "hub", ("en", "ja"), "", True)
     assert str(file.hub) == "sentence-transformers/parallel-sentences-ccmatrix/en-ja/train"
-    assert file.fields == ("english", "non_english")
+    assert file.columns == ("english", "non_english")
     (file,) = corpus_sources("ccmatrix", "hub", ("ja", "en"), "", True)
-    assert file.fields == ("non_english", "english")
+    assert file.columns == ("non_english", "english")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_an_array_in_any_order(files, config, local, tmp_path):
         with pytest.raises(Unfinished, match="clean"):
             convert(files, EN_DE, config, tmp_path / "o", execution=how)
     (stage,) = xswe.work_status(tmp_path / "o")
-    cut = [file.source.stat().st_size for file in files if file.source.name in ("a.tsv", "e.en")]
+    cut = [path.stat().st_size for path in (file.files[0] for file in files) if path.name in ("a.tsv", "e.en")]
     assert (stage.name, stage.shards) == ("clean", 3 + sum(-(-size // SHARD) for size in cut))  # b, d and f are one each
     assert 0 < stage.done < stage.shards
     convert(files, EN_DE, config, tmp_path / "o", execution=slices(3, shard=SHARD)[2])
@@ -142,7 +142,7 @@ def test_what_one_process_left_and_a_merge_that_was_killed(files, config, local,
 
 
 def test_the_line_of_an_error_is_counted_from_the_beginning(files, tmp_path):
-    number = 1 + files[0].source.read_text("utf-8").split("\n").index("alone")
+    number = 1 + files[0].files[0].read_text("utf-8").split("\n").index("alone")
     how = ExecutionConfig("array", 0, 1, shard=SHARD)
     with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*failed"):
         convert(files, EN_DE, CorpusConfig(), tmp_path / "o", execution=how)

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from xswe.bitext.lines import read_jobs, read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped
 
@@ -205,7 +204,7 @@ def test_comma_separated_values(tmp_path):
 def load(path, **entry):
     """Return pairs of one language with their negatives."""
     (file,) = find_pairs([{"path": path, **entry}], ("en", "en"))
-    (rows,) = (job() for job in read_jobs(file))
+    (rows,) = (job() for job in file.jobs())
     bounds = rows.negatives.bounds.tolist()
     own = [list(rows.negatives.texts)[a:b] for a, b in pairwise(bounds)]
     return list(zip(rows.source, rows.target, own, strict=True))

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import fast
 from xswe.bitext.checks import JUDGED, check_columns_are_text
-from xswe.bitext.lines import read_jobs, read_pairs
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.corpus.bitext import CorpusConfig, corpus_files
 from xswe.corpus.cards import corpus_sources
 from xswe.errors import InputError
@@ -81,7 +80,7 @@ def test_line_aligned_files_and_records_too(tmp_path):
     records = "".join(f'{{"en": "https://a.org/{i}", "ja": "文"}}\n' for i in range(N))
     (tmp_path / "a.jsonl").write_text(records, encoding="utf-8")
     with pytest.raises(InputError, match=r"its English side is a web address"):
-        list(read_jobs(find_pairs([str(tmp_path / "a.jsonl")], EN_JA)[0]))
+        list(find_pairs([str(tmp_path / "a.jsonl")], EN_JA)[0].jobs())
 
 
 def judge(rows):
@@ -130,7 +129,7 @@ def test_the_original_ccmatrix_has_a_card(tmp_path, pair):
     ccmatrix(folder / "en-ja.bitextf.tsv.gz")
     (file,) = corpus_sources("ccmatrix", "original", pair, str(tmp_path), True)
     assert fast(file)[0][0] == (("Sentence 0.", "文0。") if pair == EN_JA else ("文0。", "Sentence 0."))
-    (job,) = read_jobs(file, scores=True)
+    (job,) = file.jobs(scores=True)
     np.testing.assert_allclose(job().score[:2], [1.3, 1.2998889], atol=1e-6)
 
 
@@ -155,4 +154,4 @@ def test_bad_bytes_of_jparacrawl_are_left_out_and_counted(tmp_path):
 
 def test_a_file_without_languages_is_judged_all_the_same(tmp_path):
     with pytest.raises(InputError, match="read as source text"):
-        list(read_pairs(PairFile(ccmatrix(tmp_path / "a.tsv"))))
+        list(read_pairs(Source((ccmatrix(tmp_path / "a.tsv"),))))

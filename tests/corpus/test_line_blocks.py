@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.records import RecordFile
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source, read_pairs
 from xswe.errors import InputError
 from xswe.io import lines as module
 from xswe.io.lines import read_blocks, read_lines
@@ -67,7 +65,7 @@ def test_lines_that_end_in_cr_alone_are_refused(tmp_path, name, size):
     """By every reader, and not skipped: all of the file would be one line."""
 
     def records(*names):
-        return RecordFile(tuple(str(tmp_path / one) for one in names), on_error="skip").read()
+        return Source(tuple(str(tmp_path / one) for one in names), on_error="skip").read()
 
     raw = b"a\tb\r" * size
     (tmp_path / name).write_bytes(gzip.compress(raw, 1) if name.endswith(".gz") else raw)
@@ -79,8 +77,8 @@ def test_lines_that_end_in_cr_alone_are_refused(tmp_path, name, size):
         lambda: read_lines(path, on_error="skip"),
         lambda: records(name),
         lambda: records("b.tsv", name),
-        lambda: read_pairs(PairFile(path), on_error="skip"),
-        lambda: read_pairs(PairFile(tmp_path / "b.tsv", path, format="moses"), on_error="skip"),
+        lambda: read_pairs(Source((path,)), on_error="skip"),
+        lambda: read_pairs(Source((tmp_path / "b.tsv", path)), on_error="skip"),
     ):
         with pytest.raises(InputError, match=rf"{name}: its lines end in CR alone; convert them with  tr"):
             deque(read(), 0)

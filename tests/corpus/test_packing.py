@@ -11,8 +11,7 @@ import tarfile
 
 import pytest
 
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.corpus.cleaning import EvaluationTexts
 from xswe.errors import DependencyError, InputError
 from xswe.io.files import open_output
@@ -44,7 +43,7 @@ def test_every_part_knows_every_packing(tmp_path, suffix):
     assert EvaluationTexts([path]).count == 2
     packed(tmp_path / f"m.en{suffix}", "a\n")
     packed(tmp_path / f"m.ja{suffix.lower()}", "あ\n")
-    assert find_pairs([tmp_path / f"m.en{suffix}"], ("en", "ja"))[0].format == "moses"
+    assert find_pairs([tmp_path / f"m.en{suffix}"], ("en", "ja"))[0].kind == "moses"
     vectors = packed(tmp_path / f"v.vec{suffix}", "1 2\ncat 1 2\n")
     assert read_vectors(vectors)[0] == ["cat"]
     (source,) = sources_of({}, {"en-de": {"checksums": {f"tatoeba.tsv{suffix}": "1"}}})

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.corpus.loading import load_bitext, split
-from xswe.bitext.lines import read_jobs, read_pairs
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.corpus.bitext import CorpusConfig, corpus_files
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import MAX_LINE_BYTES, Skipped, read_blocks, read_lines
@@ -78,7 +77,7 @@ def test_columns_by_path(tmp_path):
 def test_patterns_and_folders_are_sorted_and_read_once(tmp_path):
     write(tmp_path / "b.tsv", "b\tB\n")
     write(tmp_path / "a.tsv", "a\tA\n")
-    assert [f.source.name for f in find_pairs([tmp_path / "*.tsv", tmp_path], EN_JA)] == ["a.tsv", "b.tsv"]
+    assert [f.files[0].name for f in find_pairs([tmp_path / "*.tsv", tmp_path], EN_JA)] == ["a.tsv", "b.tsv"]
 
 
 @pytest.mark.parametrize(
@@ -125,10 +124,10 @@ def test_archives_damaged_within(tmp_path, name):
     with pytest.raises(InputError, match=r"truncated or damaged|tab-separated|not UTF-8|NUL"):
         read(path)
     with pytest.raises(InputError, match=r"truncated or damaged|tab-separated|not UTF-8|NUL"):  # noise may come first
-        [job() for job in read_jobs(PairFile(path, None))]
+        [job() for job in Source((path,)).jobs()]
     with pytest.raises(InputError, match="truncated or damaged"):
         list(read_blocks(path))
-    skipped = [job().skipped for job in read_jobs(PairFile(path, None), on_error="skip")]
+    skipped = [job().skipped for job in Source((path,), on_error="skip").jobs()]
     assert sum(counts.get("damaged archive", 0) for counts in skipped) == 1
 
 

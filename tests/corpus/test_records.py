@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from xswe.bitext import records
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.records import Record, RecordFile
-from xswe.bitext.source import PairFile
+from xswe.bitext import lines
+from xswe.bitext.records import Record
+from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 
 
 def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "MAX_LINE_BYTES", 8)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
     for last in ("", "\n"):
         (tmp_path / "a.tsv").write_text(f"abc\tdefg{last}", encoding="utf-8")
-        (record,) = RecordFile((str(tmp_path / "a.tsv"),)).read()
+        (record,) = Source((str(tmp_path / "a.tsv"),)).read()
         assert record[:3] == (b"abc\tdefg", last.encode(), ("abc", "defg"))
     (tmp_path / "a.tsv").write_text("x\ty\nabc\tdefgh", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.tsv:2: a line of over"):
-        list(RecordFile((str(tmp_path / "a.tsv"),)).read())
+        list(Source((str(tmp_path / "a.tsv"),)).read())
 
 
 def test_a_block_has_as_many_records_as_are_asked_for(tmp_path):
     (tmp_path / "a.tsv").write_text("a\tb\n" * 5, encoding="utf-8")
-    file = RecordFile((str(tmp_path / "a.tsv"),))
+    file = Source((str(tmp_path / "a.tsv"),))
     assert [len(block) for block in file.raw_blocks(2)] == [2, 2, 1]
     assert [len(block.damaged) for block in file.blocks(2)] == [2, 2, 1]
     assert [len(block.damaged) for block in file.blocks(2, window=4)] == [1] * 5  # a line is four bytes
@@ -40,35 +39,35 @@ def test_a_spreadsheets_separator_and_line_end_stay_as_they_are(tmp_path, mark, 
     row = ["1", f'"a{separator}b, ""c"""', "d", '"two\nlines"']
     raw = mark + end.join(separator.join(line) for line in (["n", name, "de", "note"], row, row)) + end
     (tmp_path / "a.csv").write_bytes(raw.encode())
-    file = RecordFile((str(tmp_path / "a.csv"),), (name.strip('"'), "de"))
+    file = Source((str(tmp_path / "a.csv"),), (name.strip('"'), "de"))
     read, (before, after) = list(file.read()), file.frame()
     assert [record.texts for record in read] == [(f'a{separator}b, "c"', "d")] * 2
     assert before + b"".join(record.raw + record.end for record in read) + after == raw.encode()
     scored = tmp_path / "b.csv"
     scored.write_bytes(file.frame(scored=True)[0] + b"".join(file.scored(record, 0.5) + record.end for record in read))
-    again = RecordFile((str(scored),), ("score", 2))
+    again = Source((str(scored),), ("score", 2))
     assert [record.texts for record in again.read()] == [("0.500000", "d")] * 2
 
 
 def test_a_spreadsheets_columns_are_those_of_the_languages_and_no_numbers(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(",en,de\n" + "".join(f'{n},"A cat\n{n}.",Eine Katze {n}.\n' for n in range(20)), encoding="utf-8")
-    assert next(RecordFile((str(path),), languages=("de", "en")).read()).texts == ("Eine Katze 0.", "A cat\n0.")
+    assert next(Source((str(path),), languages=("de", "en")).read()).texts == ("Eine Katze 0.", "A cat\n0.")
     complaint = r"a\.csv:2: its source side is a number in 20 of the first 20 lines; .* columns=\[en,de\]: , en, de"
     with pytest.raises(InputError, match=complaint):
-        list(RecordFile((str(path),)).read())
-    assert next(RecordFile((str(path),), (0, 0)).read()).texts == ("0", "0")  # of which dedup reads one
+        list(Source((str(path),)).read())
+    assert next(Source((str(path),), (0, 0)).read()).texts == ("0", "0")  # of which dedup reads one
 
 
 def test_what_json_and_xml_can_hold_and_little_else(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a\\ud800", "de": "b"}\n', encoding="utf-8")
-    file = RecordFile((str(tmp_path / "a.jsonl"),), ("en", "de"))
+    file = Source((str(tmp_path / "a.jsonl"),), ("en", "de"))
     assert file.scored(next(file.read()), 0.5) == b'{"en": "a\\ud800", "de": "b", "score": 0.5}'
     texts = "".join(f'<tuv xml:lang="{code}"><seg>x</seg></tuv>' for code in ("en", "de"))
     deep = "<prop>" * 5000 + "</prop>" * 5000
     (tmp_path / "a.tmx").write_text(f"<tmx><body><tu>{deep}{texts}</tu></body></tmx>", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.tmx:1: not well-formed \(Excessive depth"):
-        list(RecordFile((str(tmp_path / "a.tmx"),), languages=("en", "de")).read())
+        list(Source((str(tmp_path / "a.tmx"),), languages=("en", "de")).read())
 
 
 def test_mined_pairs_are_not_read_by_their_scores(tmp_path):
@@ -76,9 +75,9 @@ def test_mined_pairs_are_not_read_by_their_scores(tmp_path):
     path.write_text("".join(f"1.{n}\tA cat {n}.\tEine Katze {n}.\n" for n in range(20)), encoding="utf-8")
     complaint = r"a\.tsv:1: column 0 .* source text, is a number in 20 of the first 20 lines; .* as in columns=\[1,2\]"
     with pytest.raises(InputError, match=complaint):
-        list(RecordFile((str(path),)).read())
-    assert next(RecordFile((str(path),), (1, 2)).read()).texts == ("A cat 0.", "Eine Katze 0.")
-    assert next(RecordFile((str(path),), (0, 0)).read()).texts == ("1.0", "1.0")  # of which dedup reads one
+        list(Source((str(path),)).read())
+    assert next(Source((str(path),), (1, 2)).read()).texts == ("A cat 0.", "Eine Katze 0.")
+    assert next(Source((str(path),), (0, 0)).read()).texts == ("1.0", "1.0")  # of which dedup reads one
 
 
 @pytest.mark.parametrize(
@@ -96,9 +95,9 @@ def test_mined_pairs_are_not_read_by_their_scores(tmp_path):
 def test_a_header_is_a_pair_and_warned_of_once(tmp_path, caplog, header, told):
     path = tmp_path / "a.tsv"
     path.write_text(f"{header}\r\nA cat.\tEine Katze.\r\n", encoding="utf-8")
-    file = RecordFile((str(path),), on_error="skip")
+    file = Source((str(path),), on_error="skip")
     first = header.removeprefix("\ufeff").split("\t")[:2]
-    for read in (file.read, file.read, lambda: read_pairs(PairFile(path), on_error="skip")):
+    for read in (file.read, file.read, lambda: read_pairs(Source((path,)), on_error="skip")):
         found = [record.texts if isinstance(record, Record) else record for record in read()]
         assert found[-1] == ("A cat.", "Eine Katze.")
         assert found[0] == tuple(first) or not told
@@ -113,7 +112,7 @@ def test_texts_in_place_of_a_header_are_warned_of_once(tmp_path, caplog, header)
     path = tmp_path / "a.csv"
     path.write_text(f"{header}\nb,c\n", encoding="utf-8")
     for _ in range(2):
-        assert [record.texts for record in RecordFile((str(path),)).read()] == [("b", "c")]
+        assert [record.texts for record in Source((str(path),)).read()] == [("b", "c")]
     assert len(caplog.records) == ("(Deutsch)" not in header)
     assert all(record.message.startswith(f"{path}:1: it looks like texts") for record in caplog.records)
 
@@ -122,7 +121,7 @@ def test_texts_in_place_of_a_header_are_warned_of_once(tmp_path, caplog, header)
 def test_markup_is_named_not_its_first_line(tmp_path, name):
     (tmp_path / name).write_text("[{}]\n")
     path = tmp_path / name
-    for read in (RecordFile((str(path),)).read, lambda: read_pairs(PairFile(path)), lambda: read_lines(path)):
+    for read in (Source((str(path),)).read, lambda: read_pairs(Source((path,))), lambda: read_lines(path)):
         with pytest.raises(InputError, match=rf"{name}: \.\w+ files are not read; call it \.jsonl if"):
             list(read())
 
@@ -134,29 +133,29 @@ def write_memory(path, *codes):
 
 
 def test_two_languages_are_those_of_the_file(tmp_path):
-    file = RecordFile((write_memory(tmp_path / "a.tmx", "en-US", "de-AT"),))
+    file = Source((write_memory(tmp_path / "a.tmx", "en-US", "de-AT"),))
     assert file.languages == ("de", "en")
     assert [record.texts for record in file.read()] == [("in de-AT", "in en-US")]
     three = write_memory(tmp_path / "b.tmx", "en", "de", "fr")
     with pytest.raises(ConfigError, match=r"b\.tmx: which of its languages \(de, en, fr\) .* set languages"):
-        RecordFile((three,))
+        Source((three,))
     with pytest.raises(InputError, match=r"b\.tmx: no unit has en and ja: its languages are de, en, fr; give a file of"):
-        list(RecordFile((three,), languages=("en", "ja")).read())
-    assert [record.texts for record in RecordFile((three,), languages=("en", "ja"), on_error="skip").read()] == [None]
+        list(Source((three,), languages=("en", "ja")).read())
+    assert [record.texts for record in Source((three,), languages=("en", "ja"), on_error="skip").read()] == [None]
 
 
 def test_two_fields_are_those_of_the_first_object(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"score": 1.5, "source": "A", "target": "B"}\n{"translation": {"source": "C", "target": "D"}}\n')
-    assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B"), ("C", "D")]
+    assert [record.texts for record in Source((str(path),)).read()] == [("A", "B"), ("C", "D")]
     path.write_text('{"source": "A", "target": "B", "source_id": "1", "target_id": "2"}\n')
-    assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B")]
+    assert [record.texts for record in Source((str(path),)).read()] == [("A", "B")]
     path.write_text('{"text": "A", "translation": "B"}\n')
-    assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B")]
+    assert [record.texts for record in Source((str(path),)).read()] == [("A", "B")]
     path.write_text('{"id": "1", "text": "A", "translation": "B"}\n')
     with pytest.raises(ConfigError, match=r"its first object has id, text, translation: name two, as in columns="):
-        RecordFile((str(path),))
-    assert [record.texts for record in RecordFile((str(path),), ("text", "translation")).read()] == [("A", "B")]
+        Source((str(path),))
+    assert [record.texts for record in Source((str(path),), ("text", "translation")).read()] == [("A", "B")]
     path.write_text("[" * 100_000 + "\n")
-    with pytest.raises(InputError, match=r"a\.jsonl:1: no object with two texts"):
-        list(RecordFile((str(path),), ("text", "translation")).read())
+    with pytest.raises(InputError, match=r"a\.jsonl:1: not JSON"):
+        list(Source((str(path),), ("text", "translation")).read())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source
 from xswe.errors import InputError
 from xswe.evaluation.metrics import CORRELATIONS, bitext_items, neighbourhood, search, weighted_f1
 from xswe.evaluation.tasks import evaluate_bitext, evaluate_scored, is_scored
@@ -130,7 +130,7 @@ def letters(texts):
 
 def test_files_as_tasks(tmp_path):
     (tmp_path / "b.tsv").write_text("aab\taab\nbcc\tbcc\nfed\tfed\n")
-    rows = {row.metric: row for row in evaluate_bitext(letters, PairFile(tmp_path / "b.tsv"))}
+    rows = {row.metric: row for row in evaluate_bitext(letters, Source((tmp_path / "b.tsv",)))}
     assert rows["accuracy"].value == rows["margin_f1"].value == 1.0
     assert (rows["accuracy"].n, rows["accuracy"].subset, rows["accuracy"].task) == (3, "b.tsv", "file")
     scored = tmp_path / "s.tsv"
@@ -155,7 +155,7 @@ def test_files_as_tasks(tmp_path):
     ] * 2
     (tmp_path / "empty.tsv").write_text("")
     with pytest.raises(InputError, match="no pair"):
-        evaluate_bitext(letters, PairFile(tmp_path / "empty.tsv"))
+        evaluate_bitext(letters, Source((tmp_path / "empty.tsv",)))
 
 
 def test_tables_are_aligned_and_show_percent():

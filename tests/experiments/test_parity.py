@@ -9,8 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.conftest import eval_script
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError
 from xswe.text.tokenizers import pieces_only
 

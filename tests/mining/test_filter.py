@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining import filter as filtering

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.bitext.output import one_line, output_format
-from xswe.bitext.records import RecordFile
 from xswe.bitext.seen import KeySet, text_hashes
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
@@ -339,7 +339,7 @@ def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_bytes(RAW)
     config = ScoreConfig(score=score, k=2, neighbours=ONE)
-    report = score_bitext(model, RecordFile((str(path),)), str(out), config, work=str(tmp_path / "work"))
+    report = score_bitext(model, Source((str(path),)), str(out), config, work=str(tmp_path / "work"))
     lines = out.read_bytes().split(b"\n")
     back = b"\n".join(line[: line.rindex(b"\t")] + (b"\r" if line.endswith(b"\r") else b"") for line in lines)
     assert back == RAW
@@ -356,7 +356,7 @@ def test_scoring_ends_with_how_pairs_score(model, sample, tmp_path, score):
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(*sides, strict=True)), encoding="utf-8")
     config = ScoreConfig(score=score, neighbours=ONE)
-    found = score_bitext(model, RecordFile((str(path),)), str(tmp_path / "b.tsv"), config).distribution
+    found = score_bitext(model, Source((str(path),)), str(tmp_path / "b.tsv"), config).distribution
     scores = score_pairs(model, *sides, score, 4, ONE)
     np.testing.assert_allclose(found.quantiles, np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)), atol=1e-5)
     assert found.below == pytest.approx(0.25, abs=0.06)
@@ -370,7 +370,7 @@ def test_of_nothing_no_mean_is_told(model, tmp_path, score):
     path = tmp_path / "a.tsv"
     for raw, told in ((b"", "0 lines, "), (b"\xff\tx\n", "1 lines, 1 of them not scored (nan), ")):
         path.write_bytes(raw)
-        file = RecordFile((str(path),), on_error="skip")
+        file = Source((str(path),), on_error="skip")
         report = score_bitext(model, file, str(tmp_path / "b.tsv"), ScoreConfig(score=score, neighbours=ONE))
         assert re.fullmatch(rf"{re.escape(told)}\d\.\d s: .*b\.tsv", str(report))
 
@@ -394,31 +394,31 @@ def test_scoring_lines_that_cannot_be_scored(model, tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"A cat.\tx\nonly one\nb\xffd\ty\n")
     with pytest.raises(InputError, match=r"a\.tsv:2: 1 tab-separated columns"):
-        list(RecordFile((str(path),)).read())
+        list(Source((str(path),)).read())
     for score in ("cosine", "ratio"):
         config = ScoreConfig(score=score, neighbours=ONE)
-        report = score_bitext(model, RecordFile((str(path),), on_error="skip"), str(tmp_path / "o"), config)
+        report = score_bitext(model, Source((str(path),), on_error="skip"), str(tmp_path / "o"), config)
         assert report.unscored == 2
         lines = (tmp_path / "o").read_bytes().splitlines()
         assert lines[1:] == [b"only one\tnan", b"b\xffd\ty\tnan"]
     with pytest.raises(ConfigError, match="two columns"):
-        RecordFile(("a.tsv",), columns=(1,))
+        Source(("a.tsv",), columns=(1,))
 
 
 def test_scoring_two_aligned_files(model, tmp_path):
     for name, text in (("a", "one\r\ntwo\n"), ("b", "eins\nzwei\n"), ("c", "eins\n")):
         (tmp_path / name).write_bytes(text.encode())
-    lines = list(RecordFile((str(tmp_path / "a"), str(tmp_path / "b"))).read())
+    lines = list(Source((str(tmp_path / "a"), str(tmp_path / "b"))).read())
     assert [(line.raw, line.end) for line in lines] == [(b"one\teins", b"\r\n"), (b"two\tzwei", b"\n")]
     with pytest.raises(InputError, match=r"c:2: ends before line 2"):
-        list(RecordFile((str(tmp_path / "a"), str(tmp_path / "c"))).read())
+        list(Source((str(tmp_path / "a"), str(tmp_path / "c"))).read())
     (tmp_path / "d").write_bytes("\ufeffeins\n".encode() + b"zw\xffei\n")
     with pytest.raises(InputError, match=r"/d:2: not UTF-8"):
-        list(RecordFile((str(tmp_path / "a"), str(tmp_path / "d"))).read())
-    lines = list(RecordFile((str(tmp_path / "a"), str(tmp_path / "d")), on_error="skip").read())
+        list(Source((str(tmp_path / "a"), str(tmp_path / "d"))).read())
+    lines = list(Source((str(tmp_path / "a"), str(tmp_path / "d")), on_error="skip").read())
     assert [line.texts for line in lines] == [("one", "eins"), None]
     (tmp_path / "e.gz").write_bytes(gzip.compress(b"a\tb\n" * 5)[:-9])
     with pytest.raises(InputError, match=r"e\.gz:\d: the archive is truncated or damaged"):
-        list(RecordFile((str(tmp_path / "e.gz"),)).read())
+        list(Source((str(tmp_path / "e.gz"),)).read())
     with pytest.raises(ConfigError, match="2 source texts for 1"):
         score_pairs(model, ["a", "b"], ["a"])

@@ -12,7 +12,7 @@ import pytest
 
 import xswe
 from tests.clusters import damage, slices
-from xswe.bitext.records import RecordFile
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError, Unfinished
 from xswe.mining import dedup as deduplicating
 from xswe.mining import pipeline, verdicts
@@ -113,7 +113,7 @@ def filtered(model, files, output, **how):
 
 def scored(model, files, output, **how):
     config = scoring.ScoreConfig(score="ratio", neighbours=SearchConfig(threads=1))
-    scoring.score_bitext(model, RecordFile(tuple(map(str, files))), str(output), config)
+    scoring.score_bitext(model, Source(tuple(map(str, files))), str(output), config)
 
 
 ARRAY, CLUSTERS = {"execution": ExecutionConfig("array", 0, 1)}, {"method": "clusters"}

@@ -8,9 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from xswe.bitext.lines import read_pairs
 from xswe.bitext.output import output_format
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.mined import MinedPairs

@@ -14,7 +14,7 @@ import pytest
 
 import xswe
 from tests.report.conftest import axe
-from xswe.bitext.records import RecordFile
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
 from xswe.mining.score import score_bitext
 from xswe.mining.threshold import read_gold
@@ -200,8 +200,7 @@ def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
     assert [entry.find("langSet/tig/term").text for entry in terms.iter("termEntry")] == list(
         dict.fromkeys(row.split("\t")[0] for row in rows[1:])
     )
-    from xswe.bitext.lines import read_pairs
-    from xswe.bitext.source import find_pairs
+    from xswe.bitext.source import find_pairs, read_pairs
 
     memory = opened.saved(lambda: page.click("#tmx"), tmp_path)
     (file,) = find_pairs([str(memory)], ("en", "ja"))
@@ -425,7 +424,7 @@ def test_a_page_of_scored_pairs_reads_what_mining_and_scoring_write(mini, tmp_pa
     if name.endswith("csv"):
         bare = tmp_path / "bare.csv"
         bare.write_text("".join(f"{a};{b}\n" for a, b in [("en", "de"), *pairs]), encoding="utf-8")
-    score_bitext(mini, RecordFile((str(bare),)), str(tmp_path / f"scored{bare.suffix}"))
+    score_bitext(mini, Source((str(bare),)), str(tmp_path / f"scored{bare.suffix}"))
     for file in (name, f"scored{bare.suffix}"):
         view = view_of_file(tmp_path / file)
         assert sorted({(one.source, one.target) for group in view.evidence.groups for one in group.pairs}) == pairs, file

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xswe.alignment.words import LinkedPair
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 from xswe.io.results import Listing
@@ -317,7 +316,7 @@ def precision(
     config = config or LexiconConfig()
     config = replace(config, best=5, mutual=False, candidates=max(5, config.candidates))
     answers: dict[str, set[str]] = {}
-    for a, b in read_pairs(PairFile(Path(gold))):
+    for a, b in read_pairs(Source((gold,))):
         if a and b:
             answers.setdefault(a.casefold(), set()).add(b.casefold())
     there = {word.casefold() for word in target}

@@ -11,7 +11,7 @@ from xswe.alignment.lexicon import PhraseTable, phrase_table
 from xswe.alignment.term_check import AgreedTerm, TermCheck, TermCheckConfig, check_terms, read_terms
 from xswe.alignment.terms import BilingualTerms, bilingual_terms
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
-from xswe.bitext.records import RecordFile
+from xswe.bitext.source import Source
 from xswe.io.files import check_output
 from xswe.io.lines import OnError
 from xswe.io.results import check_suffix
@@ -120,7 +120,7 @@ def link(
     _check(str(output), [*paths, *([config.terms] if config.terms else [])], config.what)
     model = open_model(model)
     languages = tuple(config.languages) or tuple(model.pair)
-    file = RecordFile(tuple(paths), tuple(config.columns), languages, config.on_error)
+    file = Source(tuple(paths), tuple(config.columns), languages, config.on_error)
     texts, counts = (record.texts or ("", "") for record in file.read()), [0, 0]
 
     def linked() -> Iterator[LinkedPair]:

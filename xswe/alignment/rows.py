@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from xswe.bitext.convert import read_units
 from xswe.bitext.formats import FORMATS, format_by_name
-from xswe.bitext.records import RecordFile
-from xswe.bitext.tables import named_columns, parquet_texts, sheet_texts
+from xswe.bitext.source import Source
+from xswe.bitext.tables import find_columns, parquet_texts, sheet_texts
 from xswe.errors import InputError
 from xswe.io.lines import open_binary, read_lines
 from xswe.io.sources import suffix_of
@@ -105,7 +105,7 @@ def is_score(status: str) -> bool:
 
 def _units(path: Path, languages: tuple[str, ...]) -> Iterator[EditedRow]:
     """Read the units of a translation memory that have both languages; one of them may be empty."""
-    for number, unit in enumerate(read_units(RecordFile((str(path),), languages=languages)), 1):
+    for number, unit in enumerate(read_units(Source((str(path),), languages=languages)), 1):
         if unit is None:
             continue
         sides = [_numbers(side) for side in unit.lines.split("|")]
@@ -153,9 +153,9 @@ def _table(path: Path, rows: Iterable[tuple[int, list[str]]], languages: tuple[s
     """Return the rows of a table that has a header, or of one with a score before or behind both texts, or none."""
     found = [(number, row) for number, row in rows if any(row)]
     names = _header(found[0][1]) if found else []
-    if found and not {"source", "target"} <= set(names) and (sides := named_columns(found[0][1], languages)):
-        for name, side in zip(sides, ("source", "target"), strict=True):
-            names[found[0][1].index(name)] = side
+    if found and not {"source", "target"} <= set(names) and (places := find_columns(found[0][1], (0, 1), languages)):
+        for place, side in zip(places[:2], ("source", "target"), strict=True):
+            names[place] = side
     if {"source", "target"} <= set(names):
         whole = "source_lines" in [name.strip().lower() for name in found[0][1]] and "target_lines" in names
         columns = {name: names.index(name) for name in dict.fromkeys(names) if name}

@@ -6,60 +6,56 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xswe.bitext.memories import Unit, moment
+from xswe.bitext.memories import MemoryUnit, Unit, moment
 from xswe.errors import InputError, XsweError, brief, needs
 from xswe.io.files import scratch
-from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
+from xswe.io.lines import RAISES, Skipped, open_binary, read_whole
 from xswe.io.sources import suffix_of
 from xswe.text.languages import base_language
+
+if TYPE_CHECKING:
+    from xswe.bitext.source import Source
 
 # What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
 _CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the file out"
 
 
-def read_catalogue(
-    path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[str, str]]:
-    """Yield (message, translation) of a ``.po`` or ``.mo`` file; see :func:`catalogue_entries`."""
-    for _, pair in catalogue_entries(path, languages, on_error=on_error, skipped=skipped):
-        if pair is None:
-            skipped.add("fuzzy or obsolete")
-        elif not all(pair):
-            skipped.add("not translated")
-        else:
-            yield pair
-
-
-def catalogue_entries(
-    path: Path, languages: tuple[str, ...], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[bytes, tuple[str, str] | None]]:
-    """Yield the entries of a catalogue as they stand, with (message, translation), None where it is fuzzy or obsolete.
+def catalogue_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
+    """Yield (message, translation) of the entries of a ``.po`` or ``.mo`` file, and beside them these as they stand.
 
     Of plural forms the singular is used. Messages are in the first language, unless the catalogue's header names that as
     the language of its translations.
     """
     try:
-        catalogue = _catalogue(path)
+        catalogue = _catalogue(Path(source.paths[0]))
         # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
         states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
         pairs = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
     except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
-        if RAISES[on_error]:
+        if RAISES[source.on_error]:
             if isinstance(error, XsweError):
                 raise
             line = error.line if isinstance(error, _NotAString) else None
-            raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
+            problem = f"not a gettext catalogue ({brief(error)})"
+            raise InputError(source.paths[0], problem, _CATALOGUE_CURE, line) from None
         skipped.add("damaged catalogue")
         return
-    swapped = bool(languages) and base_language(str(catalogue.metadata.get("Language", ""))) == languages[0]
-    for entry, (message, translation), stale in zip(catalogue, pairs, states, strict=True):
+    told = base_language(str(catalogue.metadata.get("Language", "")))
+    swapped = bool(source.languages) and told == source.languages[0]
+    for number, (entry, (message, translation)) in enumerate(zip(catalogue, pairs, strict=True), 1):
         pair = (translation, message) if swapped else (message, translation)
-        yield str(entry).encode(), None if stale else pair
+        yield number, entry, "fuzzy or obsolete" if states[number - 1] else pair
+
+
+def entry_notes(entry: Any) -> tuple[str, list[str]]:
+    """Return the context of an entry of a catalogue, and its comments, those of programs first."""
+    comments = f"{entry.comment}\n{entry.tcomment}" if hasattr(entry, "comment") else ""
+    return entry.msgctxt or "", [line for line in comments.split("\n") if line]
 
 
 def catalogue_locales(path: str | Path, languages: tuple[str, str]) -> tuple[str, str]:

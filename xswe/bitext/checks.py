@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -38,7 +38,7 @@ _KINDS = {
 def check_columns_are_text(
     path: Path,
     columns: tuple[int, int],
-    languages: tuple[str, str],
+    languages: Sequence[str],
     lines: Sequence[tuple[int, str]],
     in_corpus: bool = True,
 ) -> None:
@@ -73,11 +73,11 @@ def _warn_of_header(path: Path, source: str, target: str) -> None:
 
 def check_sides_are_text(
     where: str | Path,
-    languages: tuple[str, str],
+    languages: Sequence[str],
     source: Sequence[str],
     target: Sequence[str],
     *,
-    cure: str = "name the files, or the fields, that hold the two texts",
+    cure: str | Callable[[], str] = "name the files, or the fields, that hold the two texts",
     lines: Sequence[int] = range(1, JUDGED + 1),
 ) -> None:
     """Raise InputError if one side of line-aligned files or records is a number or a web address in nearly every line.
@@ -88,11 +88,11 @@ def check_sides_are_text(
     if found is not None:
         side, kind, bad = found
         problem = f"its {_language(languages, side)} side is {kind} in {len(bad)} of the first {len(source)} lines"
-        raise InputError(where, problem, cure, lines[bad[0]])
+        raise InputError(where, problem, cure if isinstance(cure, str) else cure(), lines[bad[0]])
 
 
-def _language(languages: tuple[str, str], side: int) -> str:
-    code = languages[side]
+def _language(languages: Sequence[str], side: int) -> str:
+    code = languages[side] if len(languages) == 2 else ""
     return LANGUAGES[code].name if code in LANGUAGES else ("source", "target")[side]
 
 

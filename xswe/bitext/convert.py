@@ -5,27 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from xswe.bitext.catalogues import catalogue_locales
+from xswe.bitext.catalogues import catalogue_locales, entry_notes
 from xswe.bitext.formats import FORMATS
-from xswe.bitext.memories import (
-    Unit,
-    locales_of,
-    parsed_unit,
-    segments_of,
-    unit_notes,
-)
+from xswe.bitext.memories import Unit, locales_of, unit_notes, unit_properties
 from xswe.bitext.output import MEMORIES, TABLES, one_line, output_format
-from xswe.bitext.records import Record, RecordFile
-from xswe.bitext.tables import csv_fields
+from xswe.bitext.source import Source
+from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
-from xswe.io.lines import OnError, Skipped
+from xswe.io.lines import OnError
 from xswe.io.results import write_table, write_text
 from xswe.text.languages import base_language
 
@@ -82,11 +76,8 @@ def rewrite_bitext(
     if kind in ("bucc", "latex", "markdown"):
         raise ConfigError(f"output={output}: pairs that are read again are not written so; use .tsv, .csv, .tmx, …")
     pair = (languages[0], languages[1])
-    files = [RecordFile((str(path),), tuple(columns), pair, on_error) for path in paths]
-    own = [locales_of(file.paths[0], pair) for file in files if FORMATS[file.kind].names_languages]
-    own += [catalogue_locales(file.paths[0], pair) for file in files if file.kind == "catalogue"]
-    own += [_header_locales(file, pair) for file in files if FORMATS[file.kind].family == "table"]
-    named = next(iter(own), pair)
+    files = [Source((str(path),), tuple(columns), pair, on_error) for path in paths]
+    named = next((_locales(file) for file in files if FORMATS[file.kind].family != "lines"), pair)
     left, counted = Counter[str](), Counter[str]()
 
     def units() -> Iterator[Unit]:
@@ -134,42 +125,32 @@ def _as_object(unit: Unit, languages: tuple[str, str]) -> dict[str, Any]:
     return {languages[0]: unit.source, languages[1]: unit.target, **beside}
 
 
-def _header_locales(file: RecordFile, languages: tuple[str, str]) -> tuple[str, str]:
-    """Return the names of a table's columns that are codes of the languages with a locale."""
-    first = next(iter(file.read()), None)
-    names = list(_fields(file, first)) if first is not None else []
-    found = [next((name for name in names if base_language(name) == code), code) for code in languages]
+def _locales(source: Source) -> tuple[str, str]:
+    """Return the codes, with their locales, by which a file names two languages."""
+    pair, path = (source.languages[0], source.languages[1]), source.paths[0]
+    if FORMATS[source.kind].names_languages:
+        return locales_of(path, pair)
+    if source.kind == "catalogue":
+        return catalogue_locales(path, pair)
+    names = column_names(source)
+    found = [next((name for name in names if base_language(name) == code), code) for code in pair]
     return found[0], found[1]
 
 
-def read_units(file: RecordFile) -> Iterator[Unit | None]:
+def read_units(source: Source) -> Iterator[Unit | None]:
     """Yield the units of a file, None for what is damaged or lacks a language."""
-    if file.kind == "xliff":
-        found = segments_of(file.paths[0], file.languages, on_error=file.on_error, skipped=Skipped())
-        return (_unit(pair, *_noted(unit_notes(element))) for element, pair in found)
-    return (None if record.texts is None else _of_record(file, record) for record in file.read())
+    if FORMATS[source.kind].family == "lines":
+        return (None if record.texts is None else _unit(record.texts) for record in source.read())
+    told = _TOLD[source.kind]
+    return (
+        None if isinstance(pair, str) else _unit((pair[0], pair[1]), *told(beside)) for _, beside, pair in source.units()
+    )
 
 
-def _of_record(file: RecordFile, record: Record) -> Unit:
-    assert record.texts is not None
-    if file.kind == "tmx":
-        return _unit(record.texts, *parsed_unit(record.raw))
-    if file.kind == "catalogue":
-        lines = record.raw.decode().splitlines()
-        context = next((line.removeprefix("msgctxt ")[1:-1] for line in lines if line.startswith("msgctxt ")), "")
-        comments = [line[len(mark) :] for mark in ("#. ", "# ") for line in lines if line.startswith(mark)]
-        return _unit(record.texts, *_noted((context, comments)))
-    found = _fields(file, record)
+def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Return the id and the notes that a row has, and all that stands beside its texts."""
     beside = {name.lower(): value for name, value in found.items() if isinstance(value, (str, int, float))}
-    notes = str(beside.get("notes", beside.get("note", "")))
-    return _unit(record.texts, str(beside.get("id", "")), notes, beside)
-
-
-def _fields(file: RecordFile, record: Record) -> Mapping[str, Any]:
-    """Return the columns of a record by their names; of lines there are none."""
-    if file.kind == "csv":
-        return csv_fields(file.frame()[0], record.raw)
-    return json.loads(record.raw) if FORMATS[file.kind].family == "table" else {}
+    return str(beside.get("id", "")), str(beside.get("notes", beside.get("note", ""))), beside
 
 
 def _noted(found: tuple[str, list[str]]) -> tuple[str, str, dict[str, str]]:
@@ -189,3 +170,15 @@ def _unit(pair: tuple[str, str], name: str = "", notes: str = "", beside: Mappin
         score = None
     status, lines = (str(beside.get(key) or "") for key in ("status", "lines"))
     return Unit(score, pair[0], pair[1], lines, status, notes, name)
+
+
+# The id and the notes of a unit, and what this library wrote beside them, of what its reader gives beside its texts.
+_TOLD: dict[str, Callable[[Any], tuple[str, str, Mapping[str, Any]]]] = {
+    "catalogue": lambda entry: _noted(entry_notes(entry)),
+    "csv": lambda row: _columns(dict(zip(*row, strict=False))),
+    "jsonl": lambda line: _columns(json.loads(line[0])),
+    "parquet": lambda row: _columns(row[2]),
+    "tmx": unit_properties,
+    "xliff": lambda segment: _noted(unit_notes(segment)),
+    "xlsx": lambda row: _columns(dict(zip(*row, strict=False))),
+}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import RAISES, OnError, Skipped, open_binary
@@ -18,7 +18,10 @@ from xswe.io.sources import damage
 from xswe.text.languages import base_language
 from xswe.version import __version__
 
-Pair = tuple[str, str]
+if TYPE_CHECKING:
+    from xswe.bitext.source import Source
+
+MemoryUnit = tuple[int, Any, tuple[str, str] | str]  # its number from 1, the element, both texts or why it has none
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
@@ -51,34 +54,22 @@ class _Watched:
         self._since = 0
 
 
-def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
-    """Yield the pairs of a TMX file; a unit that lacks one of the languages is counted as skipped."""
-    for _, pair in units_of(path, languages, on_error=on_error, skipped=skipped):
-        if pair is None:
-            skipped.add("other languages")
-        else:
-            yield pair
-
-
-def units_of(
-    path: str | Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[Any, Pair | None]]:
-    """Yield the units of a TMX file with their pairs, None where one of the languages is missing.
+def tmx_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
+    """Yield the units of a TMX file; where one of the languages is missing, they have no texts.
 
     Languages match by their first part (``en-US`` is English). Of several variants of a language the first counts. A file
     that is damaged, or has no unit with both languages, raises InputError, unless ``on_error`` is ``skip``.
     """
-    met: set[str] = set()
-    fitting = False
-    for _, unit in _elements(Path(path), ("tu",), (), on_error, skipped):
+    path, (a, b), met, fitting = source.paths[0], source.languages, set[str](), False
+    for number, (_, unit) in enumerate(_elements(Path(path), ("tu",), (), source.on_error, skipped), 1):
         found = _variants(unit)
-        both = languages[0] in found and languages[1] in found
+        both = a in found and b in found
         met.update(found)
         fitting |= both
-        yield unit, (found[languages[0]], found[languages[1]]) if both else None
-    if met and not fitting and RAISES[on_error]:
-        both_names, others = " and ".join(languages), ", ".join(sorted(met))
-        raise InputError(path, f"no unit has {both_names}: its languages are {others}", f"give a file of {both_names}")
+        yield number, unit, (found[a], found[b]) if both else "other languages"
+    if met and not fitting and RAISES[source.on_error]:
+        problem = f"no unit has {a} and {b}: its languages are {', '.join(sorted(met))}"
+        raise InputError(path, problem, f"give a file of {a} and {b}")
 
 
 def languages_of(path: str | Path) -> tuple[str, str]:
@@ -117,36 +108,27 @@ def _variants(unit: Any) -> dict[str, str]:
     return found
 
 
-def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
-    """Yield the translated segments of an XLIFF file, in either direction; a file of other languages raises InputError."""
-    for _, pair in segments_of(path, languages, on_error=on_error, skipped=skipped):
-        if pair[0] and pair[1]:
-            yield pair
-        else:
-            skipped.add("not translated")
-
-
-def segments_of(
-    path: str | Path, languages: tuple[str, ...], *, on_error: OnError, skipped: Skipped
-) -> Iterator[tuple[Any, Pair]]:
+def xliff_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
     """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``); a side that is missing is an empty text.
 
-    They come in the direction of ``languages``, or if these are empty in the file's own.
+    They come in the direction of the languages, or if there are none in the file's own. A file of others raises
+    InputError.
     """
-    swapped = False
-    for event, element in _elements(Path(path), SEGMENTS, _FILES, on_error, skipped):
+    swapped, number, languages = False, 0, source.languages
+    for event, element in _elements(Path(source.paths[0]), SEGMENTS, _FILES, source.on_error, skipped):
         if event == "start":
             if (both := _directions(element)) is None or not languages:
                 continue
             found = (base_language(both[0]), base_language(both[1]))
             if set(found) != set(languages):
                 problem = f"it translates {both[0]} to {both[1]}"
-                raise InputError(path, problem, f"give a file of {' and '.join(languages)}")
+                raise InputError(source.paths[0], problem, f"give a file of {' and '.join(languages)}")
             swapped = found != tuple(languages)
             continue
+        number += 1
         sides = [element.find("{*}source"), element.find("{*}target")]
         a, b = ("" if side is None else _text(side) for side in sides)
-        yield element, (b, a) if swapped else (a, b)
+        yield number, element, (b, a) if swapped else (a, b)
 
 
 def unit_notes(segment: Any) -> tuple[str, list[str]]:
@@ -159,11 +141,8 @@ def unit_notes(segment: Any) -> tuple[str, list[str]]:
     return unit.get("id") or "", [note for note in found if note]
 
 
-def parsed_unit(raw: bytes) -> tuple[str, str, dict[str, str]]:
+def unit_properties(unit: Any) -> tuple[str, str, dict[str, str]]:
     """Return the id of a unit of TMX, its notes, and the properties that this library writes, without ``x-``."""
-    from lxml import etree
-
-    unit = etree.fromstring(raw, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
     properties = {(one.get("type") or "").removeprefix("x-"): (one.text or "").strip() for one in unit.iterfind("{*}prop")}
     notes = "\n".join((one.text or "").strip() for one in unit.iterfind("{*}note"))
     return unit.get("tuid") or "", notes, properties

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from xswe.bitext.catalogues import write_catalogue
 from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
-from xswe.bitext.records import RecordFile
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError
 from xswe.io.results import check_suffix, write_table, write_text
 from xswe.io.settings import check_choice, for_all
@@ -76,7 +76,7 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     return kind
 
 
-def format_of(file: RecordFile) -> str:
+def format_of(file: Source) -> str:
     """Return the format in which the records of a bitext stay as they stand."""
     return "laser" if file.kind in ("tsv", "moses") else file.kind
 

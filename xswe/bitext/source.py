@@ -1,61 +1,406 @@
-"""Files of pairs: what a path, a folder, a pattern or an archive stands for."""
+"""A source of bitext: what names stand for, and its pairs, as texts or as they stand."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from xswe.bitext.formats import FORMATS, PairFormat, format_by_name
-from xswe.bitext.tables import Fields, HubSet
+import numpy as np
+
+from xswe.bitext import kernels
+from xswe.bitext.catalogues import catalogue_units
+from xswe.bitext.checks import JUDGED, check_sides_are_text
+from xswe.bitext.formats import BY_SUFFIX, FORMATS, PairFormat, format_by_name
+from xswe.bitext.lines import Job, Spans, bodies, line_blocks, line_job
+from xswe.bitext.memories import languages_of, tmx_units, xliff_units
+from xswe.bitext.records import WRITERS, Record, RecordBlock, frame_of, raw_of, side_by_side
+from xswe.bitext.rows import Rows, one_line, pack
+from xswe.bitext.tables import (
+    HubSet,
+    batch_units,
+    column_names,
+    csv_separator,
+    fields_within,
+    hub_blocks,
+    jsonl_units,
+    parquet_blocks,
+    row_units,
+)
 from xswe.errors import ConfigError, InputError
-from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, without_packing
+from xswe.io.files import open_output, whole_file
+from xswe.io.lines import BLOCK_LINES, MAX_LINE_BYTES, RAISES, OnError, Skipped, lines_counted, open_binary, read_lines
+from xswe.io.ragged import Texts
+from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, packing_of, parted, suffix_of, without_packing
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import spooled
+
+_BY_LINES: tuple[PairFormat, ...] = ("tsv", "moses")
+_MARK = b"\xef\xbb\xbf"
+# What yields (number, what stands beside the texts, these or why there are none), by the format.
+_UNITS: dict[str, Callable[..., Iterator[tuple[int, Any, tuple[str, ...] | str]]]] = {
+    "catalogue": catalogue_units,
+    "csv": row_units,
+    "jsonl": jsonl_units,
+    "parquet": batch_units,
+    "tmx": tmx_units,
+    "xliff": xliff_units,
+    "xlsx": row_units,
+}
 
 
 @dataclass(frozen=True)
-class PairFile:
-    """A source of translation pairs: its files, and how to read them."""
+class Source:
+    """A bitext: its files, and how they are read."""
 
-    source: Path  # the file, or the source side's file
-    target: Path | None = None  # the target side's file (Moses), None for one file of both
-    columns: tuple[int, int] = (0, 1)  # 0-based columns of source and target in a tab-separated file
-    format: PairFormat = "tsv"  # how the file is laid out
-    # in an archive, the names (or patterns) of the member, or of the source's and the target's
-    members: tuple[str, ...] = ()
+    # the file, or the source's and the target's (Moses); ``a.zip!b.txt`` is a member of an archive, ``-`` standard input
+    paths: tuple[str, ...]
+    # 0-based columns, or names of columns or fields, of source and target; further ones are of negatives, texts that say
+    # something else than the source. (0, 1) takes those named after the languages where columns have names
+    columns: tuple[int | str, ...] = (0, 1)
+    # codes of source and target, the same one twice for pairs of one language; empty to take a file's own two
+    languages: tuple[str, ...] = ()
+    on_error: OnError = "raise"  # what a damaged record does: ``raise``, or ``skip`` (it has no texts)
+    # of tab-separated text that is not packed: only the lines whose first byte is one of these
+    span: tuple[int, int] | None = None
     # the 0-based column, or in an archive the member, that holds the corpus's own score; None for none
     score: int | str | None = None
-    # names of the source's and the target's field in records; None for the language codes
-    fields: tuple[str, str] | None = None
-    hub: HubSet | None = None  # for ``hub``, the data set
-    languages: tuple[str, str] = ("", "")  # source and target language; the same one twice for pairs of one language
-    min_score: float | None = None  # pairs of this file with a lower score are dropped; None for ``corpus.min_score``
-    # 0-based columns, or names of fields, of texts that say something else than the source
-    negatives: tuple[int | str, ...] = ()
+    hub: HubSet | None = None  # a data set of the hub, instead of files
+    min_score: float | None = None  # pairs with a lower score are dropped; None for ``corpus.min_score``
+
+    def __post_init__(self) -> None:
+        paths = tuple(map(str, self.paths))
+        if len(paths) == 1 and _is_archive(paths[0]):
+            paths = _members(paths[0], self.languages)
+        object.__setattr__(self, "paths", paths)
+        if len(self.columns) < 2 or not all(isinstance(c, str) or (type(c) is int and c >= 0) for c in self.columns):
+            raise ConfigError(f"columns={list(self.columns)!r}: name two columns, the source's first, counted from 0")
+        if len(self.languages) != 2 and FORMATS[self.kind].names_languages:
+            object.__setattr__(self, "languages", languages_of(self.paths[0]))
+        if self.kind == "jsonl" and not self._named and len(self.languages) != 2:
+            object.__setattr__(self, "columns", _fields_of(self.paths[0]))
+        if self.kind == "tsv" and not all(isinstance(column, int) for column in self.columns):
+            raise ConfigError(f"columns={list(self.columns)}: columns of tab-separated text are counted from 0")
 
     @property
-    def record(self) -> Fields:
-        """The fields of records to read."""
-        return Fields(self.languages, self.fields, tuple(map(str, self.negatives)))
+    def _named(self) -> bool:
+        return all(isinstance(column, str) for column in self.columns)
+
+    @property
+    def kind(self) -> PairFormat:
+        """How it is laid out, by its name."""
+        return "hub" if self.hub is not None else "moses" if len(self.paths) == 2 else format_by_name(self.paths[0])
+
+    @property
+    def name(self) -> str:
+        """What errors and logs call it."""
+        return str(self.hub or self.paths[0])
+
+    @property
+    def files(self) -> list[Path]:
+        """The files read, archives in place of their members."""
+        return list(dict.fromkeys(parted(path)[0] for path in self.paths))
 
     @property
     def with_negatives(self) -> bool:
         """True if negatives are read where there are any."""
-        return self.record.with_negatives if FORMATS[self.format].family == "table" else bool(self.negatives)
+        alike = len(self.languages) == 2 and self.languages[0] == self.languages[1] and not self._named
+        return len(self.columns) > 2 or (alike and FORMATS[self.kind].family == "table")
 
     @property
-    def files(self) -> list[Path]:
-        """The files read."""
-        if self.hub is not None:
-            return []
-        return [self.source] if self.target is None else [self.source, self.target]
+    def is_cut(self) -> bool:
+        """True if it can be read by spans: it is text by lines, and neither packed nor in an archive."""
+        return self.kind in _BY_LINES and not any(packing_of(path) or parted(path)[1] for path in self.paths)
+
+    @property
+    def layout(self) -> list[Any]:
+        """All that decides, beside the bytes of its files, what is read."""
+        members = tuple(member for path in self.paths if (member := parted(path)[1]))
+        two, named = self.columns[:2], self._named
+        out: list[Any] = [self.kind, (0, 1) if named else two, members, self.score, two if named else None]
+        out += [] if self.min_score is None else [self.min_score]
+        return out + ([{"negatives": self.columns[2:]}] if self.columns[2:] else [])
+
+    def spooled(self, folder: Path, execution: ExecutionConfig = LOCAL) -> Source:
+        """Return the same bitext with standard input kept in a folder, see :func:`xswe.work.folder.spooled`."""
+        return replace(self, paths=tuple(spooled(path, folder, execution) for path in self.paths))
+
+    # Its texts.
+
+    def jobs(self, *, scores: bool = False, spans: Spans | None = None) -> Iterator[Job]:
+        """Yield jobs, that any thread may run, which make the pairs, in order; the n-th one is always the same.
+
+        ``scores`` asks for the corpus's own scores. If it :attr:`is_cut`, ``spans`` (one of each file, with as many lines)
+        select the lines whose first byte is in them; errors then count lines from their beginning, see
+        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out.
+
+        Raises:
+            InputError: with file and line, in a job or between jobs, unless skipping: a line is not UTF-8, columns are
+                missing, sides are of unequal length, an archive is truncated.
+        """
+        skipped = Skipped()
+        if self.kind in _BY_LINES:
+            paths, score = self.paths, self.score if scores else None
+            if isinstance(score, str):
+                if self.kind == "tsv":
+                    raise ConfigError(f"{self.name}: the score of tab-separated text is a column, counted from 0")
+                paths, score = (*paths, f"{parted(paths[0])[0]}!{score}"), None
+            columns = tuple(map(int, self.columns))
+            for block in line_blocks(paths, spans=spans, on_error=self.on_error, skipped=skipped):
+                yield line_job(block, columns, self.languages, self.on_error, score if self.kind == "tsv" else None)
+        else:
+            for number, rows in enumerate(self._rows(skipped)):
+                if not number:
+                    first = list(rows.source[:JUDGED]), list(rows.target[:JUDGED])
+                    check_sides_are_text(self.name, self.languages, *first)
+                yield _ready(replace(rows, skipped=dict(skipped.counts)))
+                skipped.counts.clear()
+        if skipped.counts:
+            yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
+
+    def _rows(self, skipped: Skipped) -> Iterator[Rows]:
+        """Yield the pairs of a format that is not text by lines."""
+        if self.kind in ("hub", "parquet"):
+            for _, (a, b), negatives in hub_blocks(self) if self.hub else parquet_blocks(self):
+                yield Rows(one_line(a), one_line(b), negatives=negatives)
+            return
+        yield from pack(self._texts(skipped), self.with_negatives)
+
+    def _texts(self, skipped: Skipped) -> Iterator[tuple[str, ...]]:
+        """Yield the pairs, each followed by its negatives, and count what has none."""
+        translated = self.kind in ("catalogue", "xliff")
+        for _, _, texts in _UNITS[self.kind](self, False, skipped):
+            if not isinstance(texts, str):
+                if not translated or all(texts):
+                    yield texts
+                    continue
+                texts = "not translated"
+            if texts:
+                skipped.add(texts)
+
+    # Its records.
+
+    def read(self) -> Iterator[Record]:
+        """Stream the records.
+
+        Raises:
+            InputError: with file and line: (unless skipping) a record is damaged; sides of unequal length.
+        """
+        if self.kind in _BY_LINES:
+            yield from (record for block in self.blocks() for record in block.records())
+            return
+        records = self._read()
+        first = list(islice(records, JUDGED))
+        if self.columns[0] != self.columns[1]:
+            whole = [(number, record.texts) for number, record in first if record.texts]
+            sides = [texts[0] for _, texts in whole], [texts[1] for _, texts in whole]
+            check_sides_are_text(self.name, self.languages, *sides, cure=self._cure, lines=[number for number, _ in whole])
+        yield from (record for _, record in chain(first, records))
+
+    def _read(self) -> Iterator[tuple[int, Record]]:
+        self._check_two()
+        kind, separator, end = self.kind, self.separator, self._end
+        for number, beside, texts in self.units():
+            pair = None if isinstance(texts, str) else (texts[0], texts[1])
+            raw, row = raw_of(kind, number, beside, pair, separator)
+            yield number, Record(raw, beside[1] if kind == "jsonl" else end, pair, row)
+
+    def _cure(self) -> str:
+        names = column_names(self)
+        return f"name two of its columns, as in columns=[{','.join(names[-2:])}]: {', '.join(names)}"
+
+    def _check_two(self) -> None:
+        if len(self.columns) > 2:
+            raise ConfigError(f"columns={list(self.columns)}: name two columns, the source's first")
+
+    def units(self) -> Iterator[tuple[int, Any, tuple[str, ...] | str]]:
+        """Stream what is no text by lines: the number of each record, what stands beside its texts, and these.
+
+        What stands beside them is gone with the next record. In place of texts that are missing there is why.
+        """
+        return _UNITS[self.kind](self, True, Skipped())
+
+    def blocks(self, most: int = BLOCK_LINES, window: int = 0) -> Iterator[RecordBlock]:
+        """Stream the records, so many at a time; columns of text are cut by compiled code.
+
+        Args:
+            most: records a block.
+            window: bytes. Of tab-separated text, a block ends where so many do, counted from the file's beginning: spans
+                of whole windows have the same blocks as the file.
+
+        Raises:
+            InputError: as :meth:`read`.
+        """
+        self._check_two()
+        if self.kind not in _BY_LINES:
+            records = self.read()
+            while block := list(islice(records, most)):
+                yield RecordBlock.of(block)
+            return
+        columns = tuple(map(int, self.columns))
+        with lines_counted(self.paths[0], self.span[0] if self.span else 0):
+            for lines in line_blocks(self.paths, most, window, [self.span] if self.span else None, exact=True):
+                found, states = lines.cut(columns)
+                if self.kind == "tsv":
+                    _tell_blank(lines.lines[0], states[0], max(columns))
+                if RAISES[self.on_error]:
+                    lines.complain(states, columns)
+                damaged = np.maximum.reduce(states) != kernels.FINE
+                for one, texts in zip(found, lines.lines if len(lines.lines) > 1 else lines.lines * 2, strict=True):
+                    if lines.begins and texts.data[: len(_MARK)].tobytes() == _MARK and one[0, 0] == 0:
+                        one[0, 0] = min(len(_MARK), one[0, 1])
+                if lines.begins and (self.kind == "moses" or columns[0] != columns[1]):
+                    lines.check(columns, self.languages, np.flatnonzero(~damaged), False)
+                spans = np.concatenate(found, 1)
+                spans[damaged] = 0
+                data = lines.lines[0].data, lines.lines[-1].data
+                yield RecordBlock(data, spans, damaged, lines.lines, lines.place)
+
+    def blocks_at(self, places: np.ndarray, spans: np.ndarray) -> Iterator[RecordBlock]:
+        """Read blocks of a file once more, without another look at its lines; none counts as damaged.
+
+        Args:
+            places: int64 (blocks, 3), :attr:`RecordBlock.places` of each, one after the other.
+            spans: int (records, 4), those of all their records.
+
+        Raises:
+            InputError: the file became shorter.
+        """
+        with open_binary(self.paths[0]) as stream:
+            row = 0
+            for begin, size, count in places.tolist():
+                stream.seek(begin)
+                data = np.frombuffer(stream.read(size), np.uint8)
+                if len(data) < size:
+                    problem = "became shorter while it was read"
+                    raise InputError(self.paths[0], problem, "start again, with a file that stays")
+                yield RecordBlock((data, data), spans[row : row + count], np.zeros(count, bool))
+                row += count
+
+    def read_raw(self) -> Iterator[Record]:
+        """Stream the records a second time, without a look at the texts of lines."""
+        blocks = self.raw_blocks()
+        if blocks is None:
+            return self.read()
+        return (Record(body, end, None) for lines in blocks for body, end in bodies(lines))
+
+    def raw_blocks(self, most: int = BLOCK_LINES) -> Iterator[Texts] | None:
+        """Stream the records with their line ends and without a look at their texts; None if they are no lines."""
+        if self.kind not in (*_BY_LINES, "jsonl"):
+            return None
+        spans = [self.span] if self.span else None
+        return (side_by_side(block.lines) for block in line_blocks(self.paths, most, spans=spans, exact=True))
+
+    # Its records, written again.
+
+    def write(self, output: str, records: Iterable[tuple[Record, float]], scored: bool = False) -> None:
+        """Write some of the records in their order, as they stand, whole or not at all; with their scores if ``scored``.
+
+        ConfigError: the format is read only.
+        """
+        if self.kind in WRITERS:
+            with whole_file(output) as temporary:
+                WRITERS[self.kind](self.paths[0], temporary, records, scored)
+            return
+        before, after = self.frame(scored)
+        with open_output(output) as stream:
+            stream.write(before)
+            rest = iter(records)
+            while block := list(islice(rest, BLOCK_LINES)):
+                if scored:
+                    stream.write(b"".join(self.scored(record, score) + record.end for record, score in block))
+                else:
+                    stream.write(b"".join(record.raw + (record.end or b"\n") for record, _ in block))
+            stream.write(after)
+
+    def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
+        """Return what stands before and after the records: a header of columns (and of their scores), or of a memory."""
+        if self.kind == "csv":
+            names = self._header.rstrip(b"\r\n")
+            return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
+        return frame_of(self.kind, self.paths[0])
+
+    def scored(self, record: Record, score: float) -> bytes:
+        """Return a record with a score added: a column, a field, a property."""
+        if self.kind == "jsonl":
+            value = None if score != score else round(score, 6)
+            told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
+            return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
+        if self.kind == "tmx":
+            start = record.raw.index(b">") + 1
+            return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
+        if self.kind == "catalogue":
+            return b"#. score %.6f\n" % score + record.raw
+        return record.raw + (self.separator.encode() if self.kind == "csv" else b"\t") + b"%.6f" % score
+
+    @cached_property
+    def _header(self) -> bytes:
+        """Of comma-separated values, the line with the names of the columns."""
+        if self.kind != "csv":
+            return b""
+        with open_binary(self.paths[0]) as stream:
+            return stream.readline(MAX_LINE_BYTES)
+
+    @property
+    def _end(self) -> bytes:
+        return b"\r\n" if self._header.endswith(b"\r\n") else b"\n"
+
+    @cached_property
+    def separator(self) -> str:
+        """What stands between the columns of a ``.csv``."""
+        return csv_separator(self._header.decode("utf-8", "replace"))
+
+
+def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a source, each side a line without blanks at its ends; a side may be empty.
+
+    InputError: as :meth:`Source.jobs`.
+    """
+    for job in replace(source, on_error=on_error).jobs():
+        rows = job()
+        for reason, count in rows.skipped.items() if skipped is not None else ():
+            skipped.add(reason, count)
+        yield from zip(rows.source, rows.target, strict=True)
+
+
+def _ready(rows: Rows) -> Job:
+    return lambda: rows
+
+
+def _tell_blank(lines: Texts, states: np.ndarray, last: int) -> None:
+    """Take blank lines of tabs for those of empty columns, and others for lines that lack them."""
+    for row in np.flatnonzero(states == kernels.EMPTY).tolist():
+        tabs = int((lines.data[lines.offsets[row] : lines.offsets[row + 1]] == 0x09).sum())
+        states[row] = kernels.FINE if tabs >= last else kernels.FEW
+
+
+def _fields_of(path: str) -> tuple[str, ...]:
+    """Return the two fields of a first object that are texts, ``source`` and ``target`` of more, or raise an error."""
+    first = next((line for _, line in read_lines(path, on_error="skip") if line and line.strip()), "{}")
+    try:
+        found = tuple(name for name, value in fields_within(json.loads(first)).items() if isinstance(value, str))
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"not JSON ({error})", "give a JSON object a line", 1) from None
+    if {"source", "target"} <= set(found):
+        return "source", "target"
+    if len(found) != 2:
+        names = f"its first object has {', '.join(found) or 'none'}"
+        raise ConfigError(f"{path}: which texts are source and target? {names}: name two, as in columns=[source,target]")
+    return found
+
+
+# What names stand for.
 
 
 def find_pairs(
     paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, str], columns: tuple[int, ...] = (0, 1)
-) -> list[PairFile]:
-    """Resolve what a user typed to files of pairs.
+) -> list[Source]:
+    """Resolve what a user typed to sources of pairs.
 
     Each path is a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is found beside
     it), an archive of such, a file of another format known by its suffix, a folder of these, or a glob pattern; or a
@@ -65,21 +410,22 @@ def find_pairs(
     """
     if not paths:
         raise ConfigError("the corpus has no files: set corpus.paths=[a.tsv.gz,...]")
-    out: list[PairFile] = []
+    out: list[Source] = []
     for entry in paths:
         if isinstance(entry, Mapping) and "hub" in entry:
             out.append(_hub_set(entry, languages))
             continue
-        given, own = (entry["path"], entry.get("columns", columns)) if isinstance(entry, Mapping) else (entry, columns)
-        own = check_columns(own, "corpus.columns")
-        for file in _resolve(given):
-            pair = _pair_file(file, languages, (own[0], own[1]))
-            if pair.format == "tsv":
-                pair = replace(pair, negatives=own[2:])
-            if isinstance(entry, Mapping):
-                pair = _with_entry(pair, entry)
-            if pair not in out:
-                out.append(pair)
+        given = entry if isinstance(entry, Mapping) else {"path": entry}
+        _check_known(given, ("path", "columns", "score", "fields", "members", "min_score"), "a file")
+        own = check_columns(given.get("columns", columns), "corpus.columns")
+        fields = _fields(given.get("fields"))
+        settings = {"score": given.get("score"), "min_score": least_score(given), "languages": languages}
+        for file in _resolve(given["path"]):
+            paths_of = tuple(f"{file}!{name}" for name in given.get("members", ())) or _sides(file, languages)
+            kind = "moses" if len(paths_of) == 2 else "tsv" if _is_archive(paths_of[0]) else format_by_name(paths_of[0])
+            found = Source(paths_of, fields or (own if kind == "tsv" else own[:2]), **settings)
+            if found not in out:
+                out.append(found)
     return out
 
 
@@ -108,72 +454,60 @@ def _resolve(given: str | Path) -> list[Path]:
     return found
 
 
-def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
-    """Return the format of a file by its name, and for one side of a Moses pair the other side."""
-    if is_zip(file) or is_tar(file):
-        return _archive(file, languages, columns)
-    kind = format_by_name(file)
-    if kind != "tsv":
-        return PairFile(file, None, columns, kind, languages=languages)
+def _sides(file: Path, languages: tuple[str, str]) -> tuple[str, ...]:
+    """Return a file, or if it is one side of a Moses pair both, the source's first."""
     language = without_packing(file).suffix.lstrip(".")
-    if language not in languages or languages[0] == languages[1]:
-        return PairFile(file, None, columns, languages=languages)
+    if language not in languages or languages[0] == languages[1] or parted(file)[1]:
+        return (str(file),)
     other = languages[1 - languages.index(language)]
     stem = without_packing(file).with_suffix("")
     partner = next((p for end in ("", *PACKED) if (p := Path(f"{stem}.{other}{end}")).exists()), None)
     if partner is None:
         raise ConfigError(f"{file}: the other side, {stem.name}.{other}, is not beside it")
-    sides = (file, partner) if language == languages[0] else (partner, file)
-    return PairFile(*sides, format="moses", languages=languages)
+    return (str(file), str(partner)) if language == languages[0] else (str(partner), str(file))
 
 
-def _archive(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
-    """Return the contents of an archive: a Moses pair, or one tab-separated file."""
-    names = member_names(file)
+def _is_archive(path: str) -> bool:
+    return not parted(path)[1] and suffix_of(path) != ".epub" and (is_zip(Path(path)) or is_tar(Path(path)))
+
+
+def _members(archive: str, languages: Sequence[str]) -> tuple[str, ...]:
+    """Return what an archive holds: a Moses pair, or one file of pairs, text before other formats."""
+    names = member_names(Path(archive))
     sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
-    if all(len(side) == 1 for side in sides) and languages[0] != languages[1]:
-        return PairFile(file, None, columns, "moses", (sides[0][0], sides[1][0]), languages=languages)
-    texts = [name for name in names if name.endswith((".tsv", ".txt")) and "readme" not in name.lower()]
-    if len(texts) == 1:
-        return PairFile(file, None, columns, "tsv", (texts[0],), languages=languages)
-    wanted = f"*.{languages[0]} and *.{languages[1]}, or one .tsv or .txt"
-    raise InputError(file, f"it holds {', '.join(names[:6]) or 'nothing'}", f"an archive must hold {wanted}; or unpack it")
+    if len(sides) == 2 and all(len(side) == 1 for side in sides) and languages[0] != languages[1]:
+        return f"{archive}!{sides[0][0]}", f"{archive}!{sides[1][0]}"
+    kinds = {name: BY_SUFFIX.get(suffix_of(name)) for name in names if "readme" not in name.lower()}
+    for family in ("tsv", *(kind for kind, one in FORMATS.items() if one.packed)):
+        if len(texts := [name for name, kind in kinds.items() if kind == family]) == 1:
+            return (f"{archive}!{texts[0]}",)
+        if texts:
+            break
+    wanted = f"{' and '.join(f'*.{code}' for code in languages)}{', or ' * bool(languages)}one .tsv or .txt"
+    problem = f"it holds {', '.join(names[:6]) or 'nothing'}"
+    raise InputError(archive, problem, f"an archive must hold {wanted}; or name one, as in {Path(archive).name}!NAME")
 
 
-def _hub_set(entry: Mapping[str, Any], languages: tuple[str, str]) -> PairFile:
+def _hub_set(entry: Mapping[str, Any], languages: tuple[str, str]) -> Source:
     """Return the data set that a mapping in ``corpus.paths`` describes."""
     known = ("hub", "config", "split", "revision", "streaming", "fields")
+    _check_known(entry, known, "a data set")
+    data = HubSet(str(entry["hub"]), **{name: entry[name] for name in known[1:-1] if name in entry})
+    return Source((), _fields(entry.get("fields")) or (0, 1), languages, hub=data)
+
+
+def _check_known(entry: Mapping[str, Any], known: Sequence[str], what: str) -> None:
     if unknown := sorted(set(entry) - set(known)):
-        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a data set; they are {', '.join(known)}")
-    settings = {name: entry[name] for name in known[1:-1] if name in entry}
-    data = HubSet(str(entry["hub"]), **settings)
-    fields, negatives = _fields(entry.get("fields"))
-    return PairFile(Path(data.repo), format="hub", fields=fields, hub=data, languages=languages, negatives=negatives)
+        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of {what}; they are {', '.join(known)}")
 
 
-def _fields(fields: Any) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
-    """Return the fields of source and target that an entry names, and those of negatives."""
+def _fields(fields: Any) -> tuple[str, ...]:
+    """Return the fields of source and target that an entry names, and those of negatives after them; none for None."""
     if fields is None:
-        return None, ()
+        return ()
     if isinstance(fields, str) or len(fields) < 2:
         raise ConfigError(f"corpus.paths: fields={fields!r} must name source and target, and any negatives after them")
-    return (str(fields[0]), str(fields[1])), tuple(map(str, fields[2:]))
-
-
-def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
-    """Apply a mapping in ``corpus.paths`` to a file."""
-    known = ("path", "columns", "score", "fields", "members", "min_score")
-    if unknown := sorted(set(entry) - set(known)):
-        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a file; they are {', '.join(known)}")
-    fields, negatives = _fields(entry.get("fields"))
-    return replace(
-        pair,
-        score=entry.get("score", pair.score),
-        fields=fields,
-        negatives=negatives or pair.negatives,
-        members=tuple(entry.get("members", pair.members)),
-        min_score=least_score(entry),
-    )
+    return tuple(map(str, fields))
 
 
 def least_score(entry: Mapping[str, Any]) -> float | None:

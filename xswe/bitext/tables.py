@@ -7,17 +7,18 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xswe.bitext.rows import Negatives, Rows, one_line, one_line_each
+from xswe.bitext.lines import bodies, line_blocks
+from xswe.bitext.rows import Negatives, one_line_each
 from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
 from xswe.io.inputs import steady
@@ -25,7 +26,6 @@ from xswe.io.lines import (
     MAX_LINE_BYTES,
     RAISES,
     RETURNS_ALONE,
-    OnError,
     Skipped,
     damaged_archive,
     nul_byte,
@@ -37,8 +37,14 @@ from xswe.io.results import write_table
 from xswe.io.sources import damage
 from xswe.text.languages import base_language
 
+if TYPE_CHECKING:
+    from xswe.bitext.source import Source
+
 logger = logging.getLogger(__name__)
 _BATCH = 16_384
+# A row: its number from 1, what stands beside its texts, and these (those of negatives after the two), or why it has none.
+TableUnit = tuple[int, Any, tuple[str, ...] | str]
+Batch = tuple[Any, tuple[Texts, Texts], Negatives | None]  # of rows: all their columns, both texts, and negatives
 
 
 @dataclass(frozen=True)
@@ -55,38 +61,45 @@ class HubSet:
         return "/".join(filter(None, (self.repo, self.config, self.split)))
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The fields of a record to read."""
+def find_columns(
+    names: Sequence[str], columns: Sequence[int | str], languages: Sequence[str], by_number: bool = True
+) -> list[int] | None:
+    """Return which of the names are of source and target, and those of negatives after them; None if they are not there.
 
-    languages: tuple[str, str]  # source and target language; the same one twice for pairs of one language
-    # names of the source's and the target's field; None for the language codes, or in pairs of one language for
-    # ``anchor`` (or ``query``) and ``positive``
-    pair: tuple[str, str] | None = None
-    # names of the fields of the negatives, which hold a text, a list of texts, or null. Of pairs of one language whose
-    # fields are not named, all whose names start with ``negative``
-    negatives: tuple[str, ...] = ()
+    ``columns`` are names, or numbers from 0, and (0, 1) stands for none: then it is the columns named after the two
+    languages, with a locale or without; in pairs of one language ``anchor`` (or ``query``), ``positive`` and all that
+    begin with ``negative``; else ``source`` and ``target``. ``by_number`` says that other numbers count.
+    """
+    if any(isinstance(column, str) for column in columns) or (by_number and tuple(columns[:2]) != (0, 1)):
+        found = [
+            names.index(str(one)) if one in names else one if isinstance(one, int) and one < len(names) else None
+            for one in columns
+        ]
+        return None if None in found else [place for place in found if place is not None]
+    wanted: list[str] = []
+    if len(languages) == 2 and languages[0] != languages[1]:
+        there = [next((name for name in names if base_language(name) == code), "") for code in languages]
+        wanted = [code if code in names else name for code, name in zip(languages, there, strict=True)]
+    elif "positive" in names:
+        wanted = ["query" if "query" in names and "anchor" not in names else "anchor", "positive"]
+        wanted += sorted(name for name in names if name.startswith("negative"))
+    wanted = wanted if wanted and set(wanted) <= set(names) else ["source", "target"]
+    return [names.index(name) for name in wanted] if set(wanted) <= set(names) else None
 
-    @property
-    def with_negatives(self) -> bool:
-        """True if negatives are read where there are any."""
-        return bool(self.negatives) or (self.pair is None and self.languages[0] == self.languages[1])
 
-    def among(self, names: Collection[str]) -> tuple[tuple[str, str], list[str]]:
-        """Return the fields of source and target, and those of the negatives, in a record with the fields ``names``."""
-        if self.pair is not None:
-            return self.pair, list(self.negatives)
-        if self.languages[0] != self.languages[1]:
-            there = set(self.languages) <= set(names) or "translation" in names
-            return (not there and named_columns(names, self.languages)) or self.languages, list(self.negatives)
-        anchor = "query" if "query" in names and "anchor" not in names else "anchor"
-        return (anchor, "positive"), sorted(name for name in names if name.startswith("negative"))
+def _cure(source: Source, names: Sequence[str] = ()) -> str:
+    """Return what to do where the columns are missing."""
+    a, b = source.columns[:2]
+    if isinstance(a, int) or isinstance(b, int):
+        two = len(source.languages) == 2 and source.languages[0] != source.languages[1]
+        a, b = source.languages if two else ("anchor", "positive")
+    further = f" (or columns=[{','.join(names[-2:])}])" if len(names) > 1 else ""
+    return f"name its fields, as in {{path: ..., fields: [{a}, {b}]}}{further}"
 
-    @property
-    def cure(self) -> str:
-        """What to do where they are missing."""
-        example = self.among(())[0]
-        return f"name its fields, as in {{path: ..., fields: [{example[0]}, {example[1]}]}}"
+
+def _no_columns(source: Source, names: Sequence[str], what: str = "columns", line: int | None = None) -> InputError:
+    problem = f"it has the {what} {', '.join(names)}"
+    return InputError(str(source.hub or source.paths[0]), problem, _cure(source, names), line)
 
 
 def _listed(value: Any) -> list[str] | None:
@@ -95,27 +108,44 @@ def _listed(value: Any) -> list[str] | None:
     return list(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else None
 
 
-def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-    """Yield pairs of a file of one JSON object a line, each followed by its negatives.
+def jsonl_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
+    """Yield the objects of a file of one a line; beside its texts, the line as it stands and its end.
 
-    An object has the two texts under the fields named, else under the language codes, else under those within
-    ``translation``.
+    The two texts are under the names of :func:`find_columns`, of the object or of its ``translation``.
     """
-    for number, line in read_lines(path, on_error=on_error, skipped=skipped):
+    path, raises, names, keys = source.paths[0], RAISES[source.on_error], list[str](), list[str]()
+    named = [column for column in source.columns if isinstance(column, str)]
+    lines: Iterator[tuple[int, Any, bytes]]
+    if exact:
+        blocks = line_blocks(source.paths, exact=True)
+        raw = (line for block in blocks for line in bodies(block.lines[0]))
+        lines = ((number, line, end) for number, (line, end) in enumerate(raw, 1))
+    else:
+        lines = ((n, line, b"") for n, line in read_lines(path, on_error=source.on_error, skipped=skipped))
+    for number, line, end in lines:
         if line is None or not line.strip():
+            yield number, (line, end), ""
             continue
+        texts, problem = list[str](), ""
         try:
-            record = json.loads(line)
+            record = fields_within(json.loads(line))
         except (ValueError, RecursionError) as error:
             problem = f"not JSON ({brief(error)})"
         else:
-            texts, problem = _texts_of(record, fields)
-            if not problem:
-                yield tuple(texts)
-                continue
-        if RAISES[on_error]:
-            raise InputError(path, problem, f"{fields.cure}, or set on_error=skip", number)
-        skipped.add(problem.partition(" (")[0])
+            if list(record) != names:
+                names = list(record)
+                places = find_columns(names, source.columns, source.languages, by_number=False)
+                keys = named or [names[place] for place in places or ()]
+            texts, problem = _texts_of(record, keys) if keys else ([], _no_text(source))
+        if problem and raises:
+            raise InputError(path, problem, f"{_cure(source)}, or set on_error=skip", number)
+        yield number, (line, end), problem.partition(" (")[0] or tuple(texts)
+
+
+def _no_text(source: Source) -> str:
+    named = [str(one) for one in source.columns[:2] if isinstance(one, str)] or list(source.languages)
+    a, b = named if len(named) == 2 and named[0] != named[1] else ("anchor", "positive")
+    return f"no text under {a!r} and {b!r}"
 
 
 def csv_separator(header: str) -> str:
@@ -171,56 +201,28 @@ def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: 
     return InputError(path, problem, "mend the line, or set on_error=skip", number)
 
 
-def named_columns(header: Collection[str], languages: Sequence[str]) -> tuple[str, str] | None:
-    """Return the columns that are called as two languages, with a locale or without, or ``source`` and ``target``."""
-    if len(languages) == 2 and languages[0] != languages[1]:
-        found = [next((name for name in header if base_language(name) == code), "") for code in languages]
-        found = [code if code in header else name for code, name in zip(languages, found, strict=True)]
-        if all(found):
-            return found[0], found[1]
-    return ("source", "target") if {"source", "target"} <= set(header) else None
-
-
-def csv_fields(header: bytes, raw: bytes) -> dict[str, str]:
-    """Return the columns of a line of comma-separated values by the names in the header."""
-    first = header.decode("utf-8-sig")
-    rows = [next(csv.reader(StringIO(text), delimiter=csv_separator(first)), []) for text in (first, raw.decode())]
-    return dict(zip(*rows, strict=False))
-
-
 def sheet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a workbook's first sheet as texts, the header first, each with its number."""
     return ((number, list(map(as_text, row))) for number, row in sheet_rows(path))
 
 
-def read_rows(
-    rows: Iterator[tuple[int, list[str]]],
-    path: Path,
-    fields: Fields,
-    columns: Sequence[int],
-    *,
-    on_error: OnError,
-    skipped: Skipped,
-) -> Iterator[tuple[str, ...]]:
-    """Yield pairs of a file's rows of texts, whose first one is the header, each followed by its negatives.
-
-    The columns are those of the fields named, else the ``columns`` asked for, else those named after the language codes,
-    else ``source`` and ``target``, else the first two.
-    """
-    _, header = next(rows, (1, []))
-    keys, negatives = fields.among(header)
-    named = fields.pair is not None or (tuple(columns[:2]) == (0, 1) and set(keys) <= set(header))
-    if not set([*keys, *negatives] if named else negatives) <= set(header) or (not named and max(columns) >= len(header)):
-        raise InputError(path, f"it has the columns {', '.join(header)}", fields.cure, 1)
-    places = [header.index(name) for name in keys] if named else list(columns[:2])
-    places += [header.index(name) for name in negatives]
+def row_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
+    """Yield the rows of a ``.csv`` or of a workbook's first sheet; beside their texts, the header and the row itself."""
+    path, raises = source.paths[0], RAISES[source.on_error]
+    rows: Iterator[tuple[int, Any]] = iter(csv_rows(path) if source.kind == "csv" else sheet_rows(path))
+    header = [as_text(name) for name in next(rows, (1, ()))[1]]
+    places = find_columns(header, source.columns, source.languages)
+    if places is None and (tuple(source.columns[:2]) != (0, 1) or len(header) < 2):
+        raise _no_columns(source, header, line=1)
+    places, text_of = places or [0, 1], str.strip if source.kind == "csv" else as_text
     for number, row in rows:
         if len(row) == len(header):
-            yield tuple(row[place].strip() for place in places)
-        elif row:
-            if RAISES[on_error]:
-                raise uneven(path, row, header, number)
-            skipped.add("another number of columns")
+            yield number, (header, row), tuple(text_of(row[place]) for place in places)
+            continue
+        if row and raises:
+            problem = f"{len(row)} values under {len(header)} columns"
+            raise InputError(path, problem, "mend the line, or set on_error=skip", number)
+        yield number, (header, row), "another number of columns" if row else ""
 
 
 def fields_within(record: Any) -> Mapping[str, Any]:
@@ -229,61 +231,66 @@ def fields_within(record: Any) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else record if isinstance(record, Mapping) else {}
 
 
-def _texts_of(record: Any, fields: Fields) -> tuple[list[str], str]:
+def _texts_of(record: Mapping[str, Any], keys: Sequence[str]) -> tuple[list[str], str]:
     """Return the texts of a record, or what is wrong with it."""
-    record = fields_within(record)
-    keys, negatives = fields.among(record)
-    texts = [record.get(key) for key in keys]
+    texts = [record.get(key) for key in keys[:2]]
     if not all(isinstance(text, str) for text in texts):
         return [], f"no text under {keys[0]!r} and {keys[1]!r}"
-    for key in negatives:
+    for key in keys[2:]:
         found = _listed(record[key]) if key in record else None
         if found is None:
             return [], f"no text, nor list of texts, under {key!r}"
         texts += found
-    return texts, ""
+    return [text.strip() for text in texts], ""
 
 
-def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
-    """Yield the pairs of a Parquet file by row groups, without making Python strings of its texts.
+def parquet_blocks(source: Source, exact: bool = False) -> Iterator[Batch]:
+    """Yield a Parquet file by batches of rows, without making Python strings of its texts; all columns if ``exact``.
 
     InputError: the file is damaged, or has no such columns of text.
     """
     with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
+    path = source.paths[0]
     check_input(path)
     try:
         with steady(path), pq.ParquetFile(path) as table:
-            names = table.schema_arrow.names
-            keys, negatives = fields.among(names)
-            nested = "translation" in names and not set(keys) <= set(names)
-            if not set(negatives) <= set(names) or (not nested and not set(keys) <= set(names)):
-                raise InputError(path, f"it has the columns {', '.join(names)}", fields.cure)
-            wanted = ["translation"] if nested else list(keys)
-            for batch in table.iter_batches(_BATCH, columns=[*wanted, *negatives]):
-                columns = batch.column("translation").flatten() if nested else None
-                if columns is not None:
-                    kind = batch.schema.field("translation").type
-                    inner = [kind.field(i).name for i in range(kind.num_fields)]
-                    sides = [columns[inner.index(key)] for key in keys]
-                else:
-                    sides = [batch.column(key) for key in keys]
-                sides = [side.cast(pa.large_string()) for side in sides]
+            schema = table.schema_arrow
+            names, inner = list(schema.names), list[str]()
+            if (places := find_columns(names, source.columns, source.languages)) is None and "translation" in names:
+                kind = schema.field("translation").type
+                inner = [kind.field(i).name for i in range(kind.num_fields)]
+                places = find_columns(inner, source.columns, source.languages)
+            if places is None:
+                raise _no_columns(source, names)
+            wanted = ["translation"] if inner else [names[place] for place in places]
+            for batch in table.iter_batches(_BATCH, columns=None if exact else wanted):
+                whole = batch.column("translation").flatten() if inner else [batch.column(name) for name in wanted]
+                columns = [whole[place] for place in places] if inner else whole
+                sides = [column.cast(pa.large_string()) for column in columns[:2]]
                 for side in sides:  # nothing else looks whether text is UTF-8, and compiled code trusts that it is
                     side.validate(full=True)
-                source, target = (one_line(_texts(side)) for side in sides)
-                further = [batch.column(key).to_pylist() for key in negatives]
-                yield Rows(source, target, negatives=_negatives(further, path, fields))
+                further = [column.to_pylist() for column in columns[2:]]
+                yield batch, (_texts(sides[0]), _texts(sides[1])), _negatives(further, source)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _no_parquet(path, error) from None
+
+
+def batch_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
+    """Yield the rows of a Parquet file; beside its texts, the batch, the row's place in it, and the row."""
+    number = 0
+    for batch, sides, _ in parquet_blocks(source, exact):
+        for place, (row, a, b) in enumerate(zip(batch.to_pylist(), *sides, strict=True)):
+            number += 1
+            yield number, (batch, place, row), (a.strip(), b.strip())
 
 
 def _no_parquet(path: str | Path, error: Exception) -> InputError:
     return InputError(path, f"not a Parquet file of texts ({brief(error)[:200]})", "fetch it again")
 
 
-def _negatives(columns: Sequence[Sequence[Any]], source: str | Path, fields: Fields) -> Negatives | None:
+def _negatives(columns: Sequence[Sequence[Any]], source: Source) -> Negatives | None:
     """Return the negatives of a block of records, given field by field; None where none are asked for."""
     if not columns:
         return None
@@ -291,7 +298,8 @@ def _negatives(columns: Sequence[Sequence[Any]], source: str | Path, fields: Fie
     for values in zip(*columns, strict=True):
         found = [_listed(value) for value in values]
         if None in found:
-            raise InputError(source, "a negative is neither a text nor a list of texts", fields.cure)
+            problem = "a negative is neither a text nor a list of texts"
+            raise InputError(str(source.hub or source.paths[0]), problem, _cure(source))
         lists.append([text for one in found for text in one or ()])
     return one_line_each(Negatives.of(lists))
 
@@ -308,26 +316,30 @@ def _texts(column: Any) -> Texts:
     return Texts(raw[bounds[0] : bounds[-1]], bounds - bounds[0])
 
 
-def read_hub(data: HubSet, fields: Fields) -> Iterator[Rows]:
-    """Yield the pairs of a data set by ``datasets``, without remote code; InputError: not available, or no such fields."""
+def hub_blocks(source: Source) -> Iterator[Batch]:
+    """Yield a data set by ``datasets``, without remote code; InputError: not available, or no such fields."""
     with needs("datasets", "corpora", "reading data sets of the hub"):
         import datasets
+    data = source.hub
+    assert data is not None
     try:
         opened = datasets.load_dataset(
             data.repo, data.config or None, split=data.split, revision=data.revision, streaming=data.streaming
         )
         for batch in opened.iter(batch_size=_BATCH):
-            keys, negatives = fields.among(batch)
-            there = set(keys) <= set(batch)
-            if not set(negatives) <= set(batch) or not (there or "translation" in batch):
-                raise InputError(str(data), f"it has the fields {', '.join(batch)}", fields.cure)
-            records = batch["translation"] if not there else ()
-            sides = [batch[key] if there else [record.get(key) for record in records] for key in keys]
-            sides = [["" if text is None else text for text in side] for side in sides]
+            names, columns = list(batch), batch
+            if (places := find_columns(names, source.columns, source.languages)) is None and "translation" in names:
+                names = list(batch["translation"][0])
+                columns = {name: [record.get(name) for record in batch["translation"]] for name in names}
+                places = find_columns(names, source.columns, source.languages)
+            if places is None:
+                raise _no_columns(source, list(batch), "fields")
+            keys = [names[place] for place in places]
+            sides = [["" if text is None else text for text in columns[key]] for key in keys[:2]]
             if not all(isinstance(text, str) for side in sides for text in side):
-                raise InputError(str(data), f"no text under {keys[0]!r} and {keys[1]!r}", fields.cure)
-            further = _negatives([batch[key] for key in negatives], str(data), fields)
-            yield Rows(one_line(Texts.of(sides[0])), one_line(Texts.of(sides[1])), negatives=further)
+                raise InputError(str(data), f"no text under {keys[0]!r} and {keys[1]!r}", _cure(source))
+            further = _negatives([columns[key] for key in keys[2:]], source)
+            yield batch, (Texts.of(sides[0]), Texts.of(sides[1])), further
     except (OSError, ValueError, RuntimeError) as error:
         problem = brief(error)
         cure = "see that the network and the name are right, or fetch its files by hand and give corpus.paths=[...]"
@@ -367,33 +379,30 @@ def copy_sheet(path: str, output: Path, rows: Iterable[tuple[tuple[Any, ...], fl
     write_table(output, ".xlsx", names, ((*row, *([score] if scored else [])) for row, score in rows))
 
 
-def parquet_rows(path: str) -> tuple[list[str], Iterator[Any]]:
-    """Return the names of a Parquet file's columns, and its batches of rows."""
+def parquet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a Parquet file as texts, the names of its columns first, each with its number."""
     with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
     check_input(path)
-
-    def batches() -> Iterator[Any]:
-        try:
-            with steady(path), pq.ParquetFile(path) as table:
-                yield from table.iter_batches(_BATCH)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _no_parquet(path, error) from None
-
     try:
-        return list(pq.read_schema(path).names), batches()
+        with steady(path), pq.ParquetFile(path) as table:
+            yield 1, list(table.schema_arrow.names)
+            rows = (row for batch in table.iter_batches(_BATCH) for row in batch.to_pylist())
+            for number, row in enumerate(rows, 2):
+                yield number, list(map(as_text, row.values()))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _no_parquet(path, error) from None
 
 
-def parquet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a Parquet file as texts, the names of its columns first, each with its number."""
-    names, batches = parquet_rows(str(path))
-    yield 1, names
-    rows = (row for batch in batches for row in batch.to_pylist())
-    for number, row in enumerate(rows, 2):
-        yield number, [as_text(row[name]) for name in names]
+def column_names(source: Source) -> list[str]:
+    """Return the names of a table's columns, or of the fields of its first object; of others none."""
+    path, kind = source.paths[0], source.kind
+    if kind == "jsonl":
+        first = next(jsonl_units(source, True, Skipped()), None)
+        return list(fields_within(json.loads(first[1][0]))) if first and first[2] else []
+    read = {"csv": csv_rows, "parquet": parquet_texts, "xlsx": sheet_texts}.get(kind)
+    return next(read(path), (1, []))[1] if read else []
 
 
 def copy_parquet(path: str, output: Path, rows: Iterable[tuple[Any, float]], scored: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from operator import call
 from pathlib import Path
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from xswe.bitext.lines import Spans, read_jobs
+from xswe.bitext.lines import Spans
 from xswe.bitext.rows import Negatives, Rows, copied
 from xswe.bitext.seen import Admission, KeySet, text_hashes
-from xswe.bitext.source import PairFile, check_columns
+from xswe.bitext.source import Source, check_columns
 from xswe.corpus.cards import digest_of, entries_of, find_sources, is_card
 from xswe.corpus.cleaning import (
     DUPLICATE,
@@ -176,11 +176,11 @@ def make_cleaner(languages: tuple[str, str], config: CorpusConfig, threads: int 
 
 
 def clean_jobs(
-    file: PairFile, config: CorpusConfig, cleaner: Cleaner, spans: Spans | None = None
+    file: Source, config: CorpusConfig, cleaner: Cleaner, spans: Spans | None = None
 ) -> Iterator[Callable[[], Cleaned]]:
-    """Yield what makes a file's cleaned blocks, in order; of spans of it (see ``read_jobs``) or of all."""
+    """Yield what makes a file's cleaned blocks, in order; of spans of it (see ``Source.jobs``) or of all."""
     least = config.min_score if file.min_score is None else file.min_score
-    for job in read_jobs(file, on_error=config.on_error, scores=least is not None, spans=spans):
+    for job in replace(file, on_error=config.on_error).jobs(scores=least is not None, spans=spans):
         yield partial(_cleaned, cleaner, job, least)
 
 
@@ -188,7 +188,7 @@ def _cleaned(cleaner: Cleaner, read: Callable[[], Rows], least: float | None) ->
     return cleaner(read(), least)
 
 
-def clean_file(file: PairFile, config: CorpusConfig, cleaner: Cleaner, threads: int = 1) -> Iterator[Cleaned]:
+def clean_file(file: Source, config: CorpusConfig, cleaner: Cleaner, threads: int = 1) -> Iterator[Cleaned]:
     """Yield a file's cleaned blocks in order."""
     return in_order(call, clean_jobs(file, config, cleaner), threads)
 
@@ -213,25 +213,22 @@ def content_settings(config: CorpusConfig) -> dict[str, Any]:
     return settings
 
 
-def describe(config: CorpusConfig, files: Sequence[PairFile]) -> dict[str, Any]:
+def describe(config: CorpusConfig, files: Sequence[Source]) -> dict[str, Any]:
     """Return what decides the content of the bitext and its split: settings and the files' checksums."""
     splits = ("held_out", "development", "max_held_out", "max_development", "limit")
     settings = content_settings(config) | {name: getattr(config, name) for name in splits}
     return {"settings": settings, "files": describe_files(files)}
 
 
-def describe_files(files: Sequence[PairFile]) -> list[Any]:
+def describe_files(files: Sequence[Source]) -> list[Any]:
     """Return the files' checksums and layouts."""
-    out = []
-    for file in files:
-        layout: list[Any] = [file.format, file.columns, file.members, file.score, file.fields]
-        layout += [] if file.min_score is None else [file.min_score]
-        layout += [{"negatives": file.negatives}] if file.negatives else []
-        out.append([[digest_of(path) for path in file.files], str(file.hub), getattr(file.hub, "revision", None), layout])
-    return out
+    return [
+        [list(map(digest_of, file.files)), str(file.hub), getattr(file.hub, "revision", None), file.layout]
+        for file in files
+    ]
 
 
-def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[PairFile]]:
+def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[Source]]:
     """Return the files of each language pair; those of corpus cards are fetched.
 
     ConfigError: ``split`` is set; several pairs and one's own files, but no mapping from pair to paths; or a pair without

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from xswe.bitext.source import PairFile, find_pairs, least_score
+from xswe.bitext.source import Source, find_pairs, least_score
 from xswe.bitext.tables import HubSet
 from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
@@ -384,7 +384,7 @@ def card_version(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def find_sources(
     entries: Sequence[Any], languages: tuple[str, str], columns: tuple[int, ...], cache: str, offline: bool
-) -> list[PairFile]:
+) -> list[Source]:
     """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
 
     Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.bitext.source.find_pairs`
@@ -393,7 +393,7 @@ def find_sources(
     """
     if not entries:
         return find_pairs(entries, languages, columns)
-    out: list[PairFile] = []
+    out: list[Source] = []
     for entry in entries:
         if is_card(entry):
             name, version = card_version(entry)
@@ -405,7 +405,7 @@ def find_sources(
     return out
 
 
-def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[PairFile]:
+def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[Source]:
     """Fetch a corpus's files of a language pair, and return them with their layout; raises as :func:`find_sources`."""
     card = find_card(name)
     if not _OF_PAIRS[card.kind]:
@@ -416,19 +416,17 @@ def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: s
         fields = {code: release.fields.get(code, release.fields.get("other", code)) for code in languages}
         hub = HubSet(release.repo, release.config.format(**names), release.split)
         pair = (fields[languages[0]], fields[languages[1]])
-        return [PairFile(Path(release.repo), format="hub", fields=pair, hub=hub, languages=languages)]
+        return [Source((), pair, languages, hub=hub)]
     return [_laid_out(path, release, names, languages) for path in fetch_release(card, release, languages, cache, offline)]
 
 
-def _laid_out(path: Path, release: Version, names: dict[str, str], languages: tuple[str, str]) -> PairFile:
+def _laid_out(path: Path, release: Version, names: dict[str, str], languages: tuple[str, str]) -> Source:
     members = {part: pattern.format(**names) for part, pattern in release.members.items()}
     if _IN_TWO_MEMBERS[release.format]:
         present = member_names(path)
         sides = tuple(match_member(path, members[side], present) for side in ("source", "target"))
-        return PairFile(path, None, (0, 1), "moses", sides, members.get("score"), languages=languages)
+        return Source(tuple(f"{path}!{side}" for side in sides), (0, 1), languages, score=members.get("score"))
     first = names["source"] == names["a"]
     a, b = release.columns["a"], release.columns["b"]
-    texts = (members["text"],) if "text" in members else ()
-    return PairFile(
-        path, None, (a, b) if first else (b, a), "tsv", texts, release.columns.get("score"), languages=languages
-    )
+    name = f"{path}!{members['text']}" if "text" in members else str(path)
+    return Source((name,), (a, b) if first else (b, a), languages, score=release.columns.get("score"))

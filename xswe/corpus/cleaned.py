@@ -12,9 +12,8 @@ from typing import cast
 
 import numpy as np
 
-from xswe.bitext.lines import is_cut
 from xswe.bitext.rows import Negatives, Rows
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig, clean_jobs, make_cleaner
 from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
@@ -37,7 +36,7 @@ Cuts = dict[str, list[int]]  # by the number of two aligned files: where the sec
 class CleanJob(PartsJob):
     """Read and clean the pairs of a shard, block by block."""
 
-    bitext: tuple[PairFile, ...]  # its files
+    bitext: tuple[Source, ...]  # its files
     plan: TextPlan  # how they are cut
     cuts: Path  # where it is told how the second of two aligned files is cut
     languages: tuple[str, str]  # of source and target
@@ -51,11 +50,11 @@ class CleanJob(PartsJob):
         """Yield what reads and cleans each block of a shard."""
         (cleaner, cuts), (number, span) = opened, self.plan.place(shard)
         file, spans = self.bitext[number], [span] if span else None
-        if spans and file.target:
+        if spans and len(file.paths) > 1:
             first, last = (cuts[str(number)][shard - self.plan.shards_of(number).start + end] for end in (0, 1))
             spans.append((first, last))
-        counted = lines_counted(file.source, span[0] if span else 0)
-        with lines_counted(file.source, span[0] if span else 0):
+        counted = lines_counted(file.name, span[0] if span else 0)
+        with lines_counted(file.name, span[0] if span else 0):
             for job in clean_jobs(file, self.config, cleaner, spans):
                 yield counted(lambda job=job: _arrays(job()))
 
@@ -74,7 +73,7 @@ class CleanedBlocks:
 
 @contextmanager
 def cleaned_ahead(
-    files: Sequence[PairFile],
+    files: Sequence[Source],
     languages: tuple[str, str],
     config: CorpusConfig,
     identity: str,
@@ -89,12 +88,7 @@ def cleaned_ahead(
     Unfinished: with an array, the others are not done yet.
     """
     # Workers have working directories of their own.
-    there = tuple(
-        replace(file, source=file.source.absolute(), target=file.target and file.target.absolute())
-        if file.hub is None
-        else file
-        for file in files
-    )
+    there = tuple(replace(file, paths=tuple(str(Path(path).absolute()) for path in file.paths)) for file in files)
     opened, alone = None, execution.alone
     with nullcontext(NOWHERE) if alone else work_folder(str(output), execution, leave=()) as folder:
         place, cuts = folder.absolute() / "cuts", Cuts()
@@ -105,31 +99,34 @@ def cleaned_ahead(
             cuts = read_json(place / "cuts.json")
             config = replace(config, paths=None, decontaminate=tuple(str(Path(p).absolute()) for p in config.decontaminate))
         sizes = tuple(
-            file.source.stat().st_size if not alone and is_cut(file) and (not file.target or str(row) in cuts) else None
+            file.files[0].stat().st_size
+            if not alone and file.is_cut and (len(file.paths) == 1 or str(row) in cuts)
+            else None
             for row, file in enumerate(there)
         )
-        plan = TextPlan(tuple(str(file.hub or file.source) for file in there), sizes, execution.shard)
+        plan = TextPlan(tuple(file.name for file in there), sizes, execution.shard)
         identity = fingerprint(__version__, identity, sizes, execution.shard)
-        names = tuple(str(path) for file in there if file.hub is None for path in file.files)
+        names = tuple(str(path) for file in there for path in file.files)
         inputs, job = Inputs(names, tuple(map(file_stamp, names))), CleanJob(there, plan, place, languages, config)
         stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity, inputs)
         with parts_ahead(stage, execution, threads, opened, plan=asdict(plan)) as parts:
             yield CleanedBlocks(identity, parts)
 
 
-def _write_cuts(files: Sequence[PairFile], shard: int, folder: Path) -> None:
+def _write_cuts(files: Sequence[Source], shard: int, folder: Path) -> None:
     """Write where the second of two aligned files is to be cut, of each that has as many lines as the first.
 
     Others are not cut: only who reads them from the beginning finds where one of them ends too early.
     """
     found = {}
     for number, file in enumerate(files):
-        if file.target and is_cut(file):
-            plan = TextPlan(("",), (file.source.stat().st_size,), shard)
+        if len(file.paths) == 2 and file.is_cut:
+            first, second = file.files
+            plan = TextPlan(("",), (first.stat().st_size,), shard)
             ends = [cast(tuple[int, int], plan.place(one)[1])[1] for one in range(plan.count)]
-            lines, total = _lines_before(file.source, ends)
-            places, others = _places_of(file.target, lines[:-1])
-            if min(size := file.target.stat().st_size, len(ends)) and total == others:
+            lines, total = _lines_before(first, ends)
+            places, others = _places_of(second, lines[:-1])
+            if min(size := second.stat().st_size, len(ends)) and total == others:
                 found[str(number)] = [0, *places, size]
     write_json(folder / "cuts.json", found)
 

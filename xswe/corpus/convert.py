@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from xswe.bitext.rows import NegativesWriter, Rows
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -71,13 +71,13 @@ _STATE = "state.safetensors"
 _REHASH = 1 << 16  # pairs at a time
 
 
-def identity_of(files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig) -> str:
+def identity_of(files: Sequence[Source], languages: tuple[str, str], config: CorpusConfig) -> str:
     """Return a fingerprint of all that decides the content of a conversion."""
     return fingerprint("convert", list(languages), describe_files(files), content_settings(config))
 
 
 def convert(
-    files: Sequence[PairFile],
+    files: Sequence[Source],
     languages: tuple[str, str],
     config: CorpusConfig,
     folder: Path,
@@ -104,7 +104,7 @@ def convert(
 
 
 def _convert(
-    files: Sequence[PairFile],
+    files: Sequence[Source],
     languages: tuple[str, str],
     config: CorpusConfig,
     folder: Path,
@@ -185,7 +185,7 @@ class _Conversion:
     """The arrays of a bitext, put together block by block; what a killed run left of them is gone on with."""
 
     def __init__(
-        self, files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, folder: Path, identity: str
+        self, files: Sequence[Source], languages: tuple[str, str], config: CorpusConfig, folder: Path, identity: str
     ) -> None:
         self.files, self.folder, self.identity, self.name = files, folder, identity, "-".join(languages)
         self.parts = ["source", "target"] + ["negatives"] * any(file.with_negatives for file in files)
@@ -300,7 +300,7 @@ def _finished(sums: _Sums) -> dict[str, list[int]]:
 
 def _signature(
     folder: Path,
-    files: Sequence[PairFile],
+    files: Sequence[Source],
     languages: tuple[str, str],
     config: CorpusConfig,
     identity: str,
@@ -313,7 +313,7 @@ def _signature(
         "identity": identity,
         "languages": list(languages),
         "cards": [dict(entry) for entry in entries_of(config.paths, languages) if is_card(entry)],
-        "files": [str(file.hub or path) for file in files for path in ([file.source] if file.hub else file.files)],
+        "files": [str(path) for file in files for path in ([file.hub] if file.hub else file.files)],
         "settings": content_settings(config),
         "report": asdict(report),
         "arrays": {
@@ -328,7 +328,7 @@ def _signature(
 # The corpus as a training run finds it: converted once, cut in three by rows, memory-mapped.
 
 
-def converted_folder(files: Sequence[PairFile], pair: tuple[str, str], config: CorpusConfig, own: Path) -> Path:
+def converted_folder(files: Sequence[Source], pair: tuple[str, str], config: CorpusConfig, own: Path) -> Path:
     """Return where a pair's conversion belongs: of corpus cards alone in the cache, for all runs; else in ``own``."""
     names = _only_cards(config, pair)
     folder = cache_folder(config.cache) / "converted" if names else own
@@ -342,7 +342,7 @@ def _only_cards(config: CorpusConfig, pair: tuple[str, str]) -> list[str]:
 
 
 def prepare(
-    files: Sequence[PairFile],
+    files: Sequence[Source],
     pair: tuple[str, str],
     config: CorpusConfig,
     seed: int,

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card, find_sources, is_card
 from xswe.corpus.cleaning import DETECTS, CleanConfig, EvaluationTexts
@@ -67,7 +66,7 @@ class Sentences:
 class TextFiles:
     """Files of sentences of one language."""
 
-    files: tuple[PairFile, ...]  # plain text files (one sentence a line), or bitexts
+    files: tuple[Source, ...]  # plain text files (one sentence a line), or bitexts
     side: int | None = None  # which side of the bitexts, 0 or 1; None for plain text
     pair: tuple[str, str] | None = None  # the bitexts' languages
 
@@ -75,7 +74,7 @@ class TextFiles:
         """Yield the sentences, stripped of blanks at both ends; some may be empty, and damaged lines are counted."""
         for file in self.files:
             if self.side is None:
-                lines = read_lines(file.source, on_error=config.on_error, skipped=skipped)
+                lines = read_lines(file.name, on_error=config.on_error, skipped=skipped)
                 texts = ((text or "").strip() for _, text in lines)
                 yield from _cut(texts, language, threads) if config.split else texts
             else:
@@ -116,7 +115,7 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
         codes = tuple(str(name).split("-"))
         entries = [given] if isinstance(given, str) else list(given)
         if codes == (language,):
-            found.append(TextFiles(tuple(map(PairFile, _text_files(entries, config, language)))))
+            found.append(TextFiles(tuple(Source((path,)) for path in _text_files(entries, config, language))))
         elif language in codes and len(codes) == 2 and set(codes) <= set(LANGUAGES):
             pair = codes[0], codes[1]
             found.append(
@@ -177,7 +176,7 @@ def _plain(entries: Sequence[Any]) -> list[Path]:
 def _refuse_bitext(path: Path, language: str) -> None:
     """Raise an InputError if a file is a bitext by its name, or by the tabs in its first lines."""
     packed = is_zip(path) or is_tar(path)
-    kind = "archive" if packed else find_pairs([path], _NO_LANGUAGES)[0].format
+    kind = "archive" if packed else find_pairs([path], _NO_LANGUAGES)[0].kind
     if kind == "tsv":
         texts = (text for _, text in read_lines(path, on_error="skip") if text and text.strip())
         first = list(islice(texts, _FIRST_LINES))

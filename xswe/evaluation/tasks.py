@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
 from xswe.io.files import check_folder
@@ -205,13 +204,13 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 _FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damaged one must not decide
 
 
-def evaluate_bitext(encode: Encode, file: PairFile) -> list[Row]:
+def evaluate_bitext(encode: Encode, file: Source) -> list[Row]:
     """Score translation retrieval on an aligned bitext: by cosine, and ratio margin (k = 4). Empty sides are left out."""
     pairs = [(a, b) for a, b in read_pairs(file) if a and b]
     if not pairs:
-        raise InputError(file.source, "no pair in it", "give a file of source<TAB>target lines")
+        raise InputError(file.name, "no pair in it", "give a file of source<TAB>target lines")
     source, target = (encode(list(side)) for side in zip(*pairs, strict=True))
-    return score_vectors(source, target, "file", file.source.name)
+    return score_vectors(source, target, "file", Path(file.name).name)
 
 
 def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:

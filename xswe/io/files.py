@@ -28,7 +28,7 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from xswe.errors import ConfigError, DamagedError, InputError, brief, needs
-from xswe.io.sources import check_here, is_remote, packing_of, remote_state
+from xswe.io.sources import check_here, is_remote, packing_of, parted, remote_state
 
 try:
     import fcntl
@@ -96,7 +96,7 @@ def check_input(path: str | Path) -> os.stat_result:
     """Return the stat of a file that can be read repeatedly; raise InputError for a missing one, folder, pipe or device."""
     if is_remote(path):
         raise InputError(path, "not on this machine, and this verb reads files here only", "fetch it first")
-    path = Path(path)
+    path = parted(path)[0]
     if path.is_file():
         return path.stat()
     if path.is_dir():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from xswe.errors import InputError
 from xswe.io.files import file_stamp
-from xswe.io.sources import is_remote, remote_state
+from xswe.io.sources import is_remote, parted, remote_state
 
 _first: list[dict[str, Any]] = []  # by file, what it was when this run first read it
 
@@ -35,7 +35,7 @@ def state_of(name: str) -> tuple[int | None, list[Any]]:
     if is_remote(name):
         return remote_state(name)
     stamp = file_stamp(name)
-    return stamp[1], stamp
+    return None if parted(name)[1] else stamp[1], stamp
 
 
 @contextmanager

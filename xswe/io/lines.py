@@ -16,7 +16,7 @@ from xswe.errors import InputError
 from xswe.io.inputs import steady
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.settings import for_all
-from xswe.io.sources import damage, is_remote, open_remote, packing_of, suffix_of, unpacked
+from xswe.io.sources import damage, is_remote, open_member, open_remote, packing_of, parted, suffix_of, unpacked
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -70,6 +70,11 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     if str(path) == "-":
         _check_text(sys.stdin.buffer, path)
         yield sys.stdin.buffer
+        return
+    archive, member = parted(path)
+    if member:
+        with steady(archive), open_member(archive, member) as raw:
+            yield unpacked(raw, packing_of(member))
         return
     with nullcontext() if is_remote(path) else steady(path):
         if (suffix := suffix_of(path)) in _NOT_READ:

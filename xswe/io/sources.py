@@ -128,6 +128,15 @@ def is_tar(path: Path) -> bool:
     return suffix_of(path) in (".tar", ".tgz")
 
 
+def parted(path: str | Path) -> tuple[Path, str]:
+    """Return the archive and the member that a name like ``a.zip!b.txt`` stands for; of others the path, and ""."""
+    name, _, member = str(path).partition("!")
+    archive = Path(name)
+    if member and not is_remote(path) and (is_zip(archive) or is_tar(archive)) and not Path(path).exists():
+        return archive, member
+    return Path(path), ""
+
+
 def _open_tar(archive: Path, stack: ExitStack) -> tarfile.TarFile:
     """Open a tar archive to be read once from front to back."""
     if packing_of(archive).startswith(".zst"):  # which tarfile does not know before Python 3.14

@@ -23,8 +23,9 @@ import numpy as np
 from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.kernels import hash_pairs
 from xswe.bitext.output import format_of, one_line, output_format
-from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.records import Record
 from xswe.bitext.seen import text_hashes
+from xswe.bitext.source import Source
 from xswe.corpus.cleaning import sketches
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, texts_of
@@ -130,7 +131,7 @@ class Deduplicated(Result[Line]):
     scores: np.ndarray
     kinds: np.ndarray
     threshold: float | None
-    source: RecordFile | Sequence[str]
+    source: Source | Sequence[str]
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -201,7 +202,7 @@ class Deduplicated(Result[Line]):
         reasons = self.reasons
         records = zip(_records(self.source), reasons.tolist(), strict=True)
         kept = ((record, 0.0) for record, reason in records if not reason)
-        file = self.source if isinstance(self.source, RecordFile) else RecordFile(("-",))  # of texts each is a line
+        file = self.source if isinstance(self.source, Source) else Source(("-",))  # of texts each is a line
         file.write(str(output), kept)
         if rejects is not None:
             self._save_rejects(str(rejects), reasons)
@@ -219,8 +220,8 @@ class Deduplicated(Result[Line]):
                     stream.write("\t".join(fields).encode() + b"\t" + record.raw.replace(b"\n", b" ") + b"\n")
 
 
-def _records(source: RecordFile | Sequence[str]) -> Iterator[Record]:
-    if isinstance(source, RecordFile):
+def _records(source: Source | Sequence[str]) -> Iterator[Record]:
+    if isinstance(source, Source):
         return source.read()
     return (Record(text.encode("utf-8", "replace"), b"\n", (text.strip(), "")) for text in source)
 
@@ -283,17 +284,17 @@ def dedup(
         return found
 
 
-def _file(path: str, config: DedupConfig) -> RecordFile:
+def _file(path: str, config: DedupConfig) -> Source:
     """Return the file to read; both texts of its records are the same column."""
     kind = format_by_name(path)
     if FORMATS[kind].family == "memory":
         raise ConfigError(f"{path}: dedup reads lines of one language; python -m xswe filter drops duplicates of bitext")
     column = "text" if kind == "jsonl" and isinstance(config.column, int) else config.column
-    return RecordFile((path,), (column, column), (), config.on_error)
+    return Source((path,), (column, column), (), config.on_error)
 
 
 def _check_files(
-    config: DedupConfig, source: RecordFile | list[str], output: str | Path | None, rejects: str | Path | None
+    config: DedupConfig, source: Source | list[str], output: str | Path | None, rejects: str | Path | None
 ) -> None:
     """Refuse files that do not go together, before any work is done."""
     if output is None:
@@ -302,18 +303,18 @@ def _check_files(
         config.execution.check_names(output)
         return
     for name, path in (("output", output), ("rejects", rejects)):
-        if path is not None and isinstance(source, RecordFile):
+        if path is not None and isinstance(source, Source):
             check_output(path, [one for one in source.paths if one != "-"], name)
     if rejects is not None:
         check_apart("rejects", rejects, output)
-    if isinstance(source, RecordFile):
+    if isinstance(source, Source):
         _check_kind(str(output), source)
     if config.execution.has_peers:
-        names = source.paths if isinstance(source, RecordFile) else [None]
+        names = source.paths if isinstance(source, Source) else [None]
         config.execution.check_names(*names, None if is_special(Path(output)) else output)
 
 
-def _check_kind(output: str, file: RecordFile) -> None:
+def _check_kind(output: str, file: Source) -> None:
     """Refuse a name that promises another format than the lines have."""
     kind = output_format("auto", output, ("", ""))
     if kind != format_of(file):
@@ -328,7 +329,7 @@ class _Dedup:
     """What is done to the lines of a file, step by step, each in a folder that a later run goes on from."""
 
     model: AnyModel | None
-    source: RecordFile | list[str]
+    source: Source | list[str]
     config: DedupConfig
 
     def prepare(self, place: Path) -> None:
@@ -377,14 +378,14 @@ class _Dedup:
     @property
     def _reading(self) -> str:
         """What decides the prepared lines; a list is no other's."""
-        stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, RecordFile) else unrepeatable()
+        stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, Source) else unrepeatable()
         config, model = self.config, None if self.model is None else [self.model.identity, self.config.storage]
         return fingerprint(__version__, stamp, model, config.near, config.digits, config.column, config.on_error)
 
     def found(self, folder: Path) -> Deduplicated:
         """Read, encode and search in a folder, once."""
         work = self
-        if isinstance(self.source, RecordFile):
+        if isinstance(self.source, Source):
             work = replace(self, source=self.source.spooled(folder))
         place = folder / f"lines-{work._reading}"
         sought = folder / f"{place.name}-search"
@@ -435,7 +436,7 @@ class _Keys:
     numbers: np.ndarray
 
 
-def _read(source: RecordFile | list[str], folder: Path, config: DedupConfig) -> tuple[_Keys, Texts, np.ndarray]:
+def _read(source: Source | list[str], folder: Path, config: DedupConfig) -> tuple[_Keys, Texts, np.ndarray]:
     """Read the texts into the folder; returns their keys, the texts, and which records are damaged."""
     parts: list[tuple[np.ndarray, ...]] = []
     near, compared = config.near is not None, _COMPARED[config.digits]

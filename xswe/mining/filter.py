@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 import numpy as np
 
 from xswe.bitext.output import Row, format_of, output_format, write_rows
-from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.records import Record
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, check_reranker, several
 from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
@@ -230,7 +231,7 @@ def filter_bitext(
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         return _Filter(model, config.resolved(rerank is not None), rerank, threads).of_list(pairs)
     paths = tuple(map(str, given))
-    file = RecordFile(paths, config.columns, config.languages, config.on_error)
+    file = Source(paths, config.columns, config.languages, config.on_error)
     work = _Filter(model, replace(config, languages=file.languages).resolved(rerank is not None), rerank, threads)
     if output is not None:
         return work.to_file(file, str(output), rejects, execution)
@@ -256,16 +257,16 @@ class _Filter:
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
         return self.decided(self._in_memory(given), lambda: given)
 
-    def of_file(self, file: RecordFile) -> Filtered:
+    def of_file(self, file: Source) -> Filtered:
         """Filter a file, and write nothing."""
         return self.decided(self._in_memory(file), file.read)
 
-    def _in_memory(self, given: RecordFile | list[Record]) -> Found:
+    def _in_memory(self, given: Source | list[Record]) -> Found:
         """Compare the sides of all records, and keep nothing."""
         judge = Judge(self.model, self.config, self.threads)
         return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=judge))
 
-    def to_file(self, file: RecordFile, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
+    def to_file(self, file: Source, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
         """Filter a file into another, by whoever takes part."""
         if rejects is not None:
             check_apart("rejects", rejects, output)
@@ -401,7 +402,7 @@ def _shown(found: Filtered, records: Iterable[Record], languages: tuple[str, ...
 
 
 def _second_pass(
-    file: RecordFile,
+    file: Source,
     found: Filtered,
     output: str,
     kind: str | None,
@@ -453,7 +454,7 @@ def _without(records: Iterator[Record], found: Filtered, rejects: BinaryIO | Non
 
 
 def _write_kept(
-    file: RecordFile, kept: Iterator[tuple[Record, float]], output: str, kind: str | None, languages: tuple[str, ...]
+    file: Source, kept: Iterator[tuple[Record, float]], output: str, kind: str | None, languages: tuple[str, ...]
 ) -> None:
     if kind is not None:
         rows = (Row(round(score, 6), *(record.texts or ("", "")), "", "", 1) for record, score in kept)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 import numpy as np
 
 from xswe.bitext.output import Format, format_of, output_format
-from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.records import Record
 from xswe.bitext.seen import KeySet, text_hashes
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint, scratch
@@ -191,7 +192,7 @@ class ScoredBitext:
 
 def score_bitext(
     model: AnyModel,
-    file: RecordFile,
+    file: Source,
     output: str,
     config: ScoreConfig | None = None,
     *,
@@ -234,7 +235,7 @@ def score_bitext(
 _Scores = tuple[int, np.ndarray, np.ndarray]
 
 
-def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig, work: Path) -> _Scores:
+def _by_margin(model: AnyModel, file: Source, output: str, config: ScoreConfig, work: Path) -> _Scores:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
     file = file.spooled(work)
     inputs = [model.identity, [file_stamp(path) for path in file.paths]]
@@ -262,7 +263,7 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig) -> _Scores:
+def _stream(model: AnyModel, file: Source, output: str, config: ScoreConfig) -> _Scores:
     """Score and write block after block."""
     total, found, decoys = 0, [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     threads = config.neighbours.workers
@@ -288,7 +289,7 @@ def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig)
     return total, np.concatenate(found), np.concatenate(decoys)
 
 
-def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig) -> None:
+def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreConfig) -> None:
     """Write the vectors of each side's distinct texts, and a hash of every line's texts."""
     seen, lines = (KeySet(), KeySet()), file.read()
     threads = config.neighbours.workers
@@ -495,7 +496,7 @@ def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> 
     """Return both sides; pairs with a blank side are left out."""
     if isinstance(bitext, (str, Path)) or (bitext and all(isinstance(path, (str, Path)) for path in bitext)):
         paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
-        records = RecordFile(paths, config.columns, languages, config.on_error).read()
+        records = Source(paths, config.columns, languages, config.on_error).read()
         pairs: Iterator[tuple[str, str]] = (record.texts for record in records if record.texts is not None)
     else:
         pairs = ((a.strip(), b.strip()) for a, b in bitext)
@@ -597,6 +598,6 @@ def score_file(
     paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
     check_output(output, _names(paths))
     model = open_model(model)
-    file = RecordFile(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
+    file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
     folder = None if work is None else str(work)
     return score_bitext(model, file, str(output), config, format=config.format, work=folder, keep=config.keep)

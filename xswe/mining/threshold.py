@@ -31,9 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from xswe.bitext.lines import read_pairs
 from xswe.bitext.seen import text_hashes
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
@@ -308,7 +307,7 @@ def read_gold(path: str | Path) -> list[tuple[str, str]]:
     Raises:
         InputError: the file is missing or has no pair.
     """
-    pairs = list(dict.fromkeys(pair for pair in read_pairs(PairFile(Path(path))) if all(pair)))
+    pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((path,))) if all(pair)))
     if not pairs:
         raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
     return pairs

@@ -16,9 +16,10 @@ import numpy as np
 from numba import njit
 
 from xswe.bitext.kernels import blank_after, hash_pairs, mix
-from xswe.bitext.records import Record, RecordBlock, RecordFile
+from xswe.bitext.records import Record, RecordBlock
 from xswe.bitext.rows import Rows
 from xswe.bitext.seen import text_hashes
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
 from xswe.errors import ConfigError
@@ -343,7 +344,7 @@ def may_be_copies(
 class FilterSteps(TwoSteps):
     """Clean the pairs of a bitext, tell which were there before, and compare the sides of the others."""
 
-    given: RecordFile | list[Record]  # the bitext
+    given: Source | list[Record]  # the bitext
     config: BitextFilter  # which pairs stay
     plan: TextPlan | None = None  # how a file is cut
     model: Path | None = None  # folder for the model, which others open

@@ -9,9 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from xswe.bitext.lines import read_pairs
 from xswe.bitext.memories import Unit, write_tmx
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.bitext.termbases import Candidate, write_tbx
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json

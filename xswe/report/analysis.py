@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from xswe.bitext.lines import read_pairs
-from xswe.bitext.source import find_pairs
+from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.evaluate import (
     Comparison,

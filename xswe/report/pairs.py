@@ -16,7 +16,8 @@ import numpy as np
 
 from xswe.alignment.sentences import AlignedTexts
 from xswe.alignment.words import align_words
-from xswe.bitext.records import Record, RecordFile
+from xswe.bitext.records import Record
+from xswe.bitext.source import Source
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
 from xswe.mining.filter import Filtered
@@ -158,9 +159,9 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
 _SCORED = "give what mine wrote, or add scores with  python -m xswe mine mode=score"
 
 
-def _scored(path: str, languages: tuple[str, ...]) -> tuple[RecordFile, int]:
+def _scored(path: str, languages: tuple[str, ...]) -> tuple[Source, int]:
     """Return a file of scored pairs that knows its texts, and which of its columns is the score, -1 for the last."""
-    file = RecordFile((path,), languages=languages)
+    file = Source((path,), languages=languages)
     if file.kind == "tsv":
         first = [record.raw.split(b"\t") for record in islice(file.read_raw(), _FIRST)]
         last = all(_NUMBER.fullmatch(row[-1]) for row in first) and not all(_NUMBER.fullmatch(row[0]) for row in first)
@@ -175,7 +176,7 @@ def _scored(path: str, languages: tuple[str, ...]) -> tuple[RecordFile, int]:
     return replace(file, columns=tuple(texts)), header.index("score")
 
 
-def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
+def _score(file: Source, record: Record, place: int, line: int) -> float:
     try:
         if file.kind == "jsonl":
             score = json.loads(record.raw)["score"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from xswe.bitext.lines import read_jobs
 from xswe.bitext.memories import read_memory
 from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError
@@ -77,7 +76,7 @@ class Corpus:
             given = self.entry if isinstance(self.entry, Mapping) else str(self.entry)
             line = 1
             for file in find_pairs([given], (a, b)):
-                for job in read_jobs(file):
+                for job in file.jobs():
                     rows = job()
                     yield {a: rows.source, b: rows.target}, np.arange(line, line + len(rows))
                     line += len(rows)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import Bitext, CorpusConfig, draw
 from xswe.corpus.cards import SAMPLE
 from xswe.corpus.contexts import BY_TOKENS, Contexts, choose_contexts
@@ -467,7 +467,7 @@ class _Run:
         part = bitext.take(runs_of(len(bitext), self.config.spans.pairs, self.config.seed))
         return ParallelWords(cut_texts(cutter, part.source, threads), cut_texts(cutter, part.target, threads))
 
-    def triples(self, files: Sequence[PairFile]) -> tuple[list[WordTriples], list[WordTriples]]:
+    def triples(self, files: Sequence[Source]) -> tuple[list[WordTriples], list[WordTriples]]:
         """Cut the triples of files into words, and set some aside for development."""
         if not files:
             return [], []

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.bitext.source import PairFile
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig, clean_file, kept_rows, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cards import card_version, entries_of, find_card, find_sources, is_card, sample_sentences
 from xswe.corpus.monolingual import sentence_files
@@ -186,7 +186,7 @@ def _bytes_of(files: Sequence[Path]) -> float:
 
 
 def _read(
-    file: PairFile, corpus: CorpusConfig, pair: tuple[str, str], threads: int, sides: tuple[list[str], list[str]]
+    file: Source, corpus: CorpusConfig, pair: tuple[str, str], threads: int, sides: tuple[list[str], list[str]]
 ) -> tuple[float, bool]:
     """Read the first pairs of a file; returns how many it has, and whether that is no estimate."""
     kept = taken = read = 0

@@ -10,15 +10,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xswe.bitext.lines import read_jobs
 from xswe.bitext.rows import Rows
-from xswe.bitext.source import PairFile, find_pairs
+from xswe.bitext.source import Source, find_pairs
 from xswe.corpus.bitext import CorpusConfig, describe_files
 from xswe.corpus.cleaning import EvaluationTexts, evaluation_identity
 from xswe.errors import ConfigError
@@ -198,7 +197,7 @@ def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
     return rows[rows < size]
 
 
-def find_triples(entries: Sequence[Any]) -> list[PairFile]:
+def find_triples(entries: Sequence[Any]) -> list[Source]:
     """Resolve the entries of ``spans.triples``, as :func:`xswe.bitext.source.find_pairs` accepts them, to files.
 
     Of tab-separated files the columns are 0, 1 and 2, of records the fields ``query`` (or ``anchor``), ``positive`` and
@@ -209,19 +208,19 @@ def find_triples(entries: Sequence[Any]) -> list[PairFile]:
     for file in files:
         if not file.with_negatives:
             raise ConfigError(
-                f"spans.triples: {file.source}: name a phrase, a passage that says it and one that does not, as in "
+                f"spans.triples: {file.name}: name a phrase, a passage that says it and one that does not, as in "
                 "{path: ..., columns: [0, 1, 2]} or {path: ..., fields: [query, positive, negative]}"
             )
     return files
 
 
-def describe_triples(files: Sequence[PairFile], config: CorpusConfig) -> list[Any]:
+def describe_triples(files: Sequence[Source], config: CorpusConfig) -> list[Any]:
     """Return what determines which triples are read."""
     clean = evaluation_identity(config.decontaminate) if config.decontaminate else None
     return [describe_files(files), config.on_error, config.max_characters, clean]
 
 
-def read_triples(files: Sequence[PairFile], config: CorpusConfig, most: int, seed: int) -> tuple[Texts, Texts, Texts]:
+def read_triples(files: Sequence[Source], config: CorpusConfig, most: int, seed: int) -> tuple[Texts, Texts, Texts]:
     """Return ``most`` triples (0: all) sampled from files: phrases, positive passages and negative ones, n texts each.
 
     A phrase with several negative passages makes a triple with each. ``config`` says how damaged lines, over-long texts
@@ -232,7 +231,7 @@ def read_triples(files: Sequence[PairFile], config: CorpusConfig, most: int, see
     columns, chance = [Texts.of([]) for _ in range(3)], np.zeros(0)
     read = dropped = 0
     for file in files:
-        for job in read_jobs(file, on_error=config.on_error):
+        for job in replace(file, on_error=config.on_error).jobs():
             block, given = _triples_of(job(), config.max_characters, evaluation)
             read, dropped = read + given, dropped + given - len(block[0])
             columns = [concatenate([kept, new]) for kept, new in zip(columns, block, strict=True)]
