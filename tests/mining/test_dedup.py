@@ -77,6 +77,30 @@ def test_lines_that_differ_in_their_numbers_stay(model, sample):
     assert dedup(model, again, threads=1).duplicate_of[-4:].tolist() == [len(distinct) - 1, 0, -1, len(again) - 2]
 
 
+@pytest.mark.parametrize(
+    ("line", "stays"),
+    [
+        ("Yesterday the old harbour of Bremen was reopened by the mayor after long repairs.", True),
+        ("Yesterday the old harbour of Hamburg was reopened by the mayor after long repairs!", False),
+        ("Yesterday the new harbour of Hamburg was reopened by the mayor after long repairs.", False),
+        ("Yesterday the old HARBOUR of Hamburg was reopened by the mayor after long repairs.", False),
+        ("昨日は古い港の改修が終わりトムが市長と一緒に長い祝辞を述べて港を開いた。", True),
+        ("昨日は古い港の改修が終わりジョンが市長と一緒に長い祝辞を述べて港を開いた", False),
+    ],
+)
+@pytest.mark.parametrize("near", [0.6, None])
+def test_lines_that_differ_in_names_alone_stay(model, line, stays, near):
+    texts = [
+        "Yesterday the old harbour of Hamburg was reopened by the mayor after long repairs.",
+        "昨日は古い港の改修が終わりジョンが市長と一緒に長い祝辞を述べて港を開いた。",
+        line,
+    ]
+    semantic = {"threshold": 0.5} if near is None else {"threshold": None}
+    found = dedup(model, texts, near=near, threads=1, **semantic)
+    assert found.kept.tolist() == [True, True, stays]
+    assert not dedup(model, texts, near=near, threads=1, digits="ignore", **semantic).kept[2]
+
+
 def test_texts_that_share_a_sketch_but_few_shingles_stay(sample):
     numbered = [f"Record {n:08d} of the archive was opened." for n in (11111111, 22222222)]
     assert dedup(None, numbered, threshold=None, digits="ignore").kept.all()

@@ -5,12 +5,13 @@ shingles (near), or with a cosine from the threshold on (semantic: Abbas et al.,
 cluster stays, each decision is one pair with one score, and as the nearest earlier line is known for every line, another
 threshold needs no second search.
 
-Shingles and cosines hardly tell a number from another ("gate 12", "gate 14"): unless digits are to be ignored, a line is
-compared with those that hold the same numbers only.
+Shingles and cosines hardly tell a number from another ("gate 12", "gate 14"), or a name from another: unless digits are to
+be ignored, a line is compared with those that hold the same numbers only, and stays beside one that differs in names alone.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,7 @@ _BLOCK = 16_384
 _SHINGLE = 4  # bytes, as the sketches have them
 _FEW = 1024  # lines with the same numbers whose cosines are one product
 Digits = Literal["compare", "ignore"]
+_WORD = re.compile(r"[ァ-ヴー]{2,}|[A-Za-zÀ-ɏ]+|[^\W\d_A-Za-zÀ-ɏァ-ヴー]+")
 _COMPARED = for_all(Digits, {"compare": True, "ignore": False})
 
 
@@ -74,8 +76,9 @@ class DedupConfig:
     Attributes:
         threshold: least cosine with an earlier line; None for no semantic duplicates.
         near: least share of shingles of four bytes in common (Jaccard), as sketches find them; None for none.
-        digits: ``compare``: lines that hold other numbers in digits are no near or semantic duplicates of each other;
-            ``ignore``: they are where all else is alike, as the lines of a template.
+        digits: ``compare``: lines that hold other numbers in digits, or differ in nothing but names (capital words that do
+            not begin the line, words in Katakana), are no near or semantic duplicates of each other; ``ignore``: they are
+            where all else is alike, as the lines of a template.
         column: of the text in tab-separated lines (those without tabs are one column), from 0; of ``.csv``, a name as well;
             of ``.jsonl`` the name of a field, ``text`` where a number is given.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped).
@@ -335,7 +338,7 @@ class _Dedup:
     def prepare(self, place: Path) -> None:
         """Read the lines into a folder: what each duplicates by its letters, and vectors of those that duplicate none."""
         keys, texts, damaged = _read(self.source, place, self.config)
-        nearest, scores, kinds = _by_letters(keys, texts, self.config.near)
+        nearest, scores, kinds = _by_letters(keys, texts, self.config.near, _COMPARED[self.config.digits])
         kinds[damaged], nearest[damaged] = _DAMAGED, -1
         if self.model is not None:
             rows, threads = np.flatnonzero((kinds == 0) & (keys.numbers == 0)), self.config.neighbours.workers
@@ -347,7 +350,17 @@ class _Dedup:
                 for own, part in zip(groups, np.split(vectors, np.cumsum([*map(len, groups)])[:-1]), strict=True):
                     earlier, cosines = self._within(part)
                     nearest[own[1:]], scores[own[1:]], kinds[own[1:]] = own[earlier], cosines, _SEMANTIC
+            self._part_by_names(numbered, texts, nearest, scores, kinds)
         _save(place, nearest, scores, kinds)
+
+    def _part_by_names(
+        self, rows: np.ndarray, texts: Texts, nearest: np.ndarray, scores: np.ndarray, kinds: np.ndarray
+    ) -> None:
+        """Take the nearest line from those of some lines that differ from it in nothing but names."""
+        if _COMPARED[self.config.digits]:
+            asked = rows[kinds[rows] == _SEMANTIC].tolist()
+            named = [row for row in asked if differ_in_names(texts[row], texts[int(nearest[row])])]
+            nearest[named], scores[named], kinds[named] = -1, np.nan, 0
 
     def _within(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return for each vector but the first the nearest before it, int64 (n - 1,), and its cosine, float32 (n - 1,)."""
@@ -369,6 +382,7 @@ class _Dedup:
             there = lists.forward_ids[:, 0] >= 0
             nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
             scores[rows[there]], kinds[rows[there]] = lists.forward[there, 0], _SEMANTIC
+            self._part_by_names(rows, Texts.open(prepared, "texts"), nearest, scores, kinds)
         return Deduplicated(nearest, scores, kinds, self.config.threshold, self.source)
 
     @property
@@ -499,7 +513,21 @@ def _first(keys: np.ndarray) -> np.ndarray:
     return first
 
 
-def _by_letters(keys: _Keys, texts: Texts, near: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def differ_in_names(a: str, b: str) -> bool:
+    """Return True if two texts are the same words but for names, of which at least one is another."""
+    here, there = (_WORD.findall(text) for text in (a, b))
+    if len(here) != len(there):
+        return False
+    pairs = enumerate(zip(here, there, strict=True))
+    others = [(place, pair) for place, pair in pairs if pair[0].casefold() != pair[1].casefold()]
+    return bool(others) and all(_is_name(word, place) for place, pair in others for word in pair)
+
+
+def _is_name(word: str, place: int) -> bool:
+    return "ァ" <= word[0] <= "ー" or (place > 0 and word[0].isupper())
+
+
+def _by_letters(keys: _Keys, texts: Texts, near: float | None, compared: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the earlier line that each is an exact or near duplicate of, the score, and the kind."""
     count = len(keys.exact)
     nearest, scores, kinds = np.full(count, -1), np.full(count, np.nan, np.float32), np.zeros(count, np.uint8)
@@ -513,8 +541,9 @@ def _by_letters(keys: _Keys, texts: Texts, near: float | None) -> tuple[np.ndarr
     for band in range(keys.bands.shape[1]):
         first = _first(keys.bands[:, band])
         for row in np.flatnonzero((first < np.arange(count)) & ((kinds == 0) | (scores < 1))).tolist():
-            share = _shared(texts[row], texts[int(first[row])])
-            if share >= near and not (scores[row] >= share):
+            text, earlier = texts[row], texts[int(first[row])]
+            share = _shared(text, earlier)
+            if share >= near and not (scores[row] >= share) and not (compared and differ_in_names(text, earlier)):
                 nearest[row], scores[row], kinds[row] = first[row], share, _NEAR
     return nearest, scores, kinds
 
