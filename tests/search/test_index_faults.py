@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -416,7 +417,7 @@ class Building:
     """Indexes of a file that are built in small pieces, of which a process may be killed at the second."""
 
     def __init__(self, model, texts, folder, patched):
-        self.folder, self.left, self.encoded, self._model, self._patched = folder, folder / "b.work", [], model, patched
+        self.folder, self._model, self._patched = folder, model, patched
         patched.setattr(numbers_module.NumbersJob, "lines", 32)
         patched.setattr(module, "_PIECE", 64)
         patched.setattr(module, "_FEWEST", 100)
@@ -479,14 +480,20 @@ def test_a_piece_that_was_noted_and_not_added_is_added(building):
 
 def test_what_is_left_of_an_index_and_damaged_is_built_anew(building, caplog):
     building.kill("keep", 3)
-    spoil(next(building.left.glob("index-*/codes.npy")), 5000)
+    spoil(next(building.folder.glob(".b.unfinished.*/codes.npy")), 5000)
     assert building.go_on() == 300
     assert "damaged since it was written; building it anew" in caplog.text
 
 
+def test_what_is_left_of_an_index_of_other_settings_is_removed(building):
+    building.kill("keep", 3)
+    building.build("b", storage="int8")
+    assert sorted(path.name for path in building.folder.iterdir()) == ["a", "a.txt", "b"]
+
+
 def test_an_index_is_not_gone_on_with_of_other_metadata(building):
     building.kill("keep", 3)
-    said = r"metadata: that of sentence \d is not what the interrupted run had; give the same, or remove .*b.work to start"
+    said = r"metadata: that of sentence \d is not what the interrupted run had; give the same, or remove .*\.b\.unf"
     for metadata in (building.metadata[::-1], building.metadata[:7]):
         with pytest.raises(ConfigError, match=said):
             building.build("b", metadata=metadata)
@@ -501,3 +508,20 @@ def test_an_index_that_is_interrupted_at_once_leaves_nothing(building, monkeypat
     with pytest.raises(KeyboardInterrupt):
         building.build("b")
     assert sorted(path.name for path in building.folder.iterdir()) == ["a", "a.txt"]
+
+
+def test_two_that_build_an_index_without_locks_do_not_meet(building, monkeypatch):
+    """One begins when the other is half done."""
+    write, begun = module.write_json, []
+
+    def other(*given):
+        write(*given)
+        if len(begun) == 1:
+            begun.append(in_other_process(lambda: len(building.build("b"))))
+        begun.append(None)
+
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    monkeypatch.setattr(module, "write_json", other)
+    building.build("b")
+    assert begun[1] == "300"
+    assert building.files(building.folder / "b") == building.whole

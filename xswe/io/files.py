@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import errno
+import glob
 import gzip
 import hashlib
 import importlib.util
@@ -137,22 +138,45 @@ def sibling(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
 
     In a crowded folder they are not removed: see :func:`remove_leftovers`.
     """
-    host = f"{fingerprint(platform.node(), length=6)}-"
     if not crowded:
         remove_leftovers(path.parent, f".{path.name}.", end)
-    return path.with_name(f".{path.name}.{host}{os.getpid()}.{end}")
+    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}.{end}")
+
+
+def _host() -> str:
+    return fingerprint(platform.node(), length=6)
+
+
+def _is_left(name: str) -> bool:
+    """Return True if a name ends in this host and a process of it that is gone."""
+    before, _, process = name.rpartition("-")
+    return before.endswith(f".{_host()}") and process.isdecimal() and not _is_alive(int(process))
+
+
+def taken_over(path: Path, identity: str) -> Path:
+    """Return a hidden sibling of ``path`` for this process and host: the folder, if there is one, that a killed one left.
+
+    What such processes left that is of another identity is removed. Who may still be at work keeps its own, also where no
+    lock tells of it.
+    """
+    begin = f".{path.name}.unfinished"
+    own = path.with_name(f"{begin}.{identity}.{_host()}-{os.getpid()}")
+    for left in path.parent.glob(f"{glob.escape(begin)}.*") if os.name == "posix" else ():
+        if _is_left(left.name) and not own.exists() and left.name.startswith(f"{begin}.{identity}."):
+            os.replace(left, own)
+        elif _is_left(left.name):
+            shutil.rmtree(left, ignore_errors=True)
+    return own
 
 
 def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
     """Remove unfinished files that killed processes of this host left in a folder."""
     if os.name != "posix" or not folder.is_dir():  # elsewhere the signal 0 is no question
         return
-    host = f".{fingerprint(platform.node(), length=6)}"
     with os.scandir(folder) as entries:  # one by one: there may be 100,000 shards
         names = [entry.name for entry in entries if entry.name.startswith(begin) and entry.name.endswith(f".{end}")]
     for leftover in map(folder.joinpath, names):
-        name, _, process = leftover.name.removesuffix(f".{end}").rpartition("-")
-        if name.endswith(host) and process.isdecimal() and not _is_alive(int(process)):
+        if _is_left(leftover.name.removesuffix(f".{end}")):
             shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
 
 

@@ -34,6 +34,7 @@ from xswe.io.files import (
     remove_folder,
     remove_leftovers,
     scratch,
+    taken_over,
     whole_folder,
     write_json,
 )
@@ -68,6 +69,7 @@ _SIGNED = for_all(IndexMethod, {"exact": False, "binary": True})
 _Block = tuple[Texts, list[Any] | None, Numbers]  # with the metadata of each text
 _PIECE = 1 << 17  # sentences of a new index that are added at a time: what a kill costs
 _FEWEST = 1 << 14  # sentences that are worth sign bits, and from which their centre is taken
+_PLACES = "places.json"  # of an index that is being built: after which block of the text it had so many sentences
 _DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
 
 
@@ -770,15 +772,12 @@ def _index_file(
         def build(encoded: NumbersAhead, _: Path) -> None:
             """Put the numbers of all blocks and their texts together."""
             target = place.resolve() if place.is_symlink() else place
-            left = work / f"index-{fingerprint(encoded.identity, plan.identity, metadata is None)}"
-            note = left.with_suffix(".json")
+            left = taken_over(target, fingerprint(encoded.identity, plan.identity, metadata is None))
             try:
-                # Where locks do nothing two tasks may do so at once: each in a folder of its own.
-                with whole_folder(target, None if execution.has_peers else left) as unfinished:
-                    _build_in(plan, unfinished, encoded, metadata, note)
-                note.unlink()
+                with whole_folder(target, left) as unfinished:
+                    _build_in(plan, unfinished, encoded, metadata)
             finally:
-                if not note.exists():
+                if not (left / _PLACES).exists():
                     remove_folder(left)
 
         if not is_made(done, plan.identity, [place]):
@@ -789,12 +788,12 @@ def _index_file(
     return Index(place, plan.model)
 
 
-def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterable[Any] | None, note: Path) -> None:
-    """Build an index in a folder, from where a killed run has left it: after how many blocks that was is in the note."""
-    made, places = _left(plan, folder, note)
-    place: Place = places.get(len(made), BEGINNING)
+def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterable[Any] | None) -> None:
+    """Build an index in a folder, from where a killed run has left it."""
+    note, (made, places) = folder / _PLACES, _left(plan, folder)
+    place = places.get(len(made), BEGINNING)
     if metadata is not None:
-        metadata = _metadata_after(made, iter(metadata), note)
+        metadata = _metadata_after(made, iter(metadata))
 
     def blocks() -> Iterator[tuple[Texts, Numbers]]:
         nonlocal place
@@ -807,14 +806,15 @@ def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterab
         write_json(note, [[rows, *place] for rows, place in list(places.items())[-2:]])
 
     made._fill(blocks(), metadata, before, lambda rows: keep(note, f"after {rows:,} sentences"))
+    note.unlink()
 
 
-def _left(plan: _Plan, folder: Path, note: Path) -> tuple[Index, dict[int, Place]]:
+def _left(plan: _Plan, folder: Path) -> tuple[Index, dict[int, Place]]:
     """Open the index that a killed run has left in a folder, if it is sound, and else begin one.
 
-    Returns also after which block it had so many sentences.
+    Returns also after which block of the text it had so many sentences, or would have had.
     """
-    places = dict[int, Place]()
+    places, note = dict[int, Place](), folder / _PLACES
     with suppress(OSError, ValueError, XsweError):
         places = {rows: (shard, part) for rows, shard, part in read_json(note)}
         verify_index(folder)
@@ -826,19 +826,18 @@ def _left(plan: _Plan, folder: Path, note: Path) -> tuple[Index, dict[int, Place
         made.close()
     if places:
         logger.warning("%s: damaged since it was written; building it anew", folder)
-    note.unlink(missing_ok=True)
     shutil.rmtree(folder)
     folder.mkdir()
     return plan.build(folder), {}
 
 
-def _metadata_after(index: Index, values: Iterator[Any], note: Path) -> Iterator[Any]:
+def _metadata_after(index: Index, values: Iterator[Any]) -> Iterator[Any]:
     """Return the values of metadata that come after those of an index, which must be the same that it has."""
     for hit in index:
         if [json.dumps(value) for value in islice(values, 1)] != [json.dumps(hit.metadata)]:
             raise ConfigError(
                 f"metadata: that of sentence {hit.row} is not what the interrupted run had; give the same, or remove "
-                f"{note.parent} to start anew"
+                f"{index.folder} to start anew"
             )
     return values
 
