@@ -33,3 +33,10 @@ def test_the_extra_that_an_error_names_brings_the_library():
             if one not in brought:
                 wrong.append(f"{path}: {one} is not in the extra {extra!r}")
     assert not wrong
+
+
+def test_the_page_of_installation_names_all_extras():
+    page = (LIBRARY.parent / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| ((?:`[\w-]+`(?:, )?)+) \|", page)
+    named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert named == set(EXTRAS) - {"all"}
