@@ -120,7 +120,7 @@ def lexicon(
         check_output(output, [name for name in (source, target, config.gold) if isinstance(name, (str, Path))])
         if not _is_plain(output):
             check_suffix(str(output))
-    model = open_model(model)
+    model = open_model(model, "lexicon(model, output)")
     if source is not None and target is not None:
         first, second = (_words(side, config.limit) for side in (source, target))
     else:

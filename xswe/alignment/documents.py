@@ -501,11 +501,12 @@ def align_files(
     config = changed(config or AlignConfig(), settings, "align")
     if str(source) == str(target) == "-":
         raise ConfigError("source=- target=-: one of them can be read from standard input")
+    call = "align_files(model, source, target, output)"
     if Path(source).is_dir() or manifest is not None:
         how: dict[str, Any] = {"pairing": pairing, "manifest": manifest, "format": format, "config": config}
-        return align_documents(open_model(model), source, target, output, **how)
+        return align_documents(open_model(model, call), source, target, output, **how)
     if pairing != "names":
         raise ConfigError("pairing does nothing with two files: it is for folders: leave it out")
     read = (name for name in (source, target, config.fixed, config.uncorrected) if isinstance(name, (str, Path)))
     check_output(output, [str(path) for path in read if str(path) != "-"])
-    return align(open_model(model), source, target, output=output, format=format, config=config)
+    return align(open_model(model, call), source, target, output=output, format=format, config=config)

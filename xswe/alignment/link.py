@@ -118,7 +118,7 @@ def link(
     config = changed(config or BitextLinkConfig(), settings, "link")
     paths = [str(path) for path in ([input] if isinstance(input, (str, Path)) else input)]
     _check(str(output), [*paths, *([config.terms] if config.terms else [])], config.what)
-    model = open_model(model)
+    model = open_model(model, "link(model, input, output)")
     languages = tuple(config.languages) or tuple(model.pair)
     file = Source(tuple(paths), tuple(config.columns), languages, config.on_error)
     texts, counts = (record.texts or ("", "") for record in file.read()), [0, 0]

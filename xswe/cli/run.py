@@ -41,7 +41,7 @@ def run(verb: str, values: Values) -> str:
     if verb == "split":
         given["input"] = Path(given["input"])  # a text would be the text itself
     if values.get("report") and verb in ("mine", "filter"):
-        given["model"] = open_model(given["model"])  # once, for the verb and for the page
+        given["model"] = open_model(given["model"], verb)  # once, for the verb and for the page
     if verb == "search":
         return _search(given)
     started = time.monotonic()

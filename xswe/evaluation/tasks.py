@@ -16,6 +16,7 @@ import numpy as np
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
+from xswe.io.arguments import several
 from xswe.io.files import check_folder
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
@@ -337,6 +338,9 @@ def make_ensemble(
             raise ConfigError(f"{name}={given}: give a list, as in {name}={form}")
     if output is not None:
         check_folder(output)
+    models = several(models, "models", "names of models")
+    if others := [type(one).__name__ for one in models if not isinstance(one, (str, Path))]:
+        raise TypeError(f"models has one of type {others[0]}: give names or folders, or xswe.types.Ensemble.of(models)")
     names, files = [str(name) for name in models], [str(file) for file in fit]
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in weights):
         raise ConfigError(f"weights={list(weights)}: give numbers, one for each model, as in weights=[0.7,0.3]")

@@ -11,11 +11,9 @@ import numpy as np
 from xswe.errors import ConfigError
 
 
-def check_model(model: object, call: str, named: bool = False) -> None:
-    """Raise TypeError unless a model was given, or its name where ``named``; ``call`` says how the function is called."""
+def check_model(model: object, call: str) -> None:
+    """Raise TypeError unless a model was given; ``call`` says how the function is called."""
     if isinstance(model, (str, Path)):
-        if named:
-            return
         raise TypeError(
             f"model is the name {str(model)!r}: load it first, as in xswe.{call} with model = xswe.load({str(model)!r})"
         )

@@ -29,7 +29,7 @@ from xswe.bitext.seen import text_hashes
 from xswe.bitext.source import Source
 from xswe.corpus.cleaning import sketches
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_model, texts_of
+from xswe.io.arguments import texts_of
 from xswe.io.files import (
     check_apart,
     check_output,
@@ -270,11 +270,10 @@ def dedup(
     config = changed(config or DedupConfig(), settings, "dedup")
     if model is None and config.threshold is not None:
         raise ConfigError("model=None encodes nothing: give a model, or threshold=None for exact and near duplicates")
-    if model is not None:
-        check_model(model, "dedup(model, input)", named=True)
     source = _file(str(input), config) if isinstance(input, (str, Path)) else list(texts_of(input, "input"))
     _check_files(config, source, output, rejects)
-    steps = _Dedup(None if config.threshold is None or model is None else open_model(model), source, config)
+    opened = None if config.threshold is None or model is None else open_model(model, "dedup(model, input)")
+    steps = _Dedup(opened, source, config)
     if output is None:
         with scratch("xswe-dedup-") as folder:
             steps.prepare(Path(folder))

@@ -26,7 +26,7 @@ from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_model, check_reranker, several
+from xswe.io.arguments import check_reranker, several
 from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -207,7 +207,6 @@ def filter_bitext(
         >>> found.kept.tolist(), found.counts
         ([True, False, False], {'kept': 1, 'blank': 1, 'low similarity': 1})
     """
-    check_model(model, "filter(model, input)", named=True)
     check_reranker(rerank, named=True)
     config = changed(config or BitextFilter(), settings, "filter")
     given = [input] if isinstance(input, (str, Path)) else several(input, "input", "pairs of texts, or names of files")
@@ -216,7 +215,7 @@ def filter_bitext(
             check_output(path, [str(one) for one in given if isinstance(one, (str, Path)) and str(one) != "-"], name)
     if output is not None:
         output_format("auto", str(output), ("", ""))  # known before any work is done
-    model = open_model(model)
+    model = open_model(model, "filter(model, input)")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
     pairs = [one for one in given if not isinstance(one, (str, Path))]
     if pairs and not len(pairs) == len(given) == sum(len(pair) == 2 for pair in pairs):

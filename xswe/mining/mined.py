@@ -12,7 +12,7 @@ import numpy as np
 
 from xswe.bitext.output import output_format
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_model, check_reranker, is_texts, lines_of
+from xswe.io.arguments import check_reranker, is_texts, lines_of
 from xswe.io.files import check_output, scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -162,17 +162,18 @@ def mine(
     """
     config = changed(config or MineConfig(), settings, "mine")
     if any(isinstance(side, np.ndarray) and not is_texts(side) for side in (source, target)):
+        if isinstance(model, np.ndarray):
+            raise TypeError("model is an array: vectors are mined without one, as in xswe.mine(None, source, target)")
         return _of_vectors(source, target, config, output is None and rerank is None)
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
-    check_model(model, "mine(model, source, target)", named=True)
     check_reranker(rerank, named=True)
     given = _given(source, target)
     if output is not None:
         check_output(output, [str(one) for one in (*given, config.gold) if isinstance(one, (str, Path)) and one != "-"])
         if config.languages or isinstance(model, (str, Path)):  # known at once what cannot be written
             output_format(config.format, str(output), config.languages or ("", ""))
-    model = open_model(model)
+    model = open_model(model, "mine(model, source, target)")
     languages = config.languages or (() if target is None else model.pair)
     if output is None:
         config.execution.check_names(output)

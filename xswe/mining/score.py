@@ -452,12 +452,11 @@ def mine_negatives(
         >>> next(iter(found.records()))
         ('The train is late.', 'Der Zug hat Verspätung.', 'Der Zug ist pünktlich.')
     """
-    check_model(model, "mine_negatives(model, input)", named=True)
     config = changed(config or NegativesConfig(), settings, "mode=negatives")
     if output is not None:
         check_output(output, _names(input))
         check_suffix(str(output))
-    model = open_model(model)
+    model = open_model(model, "mine_negatives(model, input)")
     spoken = config.languages or model.pair
     anchors, positives = _pairs(input, config, spoken)
     letters = np.array([identity_key(text) for text in positives], np.uint64)
@@ -597,7 +596,7 @@ def score_file(
         raise ConfigError("work does nothing without a margin as score: leave it out")
     paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
     check_output(output, _names(paths))
-    model = open_model(model)
+    model = open_model(model, "score_file(model, input, output)")
     file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
     folder = None if work is None else str(work)
     return score_bitext(model, file, str(output), config, format=config.format, work=folder, keep=config.keep)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_model, several
+from xswe.io.arguments import several
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, remove_leftovers, write_json
 from xswe.io.inputs import Inputs
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
@@ -114,7 +114,6 @@ def encode_file(
         >>> numpy.load(folder / "a.npy").shape
         (2, 256)
     """
-    check_model(model, "encode_file(model, input, output)", named=True)
     input = input if isinstance(input, (str, Path)) else several(input, "input", "the name of a file, or several")
     if threads is not None and threads < 1:
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
@@ -127,7 +126,7 @@ def encode_file(
         check_output(target, files)
         if is_special(target):
             raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
-    model = open_model(model)
+    model = open_model(model, "encode_file(model, input, output)")
     if here:
         rows, kept = _encode_here(model, files, target, dtype, threads, split, language)
     else:

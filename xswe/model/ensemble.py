@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
+from xswe.io.arguments import check_model
 from xswe.io.files import file_digest, fingerprint, read_json, whole_folder, write_json
 from xswe.io.settings import meant
 from xswe.model import folder as storage
@@ -164,9 +165,15 @@ def load_any(folder: Path) -> AnyModel:
     return load(folder) if is_ensemble(folder) else StaticModel.load(folder)
 
 
-def open_model(model: AnyModel | str | Path) -> AnyModel:
-    """Return a model, loaded if it is given by its name (see :func:`locate`)."""
-    return load_any(locate(model)) if isinstance(model, (str, Path)) else model
+def open_model(model: AnyModel | str | Path, call: str) -> AnyModel:
+    """Return a model, loaded if it is given by its name (see :func:`locate`); raise TypeError for what is none.
+
+    ``call`` says how the function is called that was given it.
+    """
+    if isinstance(model, (str, Path)):
+        return load_any(locate(model))
+    check_model(model, call)
+    return model
 
 
 def load_single(folder: Path) -> StaticModel:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from xswe.errors import ConfigError, needs
+from xswe.io.arguments import check_model
 from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
 from xswe.io.lines import read_lines
 from xswe.io.settings import changed, check_choice, for_all
@@ -271,6 +272,7 @@ def export_model(
         raise ConfigError("counts is the text by which units are kept: say how many, keep=8000")
     if isinstance(model, (str, Path)):
         model = load_single(locate(model))
+    check_model(model, "export(model, output)")
     if isinstance(counts, (str, Path)):
         counts = model.count_units(line or "" for _, line in read_lines(counts))
     path = export(model, config, Path(output), counts)

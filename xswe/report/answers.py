@@ -132,9 +132,8 @@ def search_file(
         check_suffix(str(output))
     asked = read_queries(str(queries)) if isinstance(queries, (str, Path)) else list(queries or ())
     building: dict[str, Any] = {name: getattr(config, name) for name in ("method", "storage", "threads", "execution")}
-    opened = open_index(
-        folder, None if model is None else open_model(model), file, split=config.split, language=config.language, **building
-    )
+    encoder = None if model is None else open_model(model, "search_file(model, input, queries)")
+    opened = open_index(folder, encoder, file, split=config.split, language=config.language, **building)
     found = Answers(opened, config, rerank, output=None if output is None else str(output))
     if asked:
         found = Answers(opened, config, rerank, found.ask(asked), found.output)

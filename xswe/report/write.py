@@ -331,7 +331,7 @@ def report_of(
     given = [kind for kind, what in known.items() if what]
     if len(given) != 1:
         raise ConfigError(f"report needs one of {', '.join(f'{name}=' for name in known)}: what is the page to be of?")
-    what, opened = str(known[given[0]]), open_model(model) if model else None
+    what, opened = str(known[given[0]]), open_model(model, "report_of(output, model=model)") if model else None
     if projector:
         if given != ["space"]:
             raise ConfigError("projector= writes what space= looks at: give space=BITEXT")

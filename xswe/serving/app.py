@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.settings import changed, for_all
-from xswe.model.ensemble import AnyModel, load_any, locate
+from xswe.model.ensemble import AnyModel, open_model
 from xswe.serving.config import LOOPBACK, Log, ServeConfig
 from xswe.serving.systemd import handed_over
 
@@ -60,7 +60,7 @@ def make_app(
     from xswe.serving.service import Service
 
     name = str(model) if isinstance(model, str) else "xswe"
-    loaded = load_any(locate(model)) if isinstance(model, (str, Path)) else model
+    loaded = open_model(model, "serve(model, corpora)")
     service = Service(loaded, Path(name).name, corpora, config)
     return Guard(service.app(), config, service.metrics, service.budget)
 
