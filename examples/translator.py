@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import xswe
+from xswe.alignment.terms import bilingual_terms
 
 model = xswe.load("mini")
 books = Path(__file__).parent / "books"
@@ -27,7 +28,7 @@ where = next(pair for pair in links if "second chimney on" in pair.source)
 start = where.source.index("second chimney")
 span = where.counterpart(start, start + len("second chimney"))
 print("second chimney =", where.target[slice(*span)] if span else "-")
-terms = xswe.bilingual_terms(links, ("en", "de"), min_count=3)
+terms = bilingual_terms(links, ("en", "de"), min_count=3)
 terms.write("terms.tbx")
 for term in terms:
     print(f"  {term.source} = {term.target} ({term.times})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import pickle
 import subprocess
 import sys
 
@@ -25,7 +26,7 @@ def mini():
 
 def test_every_public_name_is_there_and_listed():
     assert sorted(xswe.__all__) == dir(xswe)
-    assert len(dir(xswe)) <= 50  # as many as can be read
+    assert len(dir(xswe)) <= 36  # as many as can be read
     for module in (xswe, xswe.types):
         assert all(getattr(module, name) is not None for name in dir(module))
         with pytest.raises(AttributeError, match="no attribute 'absent'"):
@@ -36,6 +37,35 @@ def test_a_result_is_found_among_the_types():
     assert isinstance(xswe.mine(None, *[np.eye(3, dtype=np.float32)] * 2, threshold=None), xswe.types.MinedPairs)
     with pytest.raises(AttributeError, match=r"xswe\.MinedPairs is xswe\.types\.MinedPairs"):
         xswe.MinedPairs  # noqa: B018
+
+
+@pytest.mark.parametrize("name", xswe._ELSEWHERE)
+def test_a_name_that_went_to_its_room_is_refused_with_the_place(name):
+    with pytest.raises(AttributeError, match=rf"xswe\.{name} is ") as told:
+        getattr(xswe, name)
+    place, _, inside = str(told.value).partition(" is ")[2].removeprefix("now in its room: from ").partition(" import ")
+    assert eval(place) if not inside else getattr(importlib.import_module(place), inside)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: xswe.mine(None, ["a"], taget=["b"]), "taget: there is no such argument; did you mean target?"),
+        (lambda: xswe.mine(None, soure=["a"]), "soure: there is no such argument; did you mean source?"),
+        (lambda: xswe.evaluate("mini", tsks="a"), "tsks: there is no such argument; did you mean tasks?"),
+        (lambda: xswe.work_status(place="a"), "place: there is no such argument; work_status has output"),
+        (lambda: xswe.mine(None, ["a"], ["b"], neighbors={"methd": "exact"}), "methd: there is no such setting"),
+    ],
+)
+def test_a_misspelt_argument_is_guessed_and_the_other_spelling_accepted(call, said):
+    with pytest.raises(ConfigError) as told:
+        call()
+    assert str(told.value).startswith(said)
+
+
+def test_a_public_function_is_found_again_by_its_name():
+    assert pickle.loads(pickle.dumps(xswe.mine)) is xswe.mine
+    assert (xswe.filter.__module__, xswe.filter.__qualname__) == ("xswe", "filter")
 
 
 def test_a_misspelt_name_is_guessed():
@@ -174,7 +204,7 @@ def test_the_words_nearest_in_meaning_are_of_the_language_asked_for(mini):
 
 
 def test_similarities_are_those_of_the_vectors(mini):
-    ensemble = xswe.Ensemble.of([mini, mini])
+    ensemble = xswe.types.Ensemble.of([mini, mini])
     for model in (mini, ensemble):
         cosines = model.similarity(EN, DE)
         np.testing.assert_allclose(cosines, model.encode(EN) @ model.encode(DE).T, atol=1e-6)

@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.alignment.documents import align_documents, pair_documents
+from xswe.alignment.lexicon import phrase_table
+from xswe.alignment.term_check import check_terms
+from xswe.alignment.terms import bilingual_terms
 from xswe.io.results import Listing, Result, Rows
 from xswe.work.status import StageStatus
 
@@ -51,14 +55,14 @@ def _documents(mini, folder):
         (folder / name).mkdir()
         for document in ("a", "b", "c"):
             (folder / name / f"{document}.txt").write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    return xswe.align_documents(mini, folder / "en", folder / "de", folder / "out")
+    return align_documents(mini, folder / "en", folder / "de", folder / "out")
 
 
 # How one of each is made: of the model mini, a bitext to measure on, and an empty folder.
 MAKERS = {
     "AlignedDocuments": lambda mini, file, folder: _documents(mini, folder),
     "AlignedTexts": lambda mini, file, folder: xswe.align(mini, EN, DE),
-    "BilingualTerms": lambda mini, file, folder: xswe.bilingual_terms(
+    "BilingualTerms": lambda mini, file, folder: bilingual_terms(
         xswe.align_words(mini, EN * 3, DE * 3), ["en", "de"], min_score=0.0
     ),
     "Comparison": lambda mini, file, folder: xswe.compare(
@@ -66,16 +70,19 @@ MAKERS = {
     ),
     "Deduplicated": lambda mini, file, folder: xswe.dedup(mini, [*EN, EN[0]]),
     "Filtered": lambda mini, file, folder: xswe.filter(mini, [*PAIRS, PAIRS[0]], threshold=None),
+    "DocumentPairs": lambda mini, file, folder: pair_documents(mini, [EN[:2], EN[2:]], [DE[2:], DE[:2]]),
+    "FoundPhrases": lambda mini, file, folder: xswe.find_phrases(mini, ["late train", "cat"], DE, k=2),
+    "FoundTerms": lambda mini, file, folder: xswe.find_terms(mini, ["train", "cat"], DE, min_score=0.0),
     "HardNegatives": lambda mini, file, folder: xswe.mine_negatives(mini, PAIRS, negatives=2, relative_margin=0.0),
     "Hits": lambda mini, file, folder: xswe.index(mini, EN).search("Zug", k=3),
     "MinedPairs": lambda mini, file, folder: xswe.mine(mini, EN, DE, threshold=None),
     "Neighbours": lambda mini, file, folder: mini.neighbours("car", k=3),
-    "PhraseTable": lambda mini, file, folder: xswe.phrase_table(xswe.align_words(mini, EN, DE)),
+    "PhraseTable": lambda mini, file, folder: phrase_table(xswe.align_words(mini, EN, DE)),
     "Rows": lambda mini, file, folder: Rows(("a", "b"), [(1, "x"), (2, "y"), (3, "z")]),
     "Scores": lambda mini, file, folder: xswe.evaluate(mini, file, threads=1),
     "SplitText": lambda mini, file, folder: xswe.split_text("One. Two. Three.", "en"),
     "Sweep": lambda mini, file, folder: _swept(folder),
-    "TermCheck": lambda mini, file, folder: xswe.check_terms(
+    "TermCheck": lambda mini, file, folder: check_terms(
         xswe.align_words(mini, EN, DE),
         [xswe.types.AgreedTerm("train", "Fahrt"), xswe.types.AgreedTerm("cat", "Hund")],
         ("en", "de"),

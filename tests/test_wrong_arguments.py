@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.alignment.documents import align_documents, pair_documents
 from xswe.errors import XsweError
 
 EN = ["A cat sleeps.", "We buy bread.", "The train is late."]
@@ -25,13 +26,21 @@ CALLS = {
     "find_terms": lambda model, texts: xswe.find_terms(model, texts, DE),
     "index": lambda model, texts: xswe.index(model, texts),
     "mine": lambda model, texts: xswe.mine(model, texts, DE, threshold=None),
-    "pair_documents": lambda model, texts: xswe.pair_documents(model, [texts], [DE]),
+    "pair_documents": lambda model, texts: pair_documents(model, [texts], [DE]),
     "score": lambda model, texts: xswe.score(model, texts, DE),
     "search": lambda model, texts: xswe.index(model, EN).search(texts),
     "similarity": lambda model, texts: model.similarity(texts, DE),
 }
 OTHERS = {
-    "align_documents": lambda model: xswe.align_documents(model, "a", "b", "c"),
+    "align_files": lambda model: xswe.align_files(model, "a.txt", "b.txt", "c.tsv"),
+    "lexicon": lambda model: xswe.lexicon(model, source=["cat"], target=["Katze"]),
+    "link": lambda model: xswe.link(model, "a.tsv", "links.txt"),
+    "score_file": lambda model: xswe.score_file(model, "a.tsv", "scored.tsv"),
+    "search_file": lambda model: xswe.search_file(model, "a.txt", "cat"),
+    "serve": lambda model: xswe.make_app(model),
+    "search_phrases": lambda model: xswe.search_phrases(model, "cat", "a.txt", "hits.tsv"),
+    "export": lambda model: xswe.export(model, "out"),
+    "align_documents": lambda model: align_documents(model, "a", "b", "c"),
     "encode_file": lambda model: xswe.encode_file(model, "a.txt", "a.npy"),
     "evaluate": lambda model: xswe.evaluate(model, "a.tsv"),
     "filter": lambda model: xswe.filter(model, "a.tsv"),
@@ -79,7 +88,10 @@ def test_texts_of_other_libraries_are_accepted(mini, call):
 
 
 @pytest.mark.parametrize("call", sorted({*CALLS, *OTHERS} - {"encode", "encode_stream", "search", "similarity"}))
-def test_texts_in_the_place_of_the_model_are_told_from_it(call):
+def test_texts_in_the_place_of_the_model_are_told_from_it(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, line in (("a.txt", "a\n"), ("b.txt", "b\n"), ("a.tsv", "a\tb\n")):
+        (tmp_path / name).write_text(line, "utf-8")
     for given, message in ((EN, "model is of type list: give what xswe.load returns first"), (5, "model is of type int")):
         with pytest.raises(TypeError, match=message):
             CALLS[call](given, EN) if call in CALLS else OTHERS[call](given)
@@ -94,6 +106,8 @@ def test_a_name_in_the_place_of_the_model_is_to_be_loaded():
         xswe.load(None)
     with pytest.raises(TypeError, match="models is of type StaticModel: give several"):
         xswe.compare(xswe.load("mini"), "a.tsv")
+    with pytest.raises(TypeError, match="models has one of type StaticModel: give names or folders"):
+        xswe.ensemble([xswe.load("mini"), "mini"])
     with pytest.raises(TypeError, match="tasks is None: give names of tasks"):
         xswe.evaluate("mini", None)
     with pytest.raises(TypeError, match="input is None: give pairs"):
@@ -133,3 +147,5 @@ def test_vectors_that_are_no_numbers_are_refused(mini):
         xswe.index(mini, EN).search(damaged)
     with pytest.raises(XsweError, match=r"vector 0 \(from 0\) holds NaN or is infinite"):
         xswe.mine(None, damaged, damaged, threshold=None)
+    with pytest.raises(TypeError, match=r"model is an array: vectors are mined without one, as in xswe\.mine\(None"):
+        xswe.mine(mini.encode(EN), mini.encode(DE))

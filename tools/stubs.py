@@ -51,7 +51,9 @@ def functions() -> dict[str, type[Any]]:
         places = inspect.signature(call).parameters
         named = re.fullmatch(r"Unpack\[(\w+)\]", str(places["settings"].annotation)) if "settings" in places else None
         if named and "config" in places:
-            found[named[1]] = getattr(sys.modules[call.__module__], str(places["config"].annotation).partition(" ")[0])
+            found[named[1]] = getattr(
+                sys.modules[inspect.unwrap(call).__module__], str(places["config"].annotation).partition(" ")[0]
+            )
     return found
 
 

@@ -10,31 +10,32 @@
 (``search_phrases`` in files), ``index`` makes sentences searchable (``load_index`` opens what it kept, ``search_file`` asks
 a file), ``train`` makes a model, ``ensemble`` makes one of several, ``export`` and ``import_vectors`` take it to and from
 other libraries, ``evaluate``, ``compare`` and ``sweep`` measure them,
-``write_report`` makes a page to look at of any result, ``SentencePCA`` is the papers' reduction and
-``SentenceVectors`` a model, both as scikit-learn's transformers. ``xswe.types`` has what they return and their settings.
-Each is loaded when it is first used: loading and encoding need numpy, numba,
-tokenizers and safetensors; torch and transformers are imported by training only.
+``write_report`` makes a page to look at of any result. ``xswe.types`` has what they return and their settings. What fewer
+need is in its room: ``xswe.training.sentence_pca.SentencePCA`` is the papers' reduction and
+``xswe.model.sentence_vectors.SentenceVectors`` a model, both as scikit-learn's transformers. Each is loaded when it is
+first used: loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are imported by
+training only.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from xswe.face import checked
 from xswe.io.numba_cache import find_room
 from xswe.version import __version__
 
 if TYPE_CHECKING:
     from xswe import errors, types
     from xswe.alignment.dictionary import lexicon
-    from xswe.alignment.documents import align_documents, align_files, pair_documents
-    from xswe.alignment.lexicon import phrase_table
+    from xswe.alignment.documents import align_files
     from xswe.alignment.link import link
     from xswe.alignment.phrases import search_phrases
     from xswe.alignment.sentences import align
-    from xswe.alignment.term_check import check_terms, read_terms
-    from xswe.alignment.terms import bilingual_terms
     from xswe.alignment.words import align_words
     from xswe.corpus.prepare import prepare_corpus
     from xswe.evaluation.evaluate import compare, evaluate
@@ -44,20 +45,18 @@ if TYPE_CHECKING:
     from xswe.mining.mined import mine
     from xswe.mining.score import mine_negatives, score_file
     from xswe.mining.score import score_pairs as score
-    from xswe.model.encode_file import BatchEncoder, encode_file
-    from xswe.model.ensemble import Ensemble, push_to_hub
+    from xswe.model.encode_file import encode_file
+    from xswe.model.ensemble import Ensemble
     from xswe.model.export import export_model as export
     from xswe.model.interchange import import_vectors
-    from xswe.model.sentence_vectors import SentenceVectors
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
     from xswe.phrases.terms import find_terms
     from xswe.report.answers import search_file
     from xswe.report.write import report_of, write_report
-    from xswe.search.index import Index, index, load_index
+    from xswe.search.index import index, load_index
     from xswe.serving.app import make_app, serve
     from xswe.text.sentences import split_text
-    from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import sweep
     from xswe.training.train import train
     from xswe.work.status import work_status
@@ -65,13 +64,10 @@ if TYPE_CHECKING:
 # Which public names each module has; one that is called otherwise there says how.
 _MODULES = {
     "alignment.dictionary": "lexicon",
-    "alignment.documents": "align_documents align_files pair_documents",
-    "alignment.lexicon": "phrase_table",
+    "alignment.documents": "align_files",
     "alignment.link": "link",
     "alignment.phrases": "search_phrases",
     "alignment.sentences": "align",
-    "alignment.term_check": "check_terms read_terms",
-    "alignment.terms": "bilingual_terms",
     "alignment.words": "align_words",
     "corpus.prepare": "prepare_corpus",
     "evaluation.evaluate": "compare evaluate",
@@ -80,43 +76,47 @@ _MODULES = {
     "mining.filter": "filter:filter_bitext",
     "mining.mined": "mine",
     "mining.score": "mine_negatives score:score_pairs score_file",
-    "model.encode_file": "BatchEncoder encode_file",
-    "model.ensemble": "Ensemble push_to_hub",
+    "model.encode_file": "encode_file",
     "model.export": "export:export_model",
     "model.interchange": "import_vectors",
-    "model.sentence_vectors": "SentenceVectors",
-    "model.static": "StaticModel",
     "phrases.find": "find_phrases",
     "phrases.terms": "find_terms",
     "report.answers": "search_file",
     "report.write": "report_of write_report",
-    "search.index": "Index index load_index",
+    "search.index": "index load_index",
     "serving.app": "make_app serve",
     "text.sentences": "split_text",
-    "training.sentence_pca": "SentencePCA",
     "training.sweep": "sweep",
     "training.train": "train",
     "work.status": "work_status",
 }
-_PUBLIC = {
-    name.partition(":")[0]: (f"xswe.{module}", name.rpartition(":")[2])
-    for module, names in _MODULES.items()
-    for name in names.split()
+# What fewer need, in its room: ``xswe.phrase_table`` is refused with the place where it is.
+_IN_ROOMS = {
+    "alignment.documents": "align_documents pair_documents",
+    "alignment.lexicon": "phrase_table",
+    "alignment.term_check": "check_terms read_terms",
+    "alignment.terms": "bilingual_terms",
+    "model.encode_file": "BatchEncoder",
+    "model.ensemble": "Ensemble push_to_hub",
+    "model.sentence_vectors": "SentenceVectors",
+    "model.static": "StaticModel",
+    "search.index": "Index",
+    "training.sentence_pca": "SentencePCA",
 }
+
+
+def _places(modules: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the module and the name within it of each public name."""
+    pairs = ((module, name.partition(":")) for module, names in modules.items() for name in names.split())
+    return {name: (f"xswe.{module}", inside or name) for module, (name, _, inside) in pairs}
+
+
+_PUBLIC, _ELSEWHERE = _places(_MODULES), _places(_IN_ROOMS)
 __all__ = [
-    "BatchEncoder",
-    "Ensemble",
-    "Index",
-    "SentencePCA",
-    "SentenceVectors",
-    "StaticModel",
     "__version__",
     "align",
-    "align_documents",
     "align_files",
     "align_words",
-    "bilingual_terms",
-    "check_terms",
     "compare",
     "dedup",
     "encode_file",
@@ -136,11 +136,7 @@ __all__ = [
     "make_app",
     "mine",
     "mine_negatives",
-    "pair_documents",
-    "phrase_table",
     "prepare_corpus",
-    "push_to_hub",
-    "read_terms",
     "report_of",
     "score",
     "score_file",
@@ -185,11 +181,19 @@ if not TYPE_CHECKING:  # which would take any name for one that is there
         if name in ("errors", "types"):
             return importlib.import_module(f"xswe.{name}")
         if name in _PUBLIC:
-            module, inside = _PUBLIC[name]
-            return getattr(importlib.import_module(module), inside)
+            return _opened(name)
         if not name.startswith("_") and name in dir(importlib.import_module("xswe.types")):
             raise AttributeError(f"xswe.{name} is xswe.types.{name}")
+        if name in _ELSEWHERE:
+            raise AttributeError(f"xswe.{name} is now in its room: from {_ELSEWHERE[name][0]} import {name}")
         raise AttributeError(f"module 'xswe' has no attribute {name!r}", name=name, obj=importlib.import_module("xswe"))
+
+
+@cache
+def _opened(name: str) -> Any:
+    """Import a public function, which answers misspelt keywords."""
+    module, inside = _PUBLIC[name]
+    return checked(getattr(importlib.import_module(module), inside), name)
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from xswe.alignment.beads import AlignConfig as AlignConfig
 from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig as DictionaryConfig
-from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair
+from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair, DocumentPairs as DocumentPairs
 from xswe.alignment.lexicon import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
 from xswe.alignment.phrases import PhraseSearchConfig as PhraseSearchConfig
@@ -22,14 +22,17 @@ from xswe.mining.side import FilterConfig as FilterConfig
 from xswe.mining.threshold import Threshold as Threshold
 from xswe.mining.verdicts import BitextFilter as BitextFilter
 from xswe.model.encode_file import EncodedFile as EncodedFile
-from xswe.model.ensemble import AnyModel as AnyModel
+from xswe.model.ensemble import AnyModel as AnyModel, Ensemble as Ensemble
 from xswe.model.export import ExportConfig as ExportConfig, Exported as Exported
 from xswe.model.interchange import ImportConfig as ImportConfig
 from xswe.model.encoding import Neighbour as Neighbour, Neighbours as Neighbours
+from xswe.model.static import StaticModel as StaticModel
+from xswe.phrases.find import FoundPhrases as FoundPhrases
 from xswe.phrases.in_files import FoundInFiles as FoundInFiles
 from xswe.phrases.search import SpanConfig as SpanConfig
-from xswe.phrases.terms import Term as Term
+from xswe.phrases.terms import FoundTerms as FoundTerms, Term as Term
 from xswe.report.answers import Answers as Answers, FileSearchConfig as FileSearchConfig
+from xswe.search.index import Index as Index
 from xswe.search.types import Hit as Hit, Hits as Hits, SearchConfig as SearchConfig
 from xswe.serving.config import ServeConfig as ServeConfig
 from xswe.teacher.protocol import TeacherConfig as TeacherConfig

@@ -46,6 +46,7 @@ from eval.experiments.align_gold import (
 from eval.experiments.baselines import open_encoder
 from eval.settings import DATA, RESULTS, numbers, run_script
 from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
+from xswe.alignment.documents import pair_documents
 from xswe.alignment.windows import align_texts
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
@@ -228,7 +229,7 @@ def paired(model: AnyModel, data: Path) -> dict[str, float]:
     rows = draw.permutation(len(sides[0]))[: 2 * SIDE - SHARED]
     source, target = rows[:SIDE], draw.permutation(np.concatenate([rows[:SHARED], rows[SIDE:]]))
     begun = time.process_time()
-    found = xswe.pair_documents(model, [sides[0][row] for row in source], [sides[1][row] for row in target], threads=1)
+    found = pair_documents(model, [sides[0][row] for row in source], [sides[1][row] for row in target], threads=1)
     right = sum(source[pair.source] == target[pair.target] for pair in found)
     seconds = time.process_time() - begun
     return {

@@ -25,6 +25,7 @@ from typing import Any
 import xswe
 from eval.experiments.terms import hash_of
 from eval.settings import DATA, RESULTS, pairs_of, run_script
+from xswe.alignment.terms import bilingual_terms
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.phrases.terms import same_term
@@ -50,7 +51,7 @@ def term_list(model: Any, language: str, corpus: str, lines: tuple[int, int]) ->
     """Return the list of some lines."""
     pairs = list(pairs_of(DATA / "train" / f"en-{language}" / f"{corpus}.tsv.gz", lines[1]))[lines[0] :]
     links = xswe.align_words(model, [a for a, _ in pairs], [b for _, b in pairs])
-    return xswe.bilingual_terms(links, ("en", language))
+    return bilingual_terms(links, ("en", language))
 
 
 def is_right(found: Sequence[Any], term: str, answers: Sequence[str]) -> tuple[bool, str]:

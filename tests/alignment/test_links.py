@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.alignment.terms import bilingual_terms
 from xswe.__main__ import main
 from xswe.alignment import kernels, words
-from xswe.alignment.lexicon import phrase_spans
+from xswe.alignment.lexicon import phrase_spans, phrase_table
+from xswe.alignment.terms import bilingual_terms
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError, ModelError
 
@@ -125,7 +127,7 @@ def test_what_cannot_be_linked_is_refused(mini):
     with pytest.raises(ConfigError, match="method='best'"):
         xswe.align_words(mini, ["a"], ["b"], method="best")
     with pytest.raises(ModelError, match="ensemble"):
-        xswe.align_words(xswe.Ensemble.of([mini, mini]), ["a"], ["b"])
+        xswe.align_words(xswe.types.Ensemble.of([mini, mini]), ["a"], ["b"])
     assert len(xswe.align_words(mini, [], [])) == 0
 
 
@@ -142,16 +144,16 @@ def test_phrases_are_consistent_with_links():
 def test_a_table_holds_probabilities():
     one = LinkedPair("a b", "x y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
     other = LinkedPair("A b", "z y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
-    table = {(row.source, row.target): row for row in xswe.phrase_table([one, one, one, other], most=2)}
+    table = {(row.source, row.target): row for row in phrase_table([one, one, one, other], most=2)}
     assert table["a", "x"].times == 3
     assert table["a", "x"].forward == 0.75
     assert table["a", "x"].backward == 1.0
     assert table["b", "y"].forward == 1.0
     assert table["a b", "x y"].times == 3
     assert table["a b", "x y"].lexical_forward == 0.75
-    assert set(xswe.phrase_table([one, one, other], min_count=2).phrases[0]) >= {"a", "x", 2}
+    assert set(phrase_table([one, one, other], min_count=2).phrases[0]) >= {"a", "x", 2}
     with pytest.raises(ConfigError):
-        xswe.phrase_table([one], most=0)
+        phrase_table([one], most=0)
 
 
 def test_terms_come_out_of_a_bitext(mini, tmp_path):
@@ -164,7 +166,7 @@ def test_terms_come_out_of_a_bitext(mini, tmp_path):
     terms = [("interest rate", "Zinsrate"), ("library card", "Bibliothekskarte"), ("train station", "Bahnstation")]
     pairs = [(a.format(x), b.format(y)) for a, b in frames for x, y in terms] * 2
     links = xswe.align_words(mini, [a for a, _ in pairs], [b for _, b in pairs])
-    found = xswe.bilingual_terms(links, ("en", "de"), min_count=3)
+    found = bilingual_terms(links, ("en", "de"), min_count=3)
     sources = {term.source for term in found}
     assert {"interest rate", "library card", "train station"} & sources
     assert not {"the", "a", "is this"} & sources
@@ -195,11 +197,11 @@ def test_terms_are_written_as_the_bitext_writes_them():
         pair_of("MAPS", "地図を", ["MAPS"], ["地図を"], [(0, 0)]),
         pair_of("these maps", "この地図は", ["these", "maps"], ["この地図は"], [(1, 0)]),
     ]
-    found = {(term.source, term.target): term.times for term in xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2)}
+    found = {(term.source, term.target): term.times for term in bilingual_terms(pairs, ("en", "ja"), min_count=2)}
     assert found["Kyoto", "京都"] == 2
     assert found["maps", "地図"] == 3  # but not MAPS, which might be an acronym
     # a single character of Han is no term
-    table = {(row.source, row.target): row.times for row in xswe.phrase_table(pairs)}
+    table = {(row.source, row.target): row.times for row in phrase_table(pairs)}
     assert table["station", "駅"] == 4
     assert table["Kyoto", "京都の"] == 1
 
@@ -220,15 +222,15 @@ def test_words_of_katakana_are_whole(tmp_path):
         pair_of("printer", "プリンター", ["printer"], ["プリ", "ンター"], [(0, 0), (0, 1)]),
         pair_of("printer", "ﾌﾟﾘﾝﾀｰ", ["printer"], ["ﾌﾟﾘﾝ", "ﾀｰ"], [(0, 1)]),
     ]
-    found = {(term.source, term.target): term for term in xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2)}
+    found = {(term.source, term.target): term for term in bilingual_terms(pairs, ("en", "ja"), min_count=2)}
     assert found["driver", "ドライバー"].times == 3
     assert set(found) == {("driver", "ドライバー"), ("printer", "プリンター")}
-    xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2).write(tmp_path / "t.tbx")
+    bilingual_terms(pairs, ("en", "ja"), min_count=2).write(tmp_path / "t.tbx")
     assert {term.text for term in ET.parse(tmp_path / "t.tbx").getroot().iter("term")} == {
         *("driver", "ドライバー"),
         *("printer", "プリンター"),
     }
-    table = xswe.phrase_table(pairs)
+    table = phrase_table(pairs)
     assert {(row.source, row.target): row.times for row in table}["driver", "ドライバー"] == 2
     assert not [row for row in table if row.target in ("ライバー", "リンター", "ﾀｰ")]
 
@@ -237,14 +239,14 @@ def test_particles_of_japanese_are_no_part_of_a_term():
     japanese = ["先生は来た", "この先生が書いた", "先生の本", "先生"]
     units = ["先生は", "この先生が", "先生の", "先生"]
     pairs = [pair_of("teacher", text, ["teacher"], [unit], [(0, 0)]) for text, unit in zip(japanese, units, strict=True)]
-    (term,) = xswe.bilingual_terms(pairs, ("en", "ja"))
+    (term,) = bilingual_terms(pairs, ("en", "ja"))
     assert term[:3] == ("teacher", "先生", 4)
 
 
 def test_inflections_are_one_term_in_its_base_form(tmp_path):
     texts = [("the invoice", "die Rechnung"), ("An invoice", "Eine Rechnung"), ("all invoices", "alle Rechnungen")] * 2
     pairs = [pair_of(a, b, a.split(), b.split(), [(1, 1)]) for a, b in texts]
-    found = xswe.bilingual_terms(pairs, ("en", "de"))
+    found = bilingual_terms(pairs, ("en", "de"))
     (term,) = found
     assert term[:3] == ("invoice", "Rechnung", 6)
     assert (term.source_variants, term.target_variants, term.part_of_speech) == (("invoices",), ("Rechnungen",), "noun")
@@ -267,7 +269,7 @@ def test_inflections_are_one_term_in_its_base_form(tmp_path):
 def test_words_without_a_link_beside_a_term_are_part_of_it():
     arrow = pair_of("the right arrow", "右矢印を", ["the", "right", "arrow"], ["右", "矢", "印", "を"], [(1, 0), (2, 1)])
     gate = pair_of("Edo period ends", "江戸時代の末", ["Edo", "period", "ends"], ["江戸時代", "の末"], [(0, 0)])
-    found = {term[:2] for term in xswe.bilingual_terms([arrow] * 3 + [gate] * 3, ("en", "ja"))}
+    found = {term[:2] for term in bilingual_terms([arrow] * 3 + [gate] * 3, ("en", "ja"))}
     assert ("right arrow", "右矢印") in found
     assert not {target for _, target in found} & {"右矢", "矢"}
     assert ("Edo", "江戸時代") not in found
@@ -288,7 +290,7 @@ def test_clauses_numbers_and_parts_of_words_are_no_terms(source, target):
     pair = LinkedPair(
         source, text, ((0, len(source)),), ((text.index(target), text.index(target) + len(target)),), ((0, 0),), (1.0,)
     )
-    assert not list(xswe.bilingual_terms([pair] * 4, ("en", "ja")))
+    assert not list(bilingual_terms([pair] * 4, ("en", "ja")))
 
 
 @pytest.mark.parametrize("name", ["kyoto-wiki", "tanaka", "msdocs"])
@@ -297,7 +299,7 @@ def test_terms_of_real_text_stand_in_it(mini, xswe_data, name):
     text = gzip.decompress((xswe_data / "train" / "en-ja" / f"{name}.tsv.gz").read_bytes()).decode("utf-8")
     pairs = [line.split("\t")[:2] for line in text.splitlines()[::50][:1500]]
     links = xswe.align_words(mini, *map(list, zip(*pairs, strict=True)))
-    found = xswe.bilingual_terms(links, ("en", "ja"), min_count=2)
+    found = bilingual_terms(links, ("en", "ja"), min_count=2)
     english, japanese = ("\n".join(" ".join(side.split()) for side in sides) for sides in zip(*pairs, strict=True))
     assert len(found) > 150
     assert all(term.source in english and term.target in japanese for term in found)

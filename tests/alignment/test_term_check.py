@@ -7,6 +7,7 @@ import pytest
 import xswe
 from xswe.__main__ import main
 from xswe.alignment.term_check import AgreedTerm, TermCheckConfig, check_terms, read_terms
+from xswe.alignment.terms import bilingual_terms
 from xswe.errors import ConfigError, InputError
 
 
@@ -83,7 +84,7 @@ def test_without_a_list_the_surest_translation_is_the_agreed_one(mini):
 
 def test_lists_are_read_in_each_format(mini, tmp_path):
     links = xswe.align_words(mini, ["the train", "a train", "train"] * 2, ["der Zug", "ein Zug", "Zug"] * 2)
-    terms = xswe.bilingual_terms(links, ("en", "de"))
+    terms = bilingual_terms(links, ("en", "de"))
     for suffix in (".tbx", ".tsv", ".csv", ".xlsx"):
         terms.write(tmp_path / f"t{suffix}")
         assert read_terms(tmp_path / f"t{suffix}", ("en", "de")) == [AgreedTerm("train", "Zug")], suffix

@@ -7,6 +7,7 @@ import pytest
 
 import xswe
 from xswe.errors import ConfigError
+from xswe.model.encode_file import BatchEncoder
 
 TEXTS = ["A cat sleeps.", None, "猫が寝ている。"]
 
@@ -17,7 +18,7 @@ def expected():
 
 
 def test_each_kind_of_batch_stays_what_it_is(expected):
-    encode = xswe.BatchEncoder("mini", "body", "vector")
+    encode = BatchEncoder("mini", "body", "vector")
     found = encode({"body": TEXTS, "id": np.arange(3)})
     assert found["vector"].tobytes() == expected.tobytes()
     assert found["id"].tolist() == [0, 1, 2]
@@ -34,4 +35,4 @@ def test_each_kind_of_batch_stays_what_it_is(expected):
 
 def test_a_missing_column_is_named():
     with pytest.raises(ConfigError, match=r"text=text: there is no such column; there are body"):
-        xswe.BatchEncoder("mini")({"body": TEXTS})
+        BatchEncoder("mini")({"body": TEXTS})

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 import xswe
 from xswe.errors import ModelError
-from xswe.model.ensemble import locate, pretrained
+from xswe.model.ensemble import locate, pretrained, push_to_hub
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
@@ -85,7 +85,7 @@ def test_a_word_model_in_a_folder_is_pushed_whole_and_nothing_beside_it(hub, tok
     model.save(tmp_path / "m")
     (tmp_path / "m" / "notes.txt").write_text("not for the world")
     (tmp_path / "m" / "evil.py").write_text("raise SystemExit")
-    xswe.push_to_hub(tmp_path / "m", "me/words")
+    push_to_hub(tmp_path / "m", "me/words")
     np.testing.assert_array_equal(xswe.load("me/words").encode(sample["en"]), model.encode(sample["en"]))
     assert {p.name for p in (hub.root / "me/words/main").iterdir()} >= {"words.json", "backoff.json", "tokenizer.json"}
     assert not list(hub.root.rglob("notes.txt")) + list(hub.root.rglob("evil.py"))
@@ -101,7 +101,7 @@ def test_mistakes_are_one_line_with_a_cure(hub, model, tmp_path):
         model.push_to_hub("tiny")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match=r"config\.json: missing"):
-        xswe.push_to_hub(tmp_path / "empty", "me/empty")
+        push_to_hub(tmp_path / "empty", "me/empty")
     assert not (hub.root / "me/empty").exists()
     for name in ("nowhere", "/nowhere/at/all", "./a/b", "a/b/c"):
         with pytest.raises(ModelError, match="no such folder"):

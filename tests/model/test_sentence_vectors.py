@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.model.sentence_vectors import SentenceVectors
+from xswe.training.sentence_pca import SentencePCA
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import clone  # noqa: E402
@@ -23,26 +25,26 @@ def vectors():
 
 
 def test_scikit_learns_own_checks():
-    done = check_estimator(xswe.SentenceVectors())  # of an estimator of texts they are few
+    done = check_estimator(SentenceVectors())  # of an estimator of texts they are few
     assert {one["status"] for one in done} == {"passed"}
 
 
 @pytest.mark.parametrize("kind", [list, np.array, lambda texts: pytest.importorskip("pandas").Series(texts)])
 def test_texts_of_any_kind_become_the_models_vectors(kind, vectors):
-    made = xswe.SentenceVectors("mini").fit_transform(kind(TEXTS))
+    made = SentenceVectors("mini").fit_transform(kind(TEXTS))
     assert made.dtype == np.float32
     np.testing.assert_array_equal(made, vectors)
 
 
 def test_columns_have_names_and_tables_are_made(vectors):
     pytest.importorskip("pandas")
-    made = xswe.SentenceVectors().set_output(transform="pandas").fit_transform(TEXTS)
+    made = SentenceVectors().set_output(transform="pandas").fit_transform(TEXTS)
     assert list(made.columns)[::255] == ["sentencevectors0", "sentencevectors255"]
     np.testing.assert_array_equal(made.to_numpy(), vectors)
 
 
 def test_copies_and_stored_ones_hold_no_model(vectors):
-    whole = make_pipeline(xswe.SentenceVectors(), xswe.SentencePCA(drop=0, dim=2)).fit(TEXTS)
+    whole = make_pipeline(SentenceVectors(), SentencePCA(drop=0, dim=2)).fit(TEXTS)
     stored = pickle.dumps(whole[0])
     assert len(stored) < 2000
     np.testing.assert_array_equal(pickle.loads(stored).transform(TEXTS), vectors)
@@ -54,7 +56,7 @@ def test_copies_and_stored_ones_hold_no_model(vectors):
 def test_another_model_of_the_same_object_is_loaded(tmp_path, vectors):
     model = xswe.load("mini")
     model.quantize("float32").truncate(8).save(tmp_path / "short")
-    step = xswe.SentenceVectors()
+    step = SentenceVectors()
     assert step.transform(TEXTS).shape == vectors.shape
     assert step.set_params(model=str(tmp_path / "short")).transform(TEXTS).shape == (3, 8)
 
@@ -64,6 +66,6 @@ def test_another_model_of_the_same_object_is_loaded(tmp_path, vectors):
     [("A cat.", "one text"), ([["A cat."]], "2 dimensions"), (["A cat.", float("nan")], "row 1 is nan"), ([None], "row 0")],
 )
 def test_what_is_no_list_of_texts_is_a_value_error(texts, problem):
-    for call in (xswe.SentenceVectors().fit, xswe.SentenceVectors().transform):
+    for call in (SentenceVectors().fit, SentenceVectors().transform):
         with pytest.raises(ValueError, match=problem):
             call(texts)

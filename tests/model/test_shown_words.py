@@ -176,8 +176,9 @@ def test_training_counts_forms(sample):
 
 
 def test_words_are_looked_for_once_however_many_neighbours_are_asked_for(monkeypatch):
-    model, find, asked = xswe.load("mini"), xswe.StaticModel._find_words, []
-    monkeypatch.setattr(xswe.StaticModel, "_find_words", lambda self, *given: asked.append(given[0]) or find(self, *given))
+    model, kind, asked = xswe.load("mini"), xswe.types.StaticModel, []
+    find = kind._find_words
+    monkeypatch.setattr(kind, "_find_words", lambda self, *given: asked.append(given[0]) or find(self, *given))
     first = model.neighbours("car", language="de", k=3)
     model.words("de").clear()  # the caller's own
     assert model.neighbours("car", language="de", k=3) == first

@@ -156,7 +156,7 @@ def test_one_text_in_the_place_of_many_and_phrases_without_a_known_word(caplog):
     for queries, passages in (("a", ["b"]), (["a"], "b")):
         with pytest.raises(TypeError, match="is one str, not several texts"):
             find_phrases(source, queries, passages)
-    assert find_phrases(source, ["-"], [chr(0x107)]) == [[]]
+    assert find_phrases(source, ["-"], [chr(0x107)]).found == ((),)
     assert "1 of 1 phrases hold nothing that the model knows: ['-']" in caplog.text
 
 
@@ -230,7 +230,7 @@ def test_hits_have_exact_places_and_texts():
     a, b, c = (chr(0x100 + k) for k in (7, 8, 9))
     passages = ["", f"  {c}  {a}\t{b} {c}", f"{a}{b}"]
     found = find_phrases(source, [f"{a} {b}", "-"], passages, SpanConfig(k=2, min_score=0.9))
-    assert found[1] == []
+    assert found[1] == ()
     assert [(h.places[0].passage, h.places[0].text) for h in found[0]] == [(1, f"{a}\t{b}"), (2, f"{a}{b}")]
     place = found[0][0].places[0]
     assert passages[1][place.start : place.end] == place.text

@@ -126,7 +126,7 @@ def test_nothing_is_found_for_what_is_not_there(model):
     lines = [f"Wählen Sie die Option {i} im Dialogfeld." for i in range(50)]
     found = find_terms(model, ["dialog box", "grandmother"], lines)
     assert found[0][0].text == "Dialogfeld"
-    assert found[1] == []
+    assert found[1] == ()
 
 
 @pytest.mark.parametrize(("name", "header"), [("b.tsv", ""), ("b.csv", "en\tde\n")])

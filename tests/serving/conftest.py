@@ -32,7 +32,7 @@ HOSTILE = "<script>alert(1)</script> & \u202etxet\u202c"
 
 
 @pytest.fixture(scope="session")
-def mini() -> xswe.StaticModel:
+def mini() -> xswe.types.StaticModel:
     return xswe.load("mini")
 
 
@@ -70,7 +70,7 @@ def client(app: object) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def bare(mini: xswe.StaticModel) -> Iterator[Any]:
+def bare(mini: xswe.types.StaticModel) -> Iterator[Any]:
     """Without corpora, with a key and small limits."""
     from starlette.testclient import TestClient
 
@@ -156,7 +156,7 @@ def served_by(name: str, folder: Path, corpora: list[str], **settings: Any) -> I
 
 
 @pytest.fixture(scope="session")
-def server(mini: xswe.StaticModel, corpora: list[str]) -> Iterator[SimpleNamespace]:
+def server(mini: xswe.types.StaticModel, corpora: list[str]) -> Iterator[SimpleNamespace]:
     config = ServeConfig(port=0, threads=1, seconds=1.0, keep=False)
     with running(xswe.make_app(mini, corpora, config=config), config) as server:
         yield server

@@ -165,7 +165,7 @@ MANY = [f"A cat sleeps {number} times." for number in range(700)]
 def test_an_answer_in_blocks_is_the_one_made_at_once(mini, monkeypatch, form, dimensions, which):
     from xswe.serving import embeddings
 
-    model = xswe.Ensemble.of([mini, mini.truncate(64)]) if which == "an ensemble" else mini
+    model = xswe.types.Ensemble.of([mini, mini.truncate(64)]) if which == "an ensemble" else mini
     if which == "long texts":
         monkeypatch.setattr(embeddings, "_FEW", 1000)
     app = xswe.make_app(model, threads=1, max_buffered=MOST)

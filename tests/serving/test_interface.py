@@ -63,7 +63,7 @@ def test_fewer_dimensions_have_norm_one(client, mini):
 def test_an_ensemble_is_served_too(mini):
     from starlette.testclient import TestClient
 
-    both = xswe.Ensemble.of([mini, mini.truncate(64)])
+    both = xswe.types.Ensemble.of([mini, mini.truncate(64)])
     with TestClient(xswe.make_app(both, threads=1), base_url="http://localhost") as client:
         found = post(client, "/v1/embeddings", input=["A cat sleeps."])
         assert np.allclose(found["data"][0]["embedding"], both.encode("A cat sleeps."), atol=1e-6)

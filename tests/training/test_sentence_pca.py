@@ -111,7 +111,7 @@ def test_without_scikit_learn_the_reduction_says_what_to_install_and_training_is
         "sys.modules['sklearn'] = None\n"
         "import xswe, xswe.training.train\n"
         "from xswe.errors import DependencyError\n"
-        "try:\n    xswe.SentencePCA\n"
+        "try:\n    import xswe.training.sentence_pca\n"
         "except DependencyError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -62,9 +62,16 @@ class DocumentPair(NamedTuple):
     target: int
 
 
+@dataclass(frozen=True)
+class DocumentPairs(Listing[DocumentPair], row=DocumentPair, held="pairs"):
+    """Which documents translate each other, the best pairs first; a sequence of :class:`DocumentPair`."""
+
+    pairs: tuple[DocumentPair, ...]
+
+
 def pair_documents(
     model: AnyModel, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], *, threads: int | None = None
-) -> list[DocumentPair]:
+) -> DocumentPairs:
     """Find which documents translate each other by what they say, each in one pair at most; some may have no partner.
 
     Documents whose vectors are near to each other are compared by their sentences: the mean, both ways, of each one's best
@@ -83,14 +90,14 @@ def pair_documents(
         >>> import xswe
         >>> english = [["The train is late.", "We wait."], ["A cat sleeps.", "It dreams of fish."]]
         >>> german = [["Eine Katze schläft.", "Sie träumt von Fisch."], ["Der Zug hat Verspätung.", "Wir warten."]]
-        >>> sorted((pair.source, pair.target) for pair in xswe.pair_documents(xswe.load("mini"), english, german))
+        >>> sorted((pair.source, pair.target) for pair in pair_documents(xswe.load("mini"), english, german))
         [(0, 1), (1, 0)]
     """
     check_model(model, "pair_documents(model, source, target)")
     source = [texts_of(texts, "a document of the source") for texts in several(source, "source", "documents")]
     target = [texts_of(texts, "a document of the target") for texts in several(target, "target", "documents")]
     if not source or not target:
-        return []
+        return DocumentPairs(())
     workers = threads or available_threads()
     sides = [_Collection.of(model, documents, workers) for documents in (source, target)]
     sides = [side.centred(sides[1 - k]) for k, side in enumerate(sides)]
@@ -107,7 +114,7 @@ def pair_documents(
         least = _LEAST * float(np.quantile(found.scores, 0.75)) if len(found) else 0.0
         found = found.between(max(expected.choose(), least), None)
     rows = zip(found.scores.tolist(), found.source.tolist(), found.target.tolist(), strict=True)
-    return [DocumentPair(*row) for row in rows]
+    return DocumentPairs(tuple(DocumentPair(*row) for row in rows))
 
 
 @dataclass(frozen=True, eq=False)

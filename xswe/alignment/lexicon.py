@@ -79,7 +79,7 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
         >>> import xswe
         >>> model = xswe.load("mini")
         >>> links = xswe.align_words(model, ["A cat sleeps.", "The cat eats."], ["Eine Katze schläft.", "Die Katze isst."])
-        >>> [(row.source, row.target, row.times) for row in xswe.phrase_table(links, min_count=2)]
+        >>> [(row.source, row.target, row.times) for row in phrase_table(links, min_count=2)]
         [('cat', 'Katze', 2)]
     """
     if most < 1 or min_count < 1:

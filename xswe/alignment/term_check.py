@@ -104,11 +104,11 @@ class TermCheck(Listing[TermFinding], row=TermFinding, held="findings"):
         return f"{', '.join(parts)}; {several:,} terms rendered in several ways"
 
 
-def read_terms(path: str | Path, languages: Sequence[str] = ()) -> list[AgreedTerm]:
+def read_terms(input: str | Path, languages: Sequence[str] = ()) -> list[AgreedTerm]:
     """Read a list of terms.
 
     Args:
-        path: ``.tbx`` (TBX of 2008 or 2019), or ``.tsv``, ``.csv``, ``.xlsx``, ``.tmx`` with a term and its translation a
+        input: ``.tbx`` (TBX of 2008 or 2019), or ``.tsv``, ``.csv``, ``.xlsx``, ``.tmx`` with a term and its translation a
             row; a row with the status ``wrong`` or ``rejected`` is a translation that must not be used.
         languages: of source and target, for ``.tbx`` and ``.tmx``.
 
@@ -116,7 +116,7 @@ def read_terms(path: str | Path, languages: Sequence[str] = ()) -> list[AgreedTe
         ConfigError: the file has another suffix, or its languages are needed and not given.
         InputError: the file is missing or damaged, or has no term.
     """
-    path, suffix = Path(path), suffix_of(path)
+    path, suffix = Path(input), suffix_of(input)
     if suffix not in (*SUFFIXES, ".tbx"):
         raise ConfigError(f"{path}: terms are read from {', '.join(sorted((*SUFFIXES, '.tbx')))}")
     check_input(path)
@@ -197,7 +197,7 @@ def check_terms(
     Example:
         >>> import xswe
         >>> links = xswe.align_words(xswe.load("mini"), ["The train is late."], ["Die Bahn ist spät."])
-        >>> xswe.check_terms(links, [xswe.types.AgreedTerm("train", "Zug")], ["en", "de"])[0].found
+        >>> check_terms(links, [xswe.types.AgreedTerm("train", "Zug")], ["en", "de"])[0].found
         'Bahn'
     """
     config = config or TermCheckConfig()

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, TextIO
 
 from xswe.cli.verbs import VERBS
+from xswe.face import FORMER, spelling
 
 _STDOUT = ("-", "/dev/stdout")  # where the result goes there, what is said of it goes to standard error
 
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         _print(verb_help(verb, "--help-all" in asked))
         return 0
-    rest = [re.sub(r"^neighbors\.", "neighbours.", argument) for argument in rest]
+    rest = [spelling(key) + sign + value for key, sign, value in (argument.partition("=") for argument in rest)]
     if mistake := next(filter(None, (_mistake(verb, argument) for argument in rest)), ""):
         return _complain(mistake)
     return _run_until_interrupted(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
@@ -68,7 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _mistake(verb: str, argument: str) -> str:
     """Return what is wrong with an argument that is not to reach Hydra; empty if nothing is."""
     key, sign, _ = argument.partition("=")
-    if sign and (new := VERBS[verb].renamed.get(key.lstrip("+"))):
+    former = (FORMER.get(call.partition(":")[2], {}).get(key.lstrip("+")) for call in VERBS[verb].calls.values())
+    if sign and (new := next(filter(None, former), None)) and _setting(new, verb):
         return f"{key}= is now {new}="
     if argument.startswith("--") and (given := _setting(key[2:], verb)):
         return f"{argument}: settings have no dashes, and an equals sign: {given}=…"

@@ -23,7 +23,6 @@ class Verb:
         many: arguments of which several may be named.
         report: whether there is a page to look at.
         unit: of what the result is a sequence of, for the rate.
-        renamed: settings by their former names.
     """
 
     what: str
@@ -36,7 +35,6 @@ class Verb:
     many: tuple[str, ...] = ()
     report: bool = False
     unit: str = ""
-    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 VERBS = {
@@ -63,7 +61,6 @@ VERBS = {
         {"": "report.answers:search_file"},
         ("model=mini input=texts.txt queries='late train'", "index=runs/index input=texts.txt model=mini"),
         usual={"output": None},
-        renamed={"documents": "input"},
     ),
     "phrases": Verb(
         "the spans of running text that say what a phrase says",
@@ -73,7 +70,6 @@ VERBS = {
             "model=mini queries=terms.txt input=texts.txt output=terms.tsv mode=terms",
         ),
         report=True,
-        renamed={"passages": "input"},
     ),
     "mine": Verb(
         "translations from two text files, paraphrases from one, or scores of a bitext",
@@ -157,7 +153,6 @@ VERBS = {
         examples=("model=mini tasks=[tatoeba] output=eval.json", "model=mini tasks=[pairs.tsv,scores.tsv]"),
         usual={"tasks": ["tatoeba"], "output": "eval.json"},
         many=("tasks",),
-        renamed={"data.root": "data"},
     ),
     "corpus": Verb(
         "fetch, check and convert bitext; corpus list shows what there is",
@@ -181,7 +176,6 @@ VERBS = {
         usual={"tasks": ["tatoeba"], "output": "compare.json"},
         many=("models", "tasks"),
         report=True,
-        renamed={"data.root": "data", "speed.seconds": "seconds"},
     ),
     "ensemble": Verb(
         "several static models as one",

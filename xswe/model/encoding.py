@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -184,6 +184,9 @@ class Encoding:
         found = self.word_cosines(text, language)
         best = sorted(found, key=found.__getitem__, reverse=True)[:k]
         return Neighbours(text, tuple(Neighbour(found[word], word) for word in best))
+
+    if not TYPE_CHECKING:  # which knows the one spelling
+        neighbors = neighbours
 
     def push_to_hub(
         self,

@@ -30,9 +30,8 @@ class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Example:
         >>> from sklearn.linear_model import LogisticRegression
         >>> from sklearn.pipeline import make_pipeline
-        >>> import xswe
         >>> texts = ["The train is late.", "The bus leaves at noon.", "We bake bread.", "The soup needs salt."]
-        >>> sorter = make_pipeline(xswe.SentenceVectors("mini"), LogisticRegression(C=10))
+        >>> sorter = make_pipeline(SentenceVectors("mini"), LogisticRegression(C=10))
         >>> sorter.fit(texts, ["travel", "travel", "food", "food"]).predict(["Der Zug hat Verspätung."]).tolist()
         ['travel']
     """

@@ -14,6 +14,7 @@ from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import read_blocks
+from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel, share_model
 from xswe.phrases.search import Search, SpanConfig, StaticWords, WordSource, load_words, open_words
@@ -73,6 +74,33 @@ class Hit:
     times: int
     passages: int
     places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class FoundPhrases(Result[tuple[Hit, ...]], held="found"):
+    """What was found for several phrases: a sequence of the hits of each; a row a hit in tables.
+
+    Attributes:
+        queries: the phrases.
+        found: the hits of each, the best first.
+    """
+
+    queries: tuple[str, ...]
+    found: tuple[tuple[Hit, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"FoundPhrases({len(self.queries)} phrases, {sum(map(len, self.found))} hits)"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return "query", "score", "text", "times", "passages", "passage", "context"
+
+    def records(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row a hit, with the first place of it."""
+        for query, hits in zip(self.queries, self.found, strict=True):
+            for hit in hits:
+                first = hit.places[0]
+                yield query, hit.score, first.text, hit.times, hit.passages, first.passage, first.context
 
 
 @dataclass(frozen=True)
@@ -148,10 +176,10 @@ def _absolute(name: str) -> str:
 def find_phrases(
     model: AnyModel | WordSource,
     queries: Sequence[str],
-    passages: Iterable[str] | PassageFile,
+    input: Iterable[str] | PassageFile,
     config: SpanConfig | None = None,
     **settings: Unpack[SpanSettings],
-) -> list[list[Hit]]:
+) -> FoundPhrases:
     """Find, for each phrase, the spans of the passages that are nearest to it.
 
     Queries and passages may be in any of the model's languages. Of spans that overlap only the best is a hit. The result
@@ -160,12 +188,13 @@ def find_phrases(
     Args:
         model: a static embedding, or another source of words with vectors.
         queries: phrases; one without a known unit finds nothing.
-        passages: read once, as a stream, only those with a hit are kept; or a file of them, see :class:`PassageFile`.
+        input: passages, read once, as a stream, only those with a hit are kept; or a file of them, see
+            :class:`PassageFile`.
         config: the settings.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
-        For each query its hits, best first; of equal scores the earlier passage, then the earlier span.
+        For each query its hits, a tuple, best first; of equal scores the earlier passage, then the earlier span.
 
     Raises:
         ConfigError: the settings do not fit the model (see :class:`xswe.phrases.search.Search`).
@@ -176,8 +205,8 @@ def find_phrases(
         hits = find_phrases(model, ["Lieferkette"], open("news.ja", encoding="utf-8"))
         hits[0][0].places[0].text
     """
-    check_model(model, "find_phrases(model, queries, passages)")
-    passages = passages if isinstance(passages, (Iterator, PassageFile)) else texts_of(passages, "passages")
+    check_model(model, "find_phrases(model, queries, input)")
+    passages = input if isinstance(input, (Iterator, PassageFile)) else texts_of(input, "input")
     config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), texts_of(queries, "queries")
     source = open_words(model)
     search = Search(source, source.queries(queries), config)
@@ -185,14 +214,14 @@ def find_phrases(
         logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
     if isinstance(passages, PassageFile):
         passages.find(search, queries)
-        return _resolve(search)
+        return FoundPhrases(tuple(queries), _resolve(search))
     with bar("search", unit="passage") as progress:
         for read in search.read(passages):
             progress.update(read)
-    return _resolve(search)
+    return FoundPhrases(tuple(queries), _resolve(search))
 
 
-def _resolve(search: Search) -> list[list[Hit]]:
+def _resolve(search: Search) -> tuple[tuple[Hit, ...], ...]:
     """Turn word numbers into characters: only now are the few passages that hold a hit read with offsets."""
     top, texts = search.top, search.texts
     places = dict(zip(texts, search.source.places(list(texts.values())), strict=True))
@@ -209,8 +238,8 @@ def _resolve(search: Search) -> list[list[Hit]]:
             first = r * top.examples
             examples = top.places[first : first + min(times, top.examples)].tolist()
             hits.append(Hit(score, times, spread, tuple(place(*example) for example in examples)))
-        out.append(hits)
-    return out
+        out.append(tuple(hits))
+    return tuple(out)
 
 
 def mark_best(model: AnyModel, query: str, texts: Iterable[str], before: str = "[", after: str = "]") -> Iterator[str]:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from xswe.io.arguments import check_model, texts_of
 from xswe.io.products import product
+from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
@@ -73,6 +74,32 @@ class Term:
         return _weight(self.score, self.passages) + TOGETHER * self.together
 
 
+@dataclass(frozen=True)
+class FoundTerms(Result[tuple[Term, ...]], held="found"):
+    """What says several phrases: a sequence of the candidates of each; a row a candidate in tables.
+
+    Attributes:
+        queries: the phrases.
+        found: the candidates of each, the best first.
+    """
+
+    queries: tuple[str, ...]
+    found: tuple[tuple[Term, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"FoundTerms({len(self.queries)} phrases, {sum(map(len, self.found))} candidates)"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return "query", "score", "text", "times", "passages", "together", "variants"
+
+    def records(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row a candidate."""
+        for query, terms in zip(self.queries, self.found, strict=True):
+            for one in terms:
+                yield query, one.score, one.text, one.times, one.passages, one.together, ", ".join(one.variants)
+
+
 def _weight(score: float, passages: int) -> float:
     return score - RARE / math.sqrt(passages)
 
@@ -80,12 +107,12 @@ def _weight(score: float, passages: int) -> float:
 def find_terms(
     model: AnyModel | WordSource,
     queries: Sequence[str],
-    passages: Iterable[str] | PassageFile,
+    input: Iterable[str] | PassageFile,
     config: SpanConfig | None = None,
     *,
     bitext: Iterable[tuple[str, str]] | None = None,
     **settings: Unpack[SpanSettings],
-) -> list[list[Term]]:
+) -> FoundTerms:
     """Find, for each phrase, what says it in the passages, by evidence.
 
     Candidates are ordered by ``score - 0.2 / sqrt(passages)``, with ``bitext`` plus half of Dice's coefficient of the pairs
@@ -95,7 +122,7 @@ def find_terms(
     Args:
         model: a static embedding.
         queries: phrases.
-        passages: see :func:`xswe.phrases.find.find_phrases`.
+        input: the passages, see :func:`xswe.phrases.find.find_phrases`.
         config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None, nothing is returned for a
             phrase whose best candidate has no more evidence than what phrases of random words of the model find in the
             same passages: half of 32 phrases of as many words as the phrase has units, two to four.
@@ -104,7 +131,7 @@ def find_terms(
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
-        For each phrase its candidates, the best first.
+        For each phrase its candidates, a tuple, the best first.
 
     Raises:
         ConfigError: the model's vectors depend on their context, or the settings do not fit.
@@ -114,14 +141,14 @@ def find_terms(
         terms = find_terms(model, ["data type"], open("manual.ja", encoding="utf-8"))
         terms[0][0].text, terms[0][0].times
     """
-    check_model(model, "find_terms(model, queries, passages)")
+    check_model(model, "find_terms(model, queries, input)")
     config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), texts_of(queries, "queries")
     source = open_words(model)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
     wide = replace(config, distinct=True, k=max(POOL, 10 * config.k), examples=max(PLACES, config.examples))
     phrases = [*queries, *(text for _, text in decoys)]
-    spans = find_phrases(source, phrases, passages, wide)
+    spans = find_phrases(source, phrases, input, wide)
     found = [[one for hit in hits if (one := in_usual_form(hit))] for hits in spans]
     cores, rows = _forms(source, found)
     every = [_terms(*one, cores, rows, config) for one in zip(phrases, source.queries(phrases), found, strict=True)]
@@ -132,10 +159,11 @@ def find_terms(
     every = every[: len(queries)]
     if bitext is not None:
         every = _beside(queries, every, bitext)
-    return [
-        terms[: config.k] if _most_evidence(terms) >= floors.get(size, -1.0) else []
+    found_terms = (
+        tuple(terms[: config.k]) if _most_evidence(terms) >= floors.get(size, -1.0) else ()
         for terms, size in zip(every, sizes, strict=True)
-    ]
+    )
+    return FoundTerms(tuple(queries), tuple(found_terms))
 
 
 def _beside(queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Iterable[tuple[str, str]]) -> list[list[Term]]:

@@ -667,7 +667,7 @@ class Index:
 
 def index(
     model: AnyModel,
-    texts: Given,
+    input: Given,
     *,
     metadata: Iterable[Any] | None = None,
     columns: Mapping[str, ColumnType] | None = None,
@@ -678,7 +678,7 @@ def index(
 
     Args:
         model: what encodes.
-        texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
+        input: a list or any other iterable of texts, or the name of a text file, plain or compressed.
         metadata: for each text what to keep with it, as JSON values.
         columns: the keys of metadata by which a search can choose (``where=``), and their types: ``int``, ``float``,
             ``str`` or ``bool``.
@@ -699,8 +699,8 @@ def index(
         >>> [(hit.row, hit.metadata) for hit in found.search("The train is late.", k=1)]
         [(2, {'file': 'a.ja'})]
     """
-    check_model(model, "index(model, texts)")
-    texts = texts if isinstance(texts, (str, Path, Iterator)) else several(texts, "texts")
+    check_model(model, "index(model, input)")
+    texts = input if isinstance(input, (str, Path, Iterator)) else several(input, "input")
     _check_names("index", building, Building)
     method, storage = building.get("method", "exact"), building.get("storage", "float32")
     threads, execution = building.get("threads"), building.get("execution", LOCAL)

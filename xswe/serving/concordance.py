@@ -65,7 +65,7 @@ class Words:
         """Return what says a phrase in some passages, spellings together; for a longer one, whole spans."""
         settings = SpanConfig(k=request.k, min_score=request.min_score, examples=request.lines, max_size=_LONGEST)
         if terms := find_terms(self.source, [query], texts, settings)[0]:
-            return terms
+            return list(terms)
         settings = replace(settings, distinct=True, examples=max(PLACES, settings.examples))
         found = find_phrases(self.source, [query], texts, settings)[0]
         hits = [one for hit in found if (one := in_usual_form(hit))]

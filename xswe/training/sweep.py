@@ -182,7 +182,7 @@ class Sweep(Result[SweepPoint], held="points"):
 
 
 def sweep(
-    bitext: Texts,
+    input: Texts,
     languages: Iterable[str],
     grid: Mapping[str, Sequence[Any]],
     *,
@@ -198,7 +198,7 @@ def sweep(
     goes on where an earlier one in the same folder stopped.
 
     Args:
-        bitext: see :func:`xswe.training.train.train`, as for ``languages``.
+        input: see :func:`xswe.training.train.train`, as for ``languages``.
         languages: codes.
         grid: values of settings by their dotted names, ``{"pca.dim": [64, 256], "objective": ["ranking", "matryoshka"]}``;
             also of ``teacher`` and ``recipe``.
@@ -227,7 +227,7 @@ def sweep(
         check(tasks)
     with ExitStack() as stack:
         folder = Path(output or stack.enter_context(scratch()))
-        given = bitext if isinstance(bitext, (str, Path, Mapping)) else list(bitext)
+        given = input if isinstance(input, (str, Path, Mapping)) else list(input)
         choices = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
         def full(choice: Mapping[str, Any], seed: int) -> TrainConfig:

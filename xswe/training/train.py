@@ -162,7 +162,7 @@ class TrainResult(Result[Row], held="metrics"):
 
 
 def train(
-    bitext: Texts,
+    input: Texts,
     languages: Iterable[str],
     *,
     teacher: str | Path | TeacherConfig | Teacher | None = "auto",
@@ -176,9 +176,9 @@ def train(
     """Train a model.
 
     Args:
-        bitext: names of files, folders or patterns, entries of ``corpus.paths`` such as ``{"card": "ccmatrix"}``, or pairs
-            of texts (of a single language that ranks: anchor, positive, and any negatives); for several language pairs a
-            mapping from ``en-de`` and the like to these. ``"sample"`` for the small one in this package.
+        input: bitext: names of files, folders or patterns, entries of ``corpus.paths`` such as ``{"card": "ccmatrix"}``, or
+            pairs of texts (of a single language that ranks: anchor, positive, and any negatives); for several language
+            pairs a mapping from ``en-de`` and the like to these. ``"sample"`` for the small one in this package.
         languages: codes; the first is the hub of the language pairs.
         teacher: ``mini`` (in this package), ``minilm``, ``mgte``, ``gte-base-en``, ``e5-small``, ``e5-base``, ``e5-large``,
             ``bge-m3``, ``labse``, ``paraphrase``, a folder or name that transformers loads, or any object that answers as
@@ -209,7 +209,7 @@ def train(
         ['accuracy_forward']
     """
     with _run_folder(output) as folder:
-        config = configure(bitext, languages, teacher, recipe, settings, folder)
+        config = configure(input, languages, teacher, recipe, settings, folder)
         named = teacher is None or isinstance(teacher, NAMED)
         start = load_encoder(config.teacher, config.threads) if named else cast("Teacher", teacher)
         place = None if shared is None else Path(shared)
