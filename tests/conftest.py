@@ -20,7 +20,8 @@ from tests.clusters import ray_cluster  # noqa: F401
 from tests.warm import serving
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
-from xswe.io.files import file_digest, resource, whole_folder
+from xswe.io.files import file_digest, whole_folder
+from xswe.io.resources import resource
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher

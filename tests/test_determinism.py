@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from xswe.text.tokenizers import train_subwords
 from xswe.text.words import WordSplitter, most_frequent
-from xswe.io.files import resource
+from xswe.io.resources import resource
 
 sample = resource("corpora") / "sample" / "sentences.tsv"
 rows = [line.split("\\t") for line in sample.read_text(encoding="utf-8").splitlines()]

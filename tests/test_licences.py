@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import xswe
-from xswe.io.files import resource
+from xswe.io.resources import resource
 from xswe.model.card import Source, _data, derive
 
 ROOT = Path(__file__).parents[1]

@@ -94,7 +94,7 @@ def test_it_runs_from_an_empty_folder(python, tmp_path):
         assert verb in help_text
         assert "output" in call(python, "-m", "xswe", verb, "--cfg", "job", cwd=tmp_path)
     code = (
-        "from xswe.io.files import resource; print(len((resource('corpora')/'sample'/'sentences.tsv').read_text('utf-8')))"
+        "from xswe.io.resources import resource; print((resource('corpora') / 'sample' / 'sentences.tsv').stat().st_size)"
     )
     assert int(call(python, "-c", code, cwd=tmp_path)) > 100_000
     where = call(python, "-c", "import xswe; print(xswe.__path__[0])", cwd=tmp_path).strip()

@@ -39,7 +39,8 @@ from typing import Any
 
 from eval.settings import chosen, run_script
 from xswe.errors import ConfigError
-from xswe.io.files import read_json, resource, write_json
+from xswe.io.files import read_json, write_json
+from xswe.io.resources import resource
 
 FAULTS = ("worker", "twice", "node", "driver", "damage", "vanish", "disk", "objects", "busy")
 SETTINGS = {"times": 20, "verb": "encode", "by": "ray", "faults": ",".join(FAULTS), "seed": 0, "output": ""}

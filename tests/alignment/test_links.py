@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.alignment.terms import bilingual_terms
 from xswe.__main__ import main
 from xswe.alignment import kernels, words
 from xswe.alignment.lexicon import phrase_spans, phrase_table

@@ -21,7 +21,7 @@ from xswe.cli.settings import check_shape
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import resource
+from xswe.io.resources import resource
 from xswe.io.settings import build, defaults
 from xswe.mining.dedup import DedupConfig
 from xswe.mining.pipeline import MineConfig

@@ -97,32 +97,6 @@ def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said, tmp_
     assert done.stderr.startswith("xswe: ")
 
 
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("xswe de", ["dedup"]),
-        ("xswe ", list(VERBS)),
-        ("xswe dedup thr", ["threads=", "threshold="]),
-        ("xswe dedup near=0.5 dig", ["digits="]),
-        ("xswe train recipe=st", ["recipe=static"]),
-        ("xswe train refine.max_st", ["refine.max_steps="]),
-        ("xswe nothing a", []),
-    ],
-)
-def test_a_shell_completes_verbs_and_settings(line, offered, tmp_path):
-    done = run_verb("-sc", "query=bash", cwd=tmp_path, COMP_LINE=line, COMP_POINT=str(len(line)))
-    found = done.stdout.split()  # groups of a verb that ran in this process before are among them
-    assert (done.returncode, done.stderr, bool(found)) == (0, "", bool(offered))
-    assert set(offered) <= set(found)
-    assert all(word.startswith(line.split(" ")[-1]) for word in found)
-
-
-def test_a_shell_is_told_how_to_complete(tmp_path):
-    done = run_verb("-sc", "install=bash", cwd=tmp_path)
-    assert done.returncode == 0
-    assert done.stdout.rstrip().endswith("-F hydra_bash_completion xswe")
-
-
 def test_what_is_printed_is_utf8_whatever_the_code_page(tmp_path):
     (tmp_path / "ja.txt").write_text("猫が寝ている。\n", encoding="utf-8")
     command = [sys.executable, "-m", "xswe", "search", "model=mini", "input=ja.txt", "queries=cat", "mark=false"]

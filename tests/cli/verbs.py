@@ -18,7 +18,7 @@ from xswe.cli.compose import plain, register
 from xswe.cli.main import main
 from xswe.cli.run import run
 from xswe.cli.settings import check_shape
-from xswe.io.files import resource
+from xswe.io.resources import resource
 
 
 def composed(verb: str, *overrides: str) -> dict[str, Any]:

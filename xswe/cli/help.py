@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, OWN, VERBS, merged
-from xswe.io.files import resource
+from xswe.io.resources import resource
 
 _LIBRARY = Path(__file__).parents[1]
 _WIDTH, _COLUMN = 100, 34

@@ -24,7 +24,8 @@ def usage() -> str:
     return (
         f"usage: python -m xswe <verb> key=value ...\n\n{verbs}\n\n"
         "python -m xswe <verb> --help      what it does, examples, and its settings\n"
-        "python -m xswe <verb> --cfg job   the composed configuration"
+        "python -m xswe <verb> --cfg job   the composed configuration\n"
+        "python -m xswe completion bash    what has bash complete all of it; zsh and fish likewise"
     )
 
 
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         _print(__version__)
         return 0
-    if arguments[0] in ("-sc", "--shell-completion"):
+    if arguments[0] in ("completion", "--complete"):
         return _complete(arguments)
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
@@ -102,15 +103,16 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 
 def _complete(arguments: list[str]) -> int:
-    """Do what Hydra's completion for a shell asks of a program: for the verbs, and for the settings of one."""
-    if not any(argument.startswith("query=") for argument in arguments):  # install=bash, uninstall=bash
-        return _run("status", arguments)
-    program, *words = os.environ.get("COMP_LINE", "").split(" ")
-    if len(words) < 2:
-        _print("\n".join(verb for verb in VERBS if verb.startswith("".join(words))))
-        return 0
-    os.environ["COMP_LINE"] = " ".join([program, *words[1:]])
-    return _run(words[0], arguments) if words[0] in VERBS else 0
+    """Print what a shell is to be told to complete, or, asked by it, what may stand in the place of the last word."""
+    from xswe.cli.complete import SCRIPTS, completed
+
+    shell = "".join(arguments[1:2])
+    if shell not in SCRIPTS:
+        return _complain(
+            f"completion of {shell or 'which shell'}: choose one of {', '.join(SCRIPTS)}, as in xswe completion bash"
+        )
+    _print(SCRIPTS[shell] if arguments[0] == "completion" else "\n".join(completed(shell, arguments[2:] or [""])))
+    return 0
 
 
 def _print(text: str, stream: TextIO | None = None) -> None:
@@ -286,8 +288,8 @@ def _run(verb: str, overrides: list[str]) -> int:
     from xswe.cli.run import run
     from xswe.cli.settings import check_shape, names
     from xswe.errors import Unfinished, XsweError, no_room
-    from xswe.io.files import resource
     from xswe.io.inputs import watched
+    from xswe.io.resources import resource
     from xswe.work.folder import pipes_spooled
 
     full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"

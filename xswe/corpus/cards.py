@@ -22,7 +22,8 @@ import yaml
 from xswe.bitext.source import Source, find_pairs, least_score
 from xswe.bitext.tables import HubSet
 from xswe.errors import ConfigError, InputError, brief
-from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
+from xswe.io.files import check_input, file_digest, held, read_json, write_json
+from xswe.io.resources import resource
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import match_member, member_names
 from xswe.progress import bar

@@ -410,18 +410,6 @@ def scratch(prefix: str = "xswe-") -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=ON_WINDOWS)
 
 
-# Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
-
-
-_PACKAGE = Path(__file__).parent.parent  # of the whole package
-
-
-def resource(name: str) -> Path:
-    """Return the folder ``conf`` or ``corpora``, from a wheel, an editable install or a checkout."""
-    inside = _PACKAGE / name
-    return inside if inside.is_dir() else _PACKAGE.parent / name
-
-
 def package_folder(name: str) -> Path | None:
     """Return the folder of an installed package, which need not be importable; None where there is none."""
     found = importlib.util.find_spec(name)

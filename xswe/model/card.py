@@ -14,7 +14,8 @@ import yaml
 
 from xswe.corpus.cards import Card, card_names, cards, entries_of
 from xswe.errors import InputError
-from xswe.io.files import fingerprint, resource, whole_file
+from xswe.io.files import fingerprint, whole_file
+from xswe.io.resources import resource
 from xswe.io.sources import PACKED, is_tar, is_zip, member_names
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES

@@ -16,8 +16,8 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import SAMPLE, SAMPLE_COLUMNS
 from xswe.corpus.contexts import BY_TOKENS, ContextConfig
 from xswe.errors import ConfigError
-from xswe.io.files import resource
 from xswe.io.ragged import Texts, TextView
+from xswe.io.resources import resource
 from xswe.io.settings import OF_THE_RUN, check_choice, defaults, for_all, meant
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
