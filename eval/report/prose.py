@@ -187,6 +187,12 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         ),
         ("finds more than it even then (# against #, # against #)", _judged_at_best),
     ],
+    "docs/how-to/install.md": [
+        (
+            "with `mini` (# MB), its teacher (# MB)",
+            lambda m: [m.megabytes(f"xswe/{place}/mini/model.safetensors") for place in ("pretrained", "teacher")],
+        ),
+    ],
     "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
         (
@@ -288,6 +294,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "README.md": ("8 to 100 MB", "Python 3.11", "Apache-2.0"),
     "docs/faq.md": ("(1.04, 1.2)", "Python 3.11"),
     "docs/how-to/align.md": ("from which 95 % are expected", "for 2.0"),
+    "docs/how-to/install.md": ("Python 3.11",),
     "docs/how-to/own-data.md": ("Apache-2.0",),
     "docs/how-to/phrases.md": ("SLICE 3.1",),
     "docs/how-to/reports.md": ("below 2 MB",),
