@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import xswe
 from xswe.bitext.output import one_line, output_format
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.source import Source
@@ -132,6 +133,21 @@ def test_filters_on_lines_are_counted(model, tmp_path):
     assert found.dropped == {"too short": 1, "wrong script": 1, "duplicate": 1}
     with pytest.raises(ConfigError, match="languages"):
         side(model, tmp_path / "a", tmp_path / "other", filters=filters)
+
+
+def test_the_summary_tells_the_share_of_near_duplicates(model, sample):
+    source, target = sample["en"][:200], sample["ja"][:200]
+    again = [f"{text} Yes." for text in source[:50] if len(text) > 60]
+    found = xswe.mine(model, [*source, *again], target, threads=1)
+    share = len(again) / (len(source) + len(again))
+    assert found.report.source.near == pytest.approx(share, abs=0.3 * share)
+    assert found.report.target.near == 0
+    assert f"near-duplicates of earlier lines: {100 * found.report.source.near:.0f} %" in str(found.report)
+    assert "near-duplicates of earlier lines: none" in str(found.report)
+    pairs = list(zip(source, target, strict=True))
+    filtered = xswe.filter(model, [*pairs, *((f"{a} Yes.", b) for a, b in pairs[:50] if len(a) > 60)], threshold=None)
+    assert filtered.near == pytest.approx(share, abs=0.3 * share)
+    assert f"near-duplicates of earlier pairs: {100 * filtered.near:.0f} %" in str(filtered)
 
 
 def test_damaged_lines_and_missing_ids(model, tmp_path):

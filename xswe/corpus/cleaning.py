@@ -294,7 +294,7 @@ class Cleaner:
         keys = np.empty(len(rows), np.uint64)
         hash_pairs(*hashes, keys)
         none = np.empty((len(rows), 0), np.uint64)
-        near = _sketches(rows) if self._config.near_duplicates else none
+        near = sketches(rows.source, rows.target) if self._config.near_duplicates else none
         return Cleaned(rows, reason, keys, near, np.stack(hashes, 1) if self._config.hubs else none)
 
     def _checks(self, rows: Rows, min_score: float | None) -> list[tuple[int, np.ndarray]]:
@@ -373,17 +373,15 @@ def _is_latin(character: str) -> bool:
     return character.isascii() or unicodedata.name(character, "").startswith(("LATIN ", "FULLWIDTH LATIN ", "COMBINING "))
 
 
-def sketches(texts: Texts) -> np.ndarray:
-    """Sketch texts, uint64 (n, bands): two texts that share most of their shingles share a band."""
+def sketches(*sides: Texts) -> np.ndarray:
+    """Sketch texts, uint64 (n, bands): two texts that share most of their shingles share a band; of pairs, both sides."""
     factors = np.random.default_rng(29).integers(1, 1 << 63, _BANDS * _BAND_ROWS, np.uint64) | np.uint64(1)
-    out = np.empty((len(texts), _BANDS), np.uint64)
-    sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, _BAND_ROWS, np.empty_like(factors), out)
-    return out
-
-
-def _sketches(rows: Rows) -> np.ndarray:
-    """Sketch source and target together, band by band."""
-    made = sketches(rows.source), sketches(rows.target)
+    made = []
+    for texts in sides:
+        made.append(np.empty((len(texts), _BANDS), np.uint64))
+        sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, _BAND_ROWS, np.empty_like(factors), made[-1])
+    if len(made) == 1:
+        return made[0]
     keys = np.empty(made[0].size, np.uint64)
     hash_pairs(made[0].ravel(), made[1].ravel(), keys)
     return keys.reshape(-1, _BANDS)

@@ -35,8 +35,8 @@ from xswe.io.settings import changed
 from xswe.mining.cascade import judge_bitext
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
-from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, missed_by, wrong_fraction
+from xswe.mining.side import NearDuplicates, Reservoir, Shown, draw_groups, shown_rows, with_texts
+from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, missed_by, told_near, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.types import Encoder
@@ -48,6 +48,9 @@ from xswe.work.steps import Arrays, two_steps
 
 if TYPE_CHECKING:
     from xswe.settings import FilterSettings
+
+
+_SKETCHED = 20_000  # pairs, the first that are kept, among which near-duplicates are counted
 
 
 class Judged(NamedTuple):
@@ -73,6 +76,7 @@ class Filtered(Result[Judged]):
         noise: what was learnt of the kinds of wrong pairs; None by the cosine alone.
         note: why pairs were judged by their cosine where something was to be learnt; empty otherwise.
         features: uint8 (n, features), see :data:`xswe.mining.features.NAMES`; None unless ``explain=True`` asked for them.
+        near: the share of near-duplicates of earlier pairs among the first twenty thousand that are kept.
     """
 
     scores: np.ndarray
@@ -84,6 +88,7 @@ class Filtered(Result[Judged]):
     noise: Noise | None = None
     note: str = ""
     features: np.ndarray | None = None
+    near: float = 0.0
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -118,7 +123,9 @@ class Filtered(Result[Judged]):
         more = [str(self.noise)] if self.noise else [f"judged by the cosine alone: {self.note}"] if self.note else []
         if self.noise is None and self.threshold.precision is not None:  # which decoys of other pairs told
             more.append("not judged: translations that are truncated, extended or changed, and the order of words")
-        return "\n".join([f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}", self.threshold.sentence(), *more])
+        first = f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}"
+        first += told_near(self.near, "pairs") if kept else ""
+        return "\n".join([first, self.threshold.sentence(), *more])
 
     def unusual(self, row: int) -> str:
         """Return what is unusual about a pair, beside those that are kept; needs ``explain=True``."""
@@ -301,6 +308,7 @@ class _Filter:
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
             made = _judged(made, found, records, self.rerank, self.config.rerank_share)
+        made = replace(made, near=_near_duplicates(made.kept, records()))
         return _shown(made, records() if self.config.evidence else (), self.config.languages)
 
     def _learnt(self, found: Found, records: Callable[[], Iterable[Record]]) -> tuple[Learnt | None, str]:
@@ -319,6 +327,17 @@ class _Filter:
         learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
         learnt = learner.learn()
         return (None, learnt.doubt) if learnt.doubt else (learnt, "")
+
+
+def _near_duplicates(kept: np.ndarray, records: Iterable[Record]) -> float:
+    """Return the share of near-duplicates among the first pairs that are kept."""
+    rows = np.flatnonzero(kept)[:_SKETCHED]
+    wanted = set(rows.tolist())
+    first = islice(records, int(rows[-1]) + 1 if len(rows) else 0)
+    texts = [record.texts or ("", "") for row, record in enumerate(first) if row in wanted]
+    near = NearDuplicates(_SKETCHED)
+    near.add(*(Texts.of([pair[side] for pair in texts]) for side in (0, 1)))
+    return near.share
 
 
 def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered:

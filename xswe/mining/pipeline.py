@@ -35,6 +35,7 @@ from xswe.mining.threshold import (
     missed_by,
     on_gold,
     read_gold,
+    told_near,
 )
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
@@ -162,11 +163,15 @@ class Mined:
 
 @dataclass(frozen=True)
 class SideReport:
-    """What was read of a side: lines ``read`` and ``kept``, and those ``dropped``, by reason."""
+    """What was read of a side: lines ``read`` and ``kept``, and those ``dropped``, by reason.
+
+    ``near`` is the share of near-duplicates of earlier lines among the first hundred thousand that were kept.
+    """
 
     read: int
     kept: int
     dropped: dict[str, int]
+    near: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,7 @@ class MineReport:
         sides = {"lines": self.source} if self.target is None else {"source": self.source, "target": self.target}
         for name, side in sides.items():
             counts = f"{side.read:,} lines read, {side.kept:,} kept; dropped: {_listed(side.dropped) or 'none'}"
+            counts += told_near(side.near, "lines") if side.kept else ""
             lines.append(f"{name}: {counts}")
         if self.ruled_out:
             lines.append(f"candidate pairs ruled out: {_listed(self.ruled_out)}")
@@ -220,8 +226,8 @@ def _listed(counts: dict[str, int]) -> str:
 
 def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MineReport:
     """Return what is to be told of a run."""
-    source = SideReport(sides[0].read, len(sides[0]), sides[0].dropped)
-    target = None if sides[0] is sides[1] else SideReport(sides[1].read, len(sides[1]), sides[1].dropped)
+    source, target = (SideReport(side.read, len(side), side.dropped, side.near) for side in sides)
+    target = None if sides[0] is sides[1] else target
     threshold = mined.threshold.sentence()
     if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
         threshold = f"threshold: none, no lines of the {' and the '.join(empty)} are left"

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.bitext.seen import KeySet, text_hashes
+from xswe.corpus.cleaning import sketches
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, read_lines
@@ -264,7 +265,8 @@ def filter_candidates(
 Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
 _SHOWN = 500  # characters of a line that was left out
-_FORMAT = 2
+_FORMAT = 3
+_SKETCHED = 100_000  # lines, the first that stay, among which near-duplicates are counted
 # What a line is told by, beside its text: its number in the file, what it says without case and blanks, its numbers.
 _COLUMNS = {"numbers": np.int64, "identities": np.uint64, "figures": np.uint64}
 
@@ -281,6 +283,7 @@ class Side:
     read: int  # lines of the file
     dropped: dict[str, int]  # how many lines were left out, by reason
     examples: dict[str, list[str]] = field(default_factory=dict)  # some of those, drawn at random
+    near: float = 0.0  # share of near-duplicates of earlier lines among the first that stay
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -315,6 +318,29 @@ class SideConfig:
         if self.path == "-":
             return fingerprint(unrepeatable())
         return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)
+
+
+@dataclass
+class NearDuplicates:
+    """Counts, of the first ``most`` lines or pairs, those that share most shingles with an earlier one, digits ignored."""
+
+    most: int = _SKETCHED
+    lines: int = 0
+    repeated: int = 0
+    _seen: KeySet = field(default_factory=KeySet)
+
+    def add(self, *sides: Texts) -> None:
+        """Look at some more, unless enough were."""
+        if rows := min(len(sides[0]), self.most - self.lines):
+            bands = sketches(*(texts.take(np.arange(rows)) for texts in sides))
+            new = self._seen.add(bands.ravel()).reshape(bands.shape)  # the keys of a band are of no other
+            self.repeated += int((~new).any(axis=1).sum())
+            self.lines += rows
+
+    @property
+    def share(self) -> float:
+        """The share of these; 0 without any."""
+        return self.repeated / max(1, self.lines)
 
 
 def _lines(
@@ -352,7 +378,7 @@ def _write(
     folder: Path, config: SideConfig, given: Sequence[str] | None, encode: Encode, dim: int, description: str
 ) -> dict[str, Any]:
     """Read, filter and encode the file into ``folder``; returns the report."""
-    dropped, read, seen = Reservoir(), [0], KeySet()
+    dropped, read, seen, near = Reservoir(), [0], KeySet(), NearDuplicates()
     with ExitStack() as stack:
         texts = stack.enter_context(text_writer(folder, "texts"))
         ids = stack.enter_context(text_writer(folder, "ids")) if config.ids else None
@@ -371,7 +397,9 @@ def _write(
                     dropped.offer("duplicate", block[place][2][:_SHOWN])
             kept = [line for line, fresh in zip(block, new, strict=True) if fresh]
             strings = [text for _, _, text in kept]
-            append_texts(texts, begun.take(np.flatnonzero(new)))
+            stay = begun.take(np.flatnonzero(new))
+            near.add(stay)
+            append_texts(texts, stay)
             numbers.append(np.array([number for number, _, _ in kept], np.int64))
             if ids is not None:
                 append_texts(ids, Texts.of([name for _, name, _ in kept]))
@@ -381,7 +409,7 @@ def _write(
                 figures.append(np.array([number_key(text) for text in strings], np.uint64))
             vectors.append(encode(strings) if strings else np.zeros((0, dim), np.float32))
             progress.update(len(block))
-    return {"read": read[0], "dropped": dropped.counts, "examples": dropped.kept}
+    return {"read": read[0], "dropped": dropped.counts, "examples": dropped.kept, "near": near.share}
 
 
 def prepare_side(
@@ -426,4 +454,5 @@ def prepare_side(
         report["read"],
         report["dropped"],
         report.get("examples", {}),
+        report["near"],
     )

@@ -93,12 +93,12 @@ class Threshold:
         told = []
         if self.precision is not None:
             between = "" if self.within is None else f" ({bounds(*self.within)})"
-            told.append(f"expected precision {_percent(self.precision)}{between}")
+            told.append(f"expected precision {percent(self.precision)}{between}")
         elif self.unsure:
             told.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
             measured = "on gold: " if self.origin == "gold pairs" else "expected "
-            told.append(f"{measured}recall {_percent(self.recall)}")
+            told.append(f"{measured}recall {percent(self.recall)}")
         if self.missed is not None:
             told.append(f"precision={self.missed:g} is not reached at any threshold")
         return ", ".join([line, *told])
@@ -109,9 +109,14 @@ def missed_by(wanted: float | None, precision: float | None) -> float | None:
     return wanted if wanted is not None and precision is not None and precision < wanted else None
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Whole percents, and neither 0 nor 100 of what is an estimate."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def told_near(share: float, what: str) -> str:
+    """Say at the end of a line of a summary how many near-duplicates there are."""
+    return f"; near-duplicates of earlier {what}: {percent(share) if share else 'none'}"
 
 
 def bounds(low: float, high: float) -> str:
