@@ -37,7 +37,7 @@ from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.text.units import Units
-from xswe.training.config import update
+from xswe.training.recipes import update
 from xswe.training.inputs import (
     Corpus,
     Pair,

@@ -15,8 +15,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.hydra import Hydra
 
 import xswe
 from tests.cli.verbs import run_verb
@@ -33,7 +31,7 @@ def cli(*arguments, cwd):
 
 @pytest.mark.parametrize("before", [None, "0"])
 def test_a_verb_leaves_its_process_as_it_was(before, monkeypatch, capsys):
-    thresholds, mode = gc.get_threshold(), Hydra.get_mode
+    thresholds = gc.get_threshold()
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
     if before is not None:
         monkeypatch.setenv("HYDRA_FULL_ERROR", before)
@@ -41,18 +39,7 @@ def test_a_verb_leaves_its_process_as_it_was(before, monkeypatch, capsys):
         main(["encode", "model=no-such-folder", "input=a.txt", "output=a.npy"])
     assert "no-such-folder" in capsys.readouterr().err
     assert os.environ.get("HYDRA_FULL_ERROR") == before
-    assert (gc.get_threshold(), Hydra.get_mode) == (thresholds, mode)
-
-
-@pytest.mark.parametrize(("words", "runs"), [([], 1), (["hydra.mode=RUN"], 1), (["hydra.mode=MULTIRUN", "output=a,b"], 2)])
-def test_settings_are_composed_once_unless_there_may_be_several_runs(words, runs, monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    composed = Mock(wraps=ConfigLoaderImpl.load_configuration)
-    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", lambda *given, **named: composed(*given, **named))
-    monkeypatch.setattr("xswe.cli.run.run", lambda verb, values: f"run {values['output']}")
-    main(["status", "output=c", *words])
-    assert capsys.readouterr().out.count("run ") == runs
-    assert (composed.call_count == 1) is (not words)
+    assert gc.get_threshold() == thresholds
 
 
 @pytest.mark.parametrize(

@@ -10,28 +10,27 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hydra.core.config_store import ConfigStore
 
 import xswe
-from tests.cli.verbs import command, composed, run_verb
+from tests.cli.verbs import command, composed, run_verb, train_config
 from xswe.bitext.source import Source, read_pairs
-from xswe.cli.compose import as_keys
-from xswe.cli.run import train_config
-from xswe.cli.settings import check_shape
+from xswe.cli.settings import as_keys, check_shape, composed_defaults
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError, InputError
+from xswe.io.choices import choice_names
 from xswe.io.resources import resource
 from xswe.io.settings import build, defaults
 from xswe.mining.dedup import DedupConfig
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig
-from xswe.teacher.protocol import TEACHERS, TeacherConfig
-from xswe.training.config import OBJECTIVES, RECIPES, UNITS, PCAConfig, TrainConfig
+from xswe.teacher.protocol import TeacherConfig
+from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
+from xswe.training.recipes import chosen, update
 from xswe.training.refine import RefineConfig
 from xswe.training.train import configure
 from xswe.training.triplets import SpanTraining
@@ -62,14 +61,6 @@ def test_nothing_that_ships_knows_a_folder_beside_the_checkout():
     shipped += package.glob("pretrained/*/config.json")
     assert len(shipped) > 80
     assert not [path for path in shipped if "../shared" in path.read_text(encoding="utf-8")]
-
-
-def test_of_the_choices_those_that_are_chosen_are_made():
-    values = composed("corpus", "corpus=sample", "pair=en-zh")
-    assert (values["pair"]["languages"], values["corpus"]["clean"]) == (["en", "zh"], composed("corpus")["corpus"]["clean"])
-    choices = ConfigStore.instance().repo["pair"]
-    assert len(choices) == 64
-    assert not [name for name, choice in choices.items() if "node" in vars(choice)]
 
 
 def test_a_folder_named_by_the_environment_must_be_named(monkeypatch):
@@ -143,23 +134,26 @@ def test_the_paper_recipe_distils_where_there_is_one_language(language):
     assert (c.objective.distillation_temperature, c.refine.per_unit) == (0.05, 2)
     assert dataclasses.replace(c.refine, per_unit=0) == pair.refine
     assert (c.contexts, c.extract, c.pca) == (pair.contexts, pair.extract, pair.pca)
-    assert values["distilled"] == {"model": "same"}
+    assert (values["distilled"]["model"], c.distilled) == ("same", None)
     assert c.units.lowercase is True
     assert composed("train", f"pair={language}")["objective"]["ranking"] == 1.0
     own = composed("train", "recipe=paper", f"pair={language}", "refine.per_unit=5")
     assert own["refine"]["per_unit"] == 5
 
 
-CHOICES = {"teacher": TEACHERS, "distilled": TEACHERS, "units": UNITS, "objective": OBJECTIVES, "recipe": RECIPES}
+GROUPS = ("teacher", "units", "objective", "recipe", "corpus", "corpus/clean", "execution")
 
 
-@pytest.mark.parametrize(("group", "choice"), [(group, choice) for group, table in CHOICES.items() for choice in table])
-def test_every_choice_of_every_group_composes(group, choice):
-    assert composed("train", f"{group}={choice}").keys() >= composed("train").keys()
+@pytest.mark.parametrize("group", ["distilled", *GROUPS])
+def test_every_choice_of_every_group_composes(group):
+    usual = composed("train").keys()
+    for choice in choice_names({"distilled": "teacher"}.get(group, group)):
+        given = [f"{group.replace('distilled', 'teacher')}.model=m"] if choice == "custom" else []
+        assert composed("train", f"{group}={choice}", *given).keys() == usual, choice
 
 
 @pytest.mark.parametrize("pair", ["en-ja", "ja-zh-de", "en"])
-@pytest.mark.parametrize("recipe", list(RECIPES))
+@pytest.mark.parametrize("recipe", choice_names("recipe"))
 def test_a_recipe_is_the_same_on_the_command_line_and_in_python(recipe, pair):
     words = [f"recipe={recipe}", f"pair={pair}", "corpus=local", "corpus.paths=[a.tsv]", "refine.max_steps=7", "threads=1"]
     changes = {"refine": {"max_steps": 7}, "threads": 1}
@@ -171,7 +165,7 @@ def test_the_imitated_encoder_is_a_choice_of_its_own():
     assert values["distilled"] == composed("train", "teacher=minilm")["teacher"] | {"max_tokens": 64}
     assert values["teacher"]["model"] == "mini"
     assert train_config(values).objective.distillation > 0
-    assert composed("train")["distilled"] == {"model": "same"}
+    assert composed("train")["distilled"]["model"] == "same"
 
 
 def test_span_training_is_switched_on_by_its_objective():
@@ -211,6 +205,40 @@ def test_a_corpus_of_ones_own_takes_the_place_of_the_sample(given):
     assert getattr(train_config(own).corpus, key) == own["corpus"][key]
 
 
+YAML = sorted(path.relative_to(CONF).as_posix() for path in CONF.glob("*/**/*.yaml"))
+
+
+@pytest.mark.parametrize("file", YAML)
+def test_a_choice_says_nothing_that_is_a_default(file):
+    """A second copy of a default would stay when the dataclass changes."""
+    usual = dict(composed_defaults("train"))
+    section, said = file.split("/")[0], yaml.safe_load((CONF / file).read_text("utf-8")) or {}
+    picked = chosen(said.pop("defaults", []))
+    if section in ("recipe", "objective"):
+        base = yaml.safe_load((CONF / "objective" / f"{picked.get('objective', 'ranking')}.yaml").read_text("utf-8")) or {}
+        update(usual, base if section == "recipe" else {})
+        if "alone" in file:
+            update(usual, yaml.safe_load((CONF / file.replace("alone/", "")).read_text("utf-8")))
+    else:
+        usual = usual["corpus"]["clean"] if "clean" in file else usual[section]
+    assert not [name for name, value in leaves(said) if value == dict(leaves(usual))[name]]
+
+
+def leaves(values, before=""):
+    """The values of nested mappings, by their names with dots."""
+    for name, value in values.items():
+        inside = isinstance(value, dict) and name not in ("segmenters", "paths", "most_frequent")
+        yield from leaves(value, f"{before}{name}.") if inside else [(before + name, value)]
+
+
+@pytest.mark.parametrize("verb", ["train", "corpus", "import"])
+def test_what_a_verb_chooses_is_no_default_of_a_dataclass(verb):
+    told = yaml.safe_load((CONF / f"{verb}.yaml").read_text("utf-8"))
+    assert set(told) - {"recipe"} == {"defaults"}
+    assert set(chosen(told["defaults"])) <= {*GROUPS, "pair", "teacher@distilled", "recipe@_global_", LAST}
+
+
+LAST = "optional recipe/alone@_global_"
 NAN = float("nan")
 
 
@@ -425,9 +453,9 @@ CHOICES_OF_A_FILE = "defaults: [override /teacher: none, override /objective: ma
 def test_a_partial_recipe_of_ones_own_composes_onto_the_defaults(file, further, wanted, tmp_path):
     (tmp_path / "recipe").mkdir()
     (tmp_path / "recipe" / "mine.yaml").write_text(file, encoding="utf-8")
-    done = run_verb("train", "--config-dir", tmp_path, "recipe=mine", *further, "--cfg", "job", cwd=tmp_path)
+    done = run_verb("train", "--config-dir", tmp_path, "recipe=mine", *further, "--cfg", "job", "--resolve", cwd=tmp_path)
     own = yaml.safe_load(done.stdout)
-    assert own["recipe"] == {"name": "mine"}
+    assert own["recipe"] == "mine"
     found = {**own["refine"], "prefixes": own["objective"]["prefixes"], "teacher": own["teacher"]["model"]}
     usual = {**defaults(RefineConfig), "max_steps": 100, "prefixes": [], "teacher": "mini"}
     assert wanted.items() <= found.items()

@@ -12,20 +12,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from hydra import compose, initialize_config_dir
-
-from xswe.cli.compose import plain, register
+from xswe.cli import compose
 from xswe.cli.main import main
 from xswe.cli.run import run
-from xswe.cli.settings import check_shape
-from xswe.io.resources import resource
+from xswe.cli.settings import arguments, check_shape
+from xswe.training.config import TrainConfig
 
 
-def composed(verb: str, *overrides: str) -> dict[str, Any]:
+def composed(verb: str, *words: str) -> dict[str, Any]:
     """Return the settings of a verb, as Hydra composes them."""
-    register(verb)
-    with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf").resolve())):
-        return plain(compose(verb, overrides=list(overrides)))
+    compose.register(verb)
+    return compose.composed(verb, compose.overrides([*words]))
+
+
+def train_config(values: dict[str, Any]) -> TrainConfig:
+    """Return the settings of a run, as the verb hands them to the library."""
+    return arguments("train", "", values | {"languages": values["pair"]["languages"]})["config"]
 
 
 def command(verb: str, values: dict[str, Any]) -> str:

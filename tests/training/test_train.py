@@ -13,7 +13,7 @@ import pytest
 import xswe
 from tests.conftest import FakeTeacher
 from xswe.errors import ConfigError, InputError
-from xswe.training.config import recipe_settings
+from xswe.training.recipes import recipe_settings
 from xswe.training.train import configure
 
 SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
@@ -61,11 +61,11 @@ def test_settings_in_full_are_a_recipe_too():
 
 
 def test_another_objective_leaves_the_prefixes_of_the_recipes_own():
-    assert recipe_settings("static", ["en", "de"])["objective"]["prefixes"] == (256, 128, 64, 32)
+    assert recipe_settings("static", ["en", "de"])["objective"]["prefixes"] == [256, 128, 64, 32]
     for languages in (["en", "de"], ["en"]):
         assert not recipe_settings("static", languages, objective="ranking")["objective"]["prefixes"]
     assert recipe_settings("static", ["en"], objective="ranking")["objective"]["directions"] == "source"
-    assert recipe_settings("static", ["en", "de"], objective="matryoshka")["objective"]["prefixes"] == (256, 128, 64, 32)
+    assert recipe_settings("static", ["en", "de"], objective="matryoshka")["objective"]["prefixes"] == [256, 128, 64, 32]
     assert recipe_settings("paper", ["en", "de"], objective="joint")["objective"]["margin"] == 0.0
 
 
@@ -79,7 +79,7 @@ def test_mistakes_are_named_and_leave_nothing(tmp_path, pairs):
     assert "refine.max_step: there is no such setting; did you mean max_steps?" in said(
         ConfigError, pairs, ["en", "de"], **{"refine.max_step": 2}
     )
-    assert "quickstart, static, paper" in said(ConfigError, pairs, ["en", "de"], recipe="statc")
+    assert "paper, quickstart, static" in said(ConfigError, pairs, ["en", "de"], recipe="statc")
     assert "pair 1 is ('alone',)" in said(ConfigError, [pairs[0], ("alone",)], ["en", "de"])
     with_negatives = [("a", "b", "c"), ("d", "e", "f"), ("g", "h")]
     assert "pair 2 is ('g', 'h')" in said(ConfigError, with_negatives, ["en", "de"])

@@ -4,169 +4,63 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Mapping
-from dataclasses import asdict
-from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from itertools import permutations, product
+from typing import Any
 
-from hydra._internal.core_plugins.file_config_source import FileConfigSource
-from hydra._internal.sources_registry import SourcesRegistry
-from hydra.core.config_store import ConfigNode, ConfigStore
-from hydra.core.plugins import Plugins
-from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import InterpolationResolutionError
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
-from xswe.cli.settings import composed_defaults, is_sharded, train_sections
-from xswe.cli.verbs import VERBS
+from xswe.cli.settings import composed_defaults
+from xswe.cli.verbs import PACKAGES, VERBS
 from xswe.errors import ConfigError
-from xswe.io.settings import defaults
+from xswe.io.choices import choice_names
+from xswe.io.resources import resource
 from xswe.text.languages import LANGUAGES
-from xswe.work.config import LOCAL
-
-if TYPE_CHECKING:
-    from xswe.training.config import Recipe
-
-_DATA = "${oc.env:XSWE_DATA}/train"
-
-
-class _Choice(ConfigNode):
-    """A choice of a group, whose settings become Hydra's when it is chosen: of a hundred, a run chooses three."""
-
-    def __init__(self, group: str, name: str, settings: dict[str, Any]) -> None:
-        self.group, self.name, self.package, self.provider = group, f"{name}.yaml", None, None
-        self._settings = settings
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "node":
-            raise AttributeError(name)
-        self.node = OmegaConf.structured(self._settings)
-        return self.node
-
-
-class _Files(FileConfigSource):
-    """Files of settings, in ``conf/`` and in a user's ``--config-dir``.
-
-    A recipe in a file is what one of the table is: settings of the whole run, on top of the defaults, under its own name.
-    To Hydra it would be the section ``recipe``, unless the file begins with ``# @package _global_``.
-    """
-
-    def load_config(self, config_path: str) -> ConfigResult:
-        found = super().load_config(config_path)
-        group, _, name = config_path.rpartition("/")
-        if group.startswith("recipe"):
-            found.header["package"] = found.header["package"] or "_global_"
-        if group == "recipe":
-            OmegaConf.update(found.config, "recipe.name", name.removesuffix(".yaml"), force_add=True)
-        return found
-
-
-# Hydra's registry, which a launcher puts together anew in each worker, tells sources of a scheme by their class's name.
-_Files.__name__ = FileConfigSource.__name__
-
-
-def _store(group: str, name: str, settings: dict[str, Any]) -> None:
-    """Register a choice."""
-    held = ConfigStore.instance().repo
-    for part in filter(None, group.split("/")):
-        held = held.setdefault(part, {})
-    held[f"{name}.yaml"] = _Choice(group, name, settings)
-
-
-# What is chosen of each group unless something else is.
-_CHOSEN = {
-    "train": {
-        **{"pair": "en-ja", "teacher": "mini", "distilled": "same", "corpus": "sample", "units": "subwords"},
-        **{"objective": "ranking", "recipe": "quickstart"},
-        "optional recipe/alone": "${recipe}-${pair}",  # what a recipe does otherwise for that language alone, if anything
-    },
-    "corpus": {"pair": "en-ja", "corpus": "local"},
-    "import": {"pair": "en-ja"},
-}
 
 
 def register(verb: str) -> None:
-    """Register a verb's settings, and the groups that it has choices of; ``train`` has them all."""
-    groups, sharded = VERBS[verb].groups, is_sharded(verb)
-    if "pair" in groups:
+    """Register the defaults of a verb, with which Hydra composes the files of ``conf/`` and of a ``--config-dir``."""
+    store, usual = ConfigStore.instance().store, composed_defaults(verb)
+    if "pair" in VERBS[verb].groups:
         for count in range(1, 5):  # of more, pair.languages=[…] takes any
             for codes in permutations(LANGUAGES, count):
-                _store("pair", "-".join(codes), {"name": "-".join(codes), "languages": list(codes)})
-    if "corpus" in groups:
-        _register_corpora()
-    if sharded:
-        for kind in ("local", "array", "ray"):
-            _store("execution", kind, {**asdict(LOCAL), "kind": kind})
-    if verb == "train":
-        _register_training()
-    chosen = [{group: name} for group, name in _CHOSEN.get(verb, {}).items()]
-    first = ["common", *(["training"] if verb == "train" else []), *([{"execution": "local"}] if sharded else [])]
-    order = [*first, "_self_", *chosen] if verb == "train" else [*first, *chosen, "_self_"]
-    _store("", verb, {"defaults": order, **composed_defaults(verb)})
+                store(group="pair", name="-".join(codes), node={"languages": list(codes)})
+        for recipe, code in product(choice_names("recipe/alone"), LANGUAGES):
+            store(group="recipe/alone", name=f"{recipe}-{code}", node={"defaults": [recipe]})
+        store(name=f"settings_of_{verb}", node=usual)
+    else:
+        sharded = [{"execution": "local"}] if "execution" in usual else []
+        store(name=verb, node={"defaults": ["common", "_self_", *sharded], **usual})
 
 
-def _register_corpora() -> None:
-    from xswe.corpus.bitext import CorpusConfig
-    from xswe.corpus.cards import SAMPLE_CORPUS, cards
-    from xswe.corpus.cleaning import CLEANING, CleanConfig
-
-    # What a choice sets beside the corpus cards; local is bitext of one's own, named by corpus.paths.
-    corpora: dict[str, dict[str, Any]] = {
-        "local": {},
-        "sample": SAMPLE_CORPUS,
-        "xswe_data": {"paths": {pair: [f"{_DATA}/{pair}"] for pair in ("en-de", "en-zh", "en-ja")}},
-        "wikimatrix": {"min_score": 1.04},  # the authors' advice
-        # of millions of lines some are damaged
-        **{name: {"on_error": "skip"} for name in ("ccmatrix", "jparacrawl", "nllb")},
-    }
-    usual = defaults(CorpusConfig)
-    for name, values in CLEANING.items():
-        _store("corpus/clean", name, defaults(CleanConfig) | values)
-    for name in ("local", "sample", "xswe_data", *(name for name, card in cards().items() if card.versions)):
-        values = {"paths": [{"card": name}]} if name in cards() and name != "local" else {}
-        node = {**usual, **values, **corpora.get(name, {})}
-        del node["clean"]
-        _store("corpus", name, {"defaults": [{"clean": "none"}, "_self_"], **node})
+def overrides(arguments: list[str]) -> list[str]:
+    """Return a command's words as Hydra takes them: ``-m`` first, groups by their packages, a record in its folders."""
+    words = sorted(arguments, key=lambda word: word not in ("-m", "--multirun"))  # argparse takes no option between others
+    words = [re.sub(rf"^({'|'.join(PACKAGES)})(?==)", lambda found: PACKAGES[found[1]], word) for word in words]
+    given = {word.partition("=")[0] for word in words}
+    if "hydra.sweep.dir" in given:
+        words += [] if "hydra.sweep.subdir" in given else ["hydra.sweep.subdir=${hydra.job.num}"]
+    has_folder = given & {"hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"}
+    return [*words, "hydra.output_subdir=.hydra"] if has_folder and "hydra.output_subdir" not in given else words
 
 
-def _register_training() -> None:
-    from xswe.teacher.protocol import TEACHERS, TeacherConfig
-    from xswe.training.config import OBJECTIVES, RECIPES, UNITS
-    from xswe.training.inputs import UnitsConfig
-    from xswe.training.objective import Objective
-
-    Plugins.instance()  # which puts Hydra's own sources there, once
-    SourcesRegistry.instance().types["file"] = _Files
-    store = ConfigStore.instance().store
-    for group, none in (("teacher", "none"), ("distilled", "same")):
-        store(group=group, name=none, node={"model": None if none == "none" else none})
-        for name, values in {**TEACHERS, "custom": {"model": "???", "batch_tokens": 4096}}.items():
-            store(group=group, name=name, node=defaults(TeacherConfig) | values)
-    for name, values in UNITS.items():
-        store(group="units", name=name, node=defaults(UnitsConfig) | values)
-    for name, sets in OBJECTIVES.items():
-        node = {**sets, "objective": defaults(Objective) | sets["objective"]}
-        store(group="objective", name=name, package="_global_", node=node)
-    store(name="training", node=train_sections())
-    for name, recipe in RECIPES.items():
-        store(group="recipe", name=name, package="_global_", node=_node(name, recipe))
-        for code in LANGUAGES:
-            store(group="recipe/alone", name=f"{name}-{code}", package="_global_", node=dict(recipe.alone))
-
-
-def _node(name: str, recipe: Recipe) -> dict[str, Any]:
-    """Return a recipe as Hydra takes it; what it chooses as everyone else does stays as the command has it."""
-    usual = type(recipe)()
-    chosen = [
-        {f"override /{group}": getattr(recipe, group)}
-        for group in ("teacher", "units", "objective", "corpus")
-        if getattr(recipe, group) != getattr(usual, group)
-    ]
-    return {"defaults": [*chosen, "_self_"], "recipe": {"name": name}, **recipe.settings}
+def composed(verb: str, words: list[str]) -> dict[str, Any]:
+    """Return the settings of a verb that is to run once, as plain values; see :func:`plain`."""
+    with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf").resolve())):
+        config = compose(verb, overrides=words, return_hydra_config=True)
+    HydraConfig.instance().set_config(config)
+    OmegaConf.set_readonly(config, False)
+    with open_dict(config):
+        del config["hydra"]
+    return plain(config)
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """Resolve a configuration to plain Python values.
+    """Resolve a configuration to plain Python values; what ``-m`` runs is told that it lies beside others.
 
     Raises:
         ConfigError: a setting is taken from an environment variable that is not set, or must be given and is not.
@@ -175,37 +69,18 @@ def plain(config: DictConfig) -> dict[str, Any]:
         if missing := sorted(OmegaConf.missing_keys(config)):
             verb = "is" if len(missing) == 1 else "are"
             raise ConfigError(f"{', '.join(missing)} {verb} not set: give {' '.join(f'{name}=…' for name in missing)}")
-        return typing.cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
-    except InterpolationResolutionError as error:
+        values = typing.cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    except OmegaConfBaseException as error:
         if (found := re.search(r"Environment variable '(\w+)' not found", str(error))) is None:
-            raise
+            raise ConfigError(" ".join(str(error).split())) from None
         key, name = error.full_key, found[1]
         raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+    several = HydraConfig.initialized() and HydraConfig.get().mode is RunMode.MULTIRUN
+    if several and "side_by_side" in values and not OmegaConf.is_interpolation(config, "output"):
+        values["side_by_side"] = True
+    return values
 
 
-# Cures by settings that not every verb has which reads such files, and what is said without them.
-_OFFERED = (
-    ("on_error", r",? or (set )?on_error=skip[^;]*$", ""),
-    ("columns", r"set columns=\[…\] \(counted from 0\)", "write the two texts, and a tab between, on each line"),
-)
-
-
-def as_keys(message: str, values: Mapping[str, Any]) -> str:
-    """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
-
-    A name at the top of the verb's settings, or in several sections, stays. A cure by a setting of readers that the verb
-    does not have is left out.
-    """
-    sections: dict[str, list[str]] = {}
-    for section, inside in values.items():
-        for name in inside if isinstance(inside, Mapping) else ():
-            sections.setdefault(name, []).append(section)
-
-    def key(found: re.Match[str]) -> str:
-        within = sections.get(found[0], [])
-        return f"{within[0]}.{found[0]}" if len(within) == 1 and found[0] not in values else found[0]
-
-    for name, offered, instead in _OFFERED:
-        if name not in values and name not in sections:
-            message = re.sub(offered, instead, message)
-    return re.sub(r"(?<![\w./='\"-])[a-z_]+(?==)", key, message)
+def has_log() -> bool:
+    """Return True if the user has Hydra keep a log, by ``hydra/job_logging=``."""
+    return HydraConfig.get().job_logging.root is not None

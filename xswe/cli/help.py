@@ -14,32 +14,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, OWN, VERBS, merged
+from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, OWN, PACKAGES, VERBS, merged
 from xswe.io.resources import resource
 
 _LIBRARY = Path(__file__).parents[1]
 _WIDTH, _COLUMN = 100, 34
-# What a section of the configuration is made of.
+# The sections of groups, which are no fields of a dataclass that has defaults for them.
 _SECTIONS = {
     "corpus": ("corpus/bitext.py", "CorpusConfig"),
     "corpus.clean": ("corpus/cleaning.py", "CleanConfig"),
     "units": ("training/inputs.py", "UnitsConfig"),
-    "contexts": ("corpus/contexts.py", "ContextConfig"),
-    "extract": ("training/extract.py", "ExtractConfig"),
-    "pca": ("training/config.py", "PCAConfig"),
-    "refine": ("training/refine.py", "RefineConfig"),
     "objective": ("training/objective.py", "Objective"),
-    "graded": ("training/triplets.py", "GradedConfig"),
-    "shape": ("training/config.py", "ShapeConfig"),
-    "spans": ("training/triplets.py", "SpanTraining"),
     "teacher": ("teacher/protocol.py", "TeacherConfig"),
 }
-# Where the tables of choices are.
-_TABLES = dict.fromkeys(("RECIPES", "UNITS", "OBJECTIVES"), "training/config.py")
-_TABLES |= {"TEACHERS": "teacher/protocol.py", "CLEANING": "corpus/cleaning.py", "READERS": "text/readers.py"}
 _DOCUMENTS = "Markdown, HTML, EPUB, DOCX, PDF"
-_CHOICES = {"recipe": "RECIPES", "teacher": "TEACHERS", "distilled": "TEACHERS", "units": "UNITS"}
-_CHOICES |= {"objective": "OBJECTIVES", "corpus/clean": "CLEANING"}
 _MEANING = {
     "pair": "the model's languages, the hub of the pairs first",
     "recipe": "a way to train",
@@ -135,9 +123,6 @@ def _place(path: str) -> tuple[str, str]:
 def _of_mode(verb: str, mode: str) -> Iterator[Setting]:
     """Yield the settings of a verb's function."""
     spec = VERBS[verb]
-    if verb == "train":
-        yield from _of_train()
-        return
     module, name = _place(spec.calls[mode])
     node = _defined(module, name)[1]
     if not isinstance(node, ast.FunctionDef):
@@ -157,10 +142,10 @@ def _of_mode(verb: str, mode: str) -> Iterator[Setting]:
         yield from _of_argument(verb, mode, module, Setting(place.arg, hint, _default(module, default), meaning))
     for section in (name for name in _SECTIONS if name.partition(".")[0] in spec.groups):
         yield from _of_class(*_SECTIONS[section], f"{section}.")
-    if config:
-        for one in _of_class(module, config, ""):
-            if one.name.partition(".")[0] not in seen | NO_SETTINGS:
-                yield one
+    apart = seen | NO_SETTINGS | {*spec.groups} | ({"languages"} if "pair" in spec.groups else set())
+    for one in _of_class(module, config, "") if config else ():
+        if one.name.partition(".")[0] not in apart:
+            yield replace(one, default=_plain(spec.usual[one.name])) if one.name in spec.usual else one
 
 
 def _of_argument(verb: str, mode: str, module: str, one: Setting) -> Iterator[Setting]:
@@ -186,36 +171,22 @@ def _execution() -> Iterator[Setting]:
     yield from (one for one in _of_class("work/config.py", "ExecutionConfig", "execution.") if one.name != "execution.kind")
 
 
-def _of_train() -> Iterator[Setting]:
-    """Yield the settings of a training run: a few of its function, and the fields of its sections."""
-    arguments = _meanings(ast.get_docstring(_defined("training/train.py", "train")[1]) or "", "Args")  # type: ignore[arg-type]
-    own = {one.name: one for one in _fields("training/config.py", "TrainConfig", "")}
-    yield Setting("output", "", "null", "run folder; null for runs/<pair>/<recipe>-<fingerprint of the settings>")
-    yield own["seed"]
-    yield Setting("threads", "", "null", OWN["threads"])
-    yield Setting("keep_steps", "true, false", "false", arguments["keep_steps"].rstrip("."))
-    yield from _execution()
-    for section, (module, name) in _SECTIONS.items():
-        yield from _of_class(module, name, f"{section}.")
-
-
 def _choice(verb: str, group: str) -> Setting:
+    """Return the choices that are files of conf/, and which of them the defaults name."""
+    conf, named = resource("conf"), PACKAGES.get(group, group)
+    listed = re.search(rf"^  - {named}: ([\w-]+)", (conf / f"{verb}.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    first, foreign = listed[1] if listed else "", {"teacher": "same", "distilled": "none"}.get(group)
     if group == "pair":
-        return Setting(group, "en, de, zh and ja in any order, as en-ja, en-de-zh-ja or ja", "en-ja", _MEANING[group])
-    if group == "corpus":
-        cards = [path.stem for path in sorted(resource("corpora").glob("*.yaml")) if path.stem != "local"]
-        first = "sample" if verb == "train" else "local"
-        return Setting(group, ", ".join(["sample", "local", *cards]), first, _MEANING[group])
-    names = _table(_CHOICES[group])
-    extra = {"teacher": ["none", "custom"], "distilled": ["same", "custom"]}.get(group, [])
-    first = {"objective": "ranking", "distilled": "same"}.get(group, names[0])
-    return Setting(group, ", ".join([*names, *extra]), first, _MEANING[group])
+        return Setting(group, "en, de, zh and ja in any order, as en-ja, en-de-zh-ja or ja", first, _MEANING[group])
+    names = sorted(path.stem for path in (conf / named.partition("@")[0]).glob("*.yaml"))
+    kind = ", ".join([first, *(name for name in names if name not in (first, foreign))])
+    return Setting(group, kind, first, _MEANING[group])
 
 
-def _table(name: str) -> list[str]:
-    """Return the names in a table of choices."""
-    value = getattr(_defined(_TABLES[name], name)[1], "value", None)
-    return [str(key.value) for key in value.keys if isinstance(key, ast.Constant)] if isinstance(value, ast.Dict) else []
+def _readers() -> str:
+    """Return the suffixes of documents."""
+    table = _defined("text/readers.py", "READERS")[1]
+    return " ".join(node.value for node in table.value.keys)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)
@@ -289,10 +260,11 @@ def _nested(module: str, name: str, setting: Setting) -> tuple[str, str] | None:
 @lru_cache(maxsize=1)
 def _usual() -> dict[tuple[str, str], str]:
     """Return what the default recipe sets, by section and name."""
-    call = getattr(_defined("training/config.py", "QUICKSTART")[1], "value", None)
-    keywords = call.keywords if isinstance(call, ast.Call) else []
-    values = ast.literal_eval(next(one.value for one in keywords if one.arg == "settings"))
-    return {(section, name): _plain(own) for section, held in values.items() for name, own in held.items()}
+    text, section, found = (resource("conf") / "recipe" / "quickstart.yaml").read_text(encoding="utf-8"), "", {}
+    for name, value in re.findall(r"^ *(\w+):(.*)$", text, re.MULTILINE):
+        section = section if value else name
+        found[section, name] = value.strip()
+    return found
 
 
 def _kind(module: str, hint: str) -> str:
@@ -367,5 +339,5 @@ def _in_words(text: str) -> str:
     """Return a meaning as the command line says it: null for None, and suffixes for documents."""
     text = re.sub(r":\w+:`([^`]*)`", r"\1", text).replace("``", "")
     if _DOCUMENTS in text:
-        text = text.replace(_DOCUMENTS, " ".join(_table("READERS")))
+        text = text.replace(_DOCUMENTS, _readers())
     return re.sub(r"\bNone\b", "null", text)

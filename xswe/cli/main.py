@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TextIO
 
 from xswe.cli.verbs import VERBS
@@ -209,11 +209,11 @@ def _explain(error: Exception, verb: str) -> str:
     from xswe.text.languages import check_languages
 
     message = " ".join(str(error).split())
-    if group := re.search(r"Could not find '(\w+)/([^']+)'", message):
+    if group := re.search(r"Could not find '([\w/]+)/([^'/]+)'", message):
         name, value = group.groups()
         if "," in value:
             return f"{name}={value} is not one {name}: python -m xswe {verb} -m runs one after the other"
-        known = re.search(r"Available options in '\w+': (.*?) Config search path", message)
+        known = re.search(r"Available options in '[\w/]+': (.*?) Config search path", message)
         if name == "pair":
             try:
                 check_languages(value.split("-"))
@@ -259,74 +259,64 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-@contextlib.contextmanager
-def _composed_once(arguments: list[str]) -> Iterator[None]:
-    """Spare Hydra composing all settings twice: the first time it only learns whether one run is wanted or several.
-
-    Where no word speaks of Hydra, nor begins with a dash, it is one.
-    """
-    from hydra._internal.hydra import Hydra
-    from hydra.types import RunMode
-
-    ask = Hydra.get_mode
-    if not any("hydra" in argument or argument.startswith("-") for argument in arguments):
-        Hydra.get_mode = lambda *_, **__: RunMode.RUN  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Hydra.get_mode = ask  # type: ignore[method-assign]
-
-
-def _run(verb: str, overrides: list[str]) -> int:
-    """Compose a verb's settings with Hydra, and call its function."""
+def _run(verb: str, words: list[str]) -> int:
+    """Run a verb on its settings, which Hydra composes."""
+    trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
     import hydra
     from hydra.errors import HydraException
-    from omegaconf import DictConfig
     from omegaconf.errors import OmegaConfBaseException
 
-    from xswe.cli.compose import as_keys, plain, register
-    from xswe.cli.run import run
-    from xswe.cli.settings import check_shape, names
-    from xswe.errors import Unfinished, XsweError, no_room
-    from xswe.io.inputs import watched
+    from xswe.cli import compose
+    from xswe.cli.settings import names
     from xswe.io.resources import resource
-    from xswe.work.folder import pipes_spooled
 
-    full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
-
-    def task(config: DictConfig) -> Any:
-        """Run the verb on its composed settings."""
-        logging.getLogger("xswe").setLevel(logging.INFO)
-        values: dict[str, Any] = {}
-        try:
-            values = check_shape(verb, plain(config))
-            with watched(), pipes_spooled(values) as values:
-                said = run(verb, values)
-            if said:
-                _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
-        except Unfinished as error:  # others go on: no failure, though there is no result yet
-            _complain(str(error))
-        except (XsweError, OmegaConfBaseException) as error:
-            if full_trace:
-                raise
-            raise SystemExit(_complain(as_keys(str(error), values))) from None
-        except BrokenPipeError:  # who reads has enough
-            _hang_up()
-            raise SystemExit(0) from None
-        except OSError as error:  # no permission, no space: what the user can cure
-            if full_trace:
-                raise
-            where = error.filename or values.get("output") or values.get("index") or verb
-            cure = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
-            raise SystemExit(_complain(f"{where}: {error.strerror or error}{cure}")) from None
-
-    register(verb)
-    sys.argv = ["xswe", *quoted(overrides, names(verb))]
+    compose.register(verb)
+    words = compose.overrides(quoted(words, names(verb)))
     try:
-        with _errors_let_through(), _composed_once(sys.argv[1:]):
-            hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=verb)(task)()
-    except (HydraException, OmegaConfBaseException) as error:
-        if full_trace:
+        if not any("hydra" in word or word.startswith("-") for word in words):
+            _call(verb, lambda: compose.composed(verb, words), trace)
+            return 0
+        sys.argv = ["xswe", *words]
+        run = hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=verb)
+        with _errors_let_through():
+            run(lambda config: _call(verb, lambda: compose.plain(config), trace, compose.has_log()))()
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        if trace or (isinstance(error, ValueError) and "Only one of --run" not in str(error)):
             raise
         return _complain(_explain(error, verb))
     return 0
+
+
+def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log: bool = False) -> None:
+    """Call a verb's function on its settings, and print what is to be said of it."""
+    from xswe.cli.run import run
+    from xswe.cli.settings import as_keys, check_shape
+    from xswe.errors import Unfinished, XsweError, no_room
+    from xswe.io.inputs import watched
+    from xswe.work.folder import pipes_spooled
+
+    if not has_log:
+        logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", force=True)
+    logging.getLogger("xswe").setLevel(logging.INFO)
+    values: dict[str, Any] = {}
+    try:
+        values = check_shape(verb, compose())
+        with watched(), pipes_spooled(values) as values:
+            said = run(verb, values)
+        if said:
+            _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
+    except Unfinished as error:  # others go on: no failure, though there is no result yet
+        _complain(str(error))
+    except XsweError as error:
+        if trace:
+            raise
+        raise SystemExit(_complain(as_keys(str(error), values))) from None
+    except BrokenPipeError:  # who reads has enough
+        _hang_up()
+        raise SystemExit(0) from None
+    except OSError as error:  # no permission, no space: what the user can cure
+        if trace:
+            raise
+        where = error.filename or values.get("output") or values.get("index") or verb
+        cure = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
+        raise SystemExit(_complain(f"{where}: {error.strerror or error}{cure}")) from None

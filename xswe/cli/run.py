@@ -12,10 +12,8 @@ from xswe.cli.settings import Values, arguments, check_used, composed_defaults, 
 from xswe.cli.verbs import VERBS
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import check_apart, check_output
-from xswe.io.settings import build
 from xswe.model.ensemble import open_model
 from xswe.progress import took
-from xswe.work.config import ExecutionConfig
 
 
 def run(verb: str, values: Values) -> str:
@@ -28,12 +26,10 @@ def run(verb: str, values: Values) -> str:
     if verb == "search" and values["verify"]:
         return _verify(values)
     _check_report(values)
-    if verb == "train":
-        return _train(values)
     check_used(verb, mode, values)
     if mode in spec.bitext:
         values["input"] = _bitext(values, f"mode={mode}" if mode else verb)
-    if verb in ("corpus", "import"):
+    if "pair" in spec.groups:
         values["languages"] = values["pair"]["languages"]
     given = arguments(verb, mode, values)
     if "rerank" in given:
@@ -52,6 +48,8 @@ def run(verb: str, values: Values) -> str:
 
 def _said(verb: str, mode: str, result: Any, values: Values, seconds: float) -> str:
     spec, output = VERBS[verb], values.get("output")
+    if isinstance(result, str):
+        return result
     own = getattr(result, "summary", None)
     summary = f"{own()}: {output}" if callable(own) else str(result)
     if good := getattr(result, "precision", None) if verb == "lexicon" else None:
@@ -86,7 +84,7 @@ def _check_report(values: Values) -> None:
 
 def _reported(values: Values, result: Any, model: Any = None) -> str:
     """Write the report of a result where one is wanted, and return the line that says so."""
-    if not values.get("report"):
+    if not values.get("report") or isinstance(result, str):
         return ""
     from xswe.report.write import write_report
 
@@ -143,50 +141,3 @@ def _search(given: dict[str, Any]) -> str:
         sys.stdout.write(f"{answer}\n\n> ")
         sys.stdout.flush()
     return ""
-
-
-_NOT_OF_THE_MODEL = ("pair", "output", "keep_steps", "report", "name", "execution", "dry", "hydra")
-
-
-def train_config(values: Values) -> Any:
-    """Turn the composed settings into those of a run."""
-    from xswe.text.languages import check_languages
-    from xswe.training.train import config_of
-
-    further = {"languages": check_languages(values["pair"]["languages"]), "recipe": values["recipe"]["name"]}
-    return config_of({name: value for name, value in values.items() if name not in _NOT_OF_THE_MODEL} | further)
-
-
-def _train(values: Values) -> str:
-    """Train into the run folder, and return the table; with ``dry``, only what the run would take."""
-    from xswe.training.rehearsal import rehearse
-    from xswe.training.train import train
-
-    config = train_config(values)
-    folder, shared = run_folder(values["output"], config)
-    if values["dry"]:
-        return str(rehearse(config, folder))
-    how = {"keep_steps": values["keep_steps"], "execution": build(ExecutionConfig, values["execution"], "execution")}
-    made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, **how)
-    return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}{_reported(values, made)}"
-
-
-def run_folder(output: str | None, config: Any) -> tuple[Path, Path | None]:
-    """Return the run folder, and where the runs of a sweep (``-m``) share their stages.
-
-    Without ``output`` it is ``runs/<pair>/<recipe>-<fingerprint>``: the same command goes on in the same folder. The runs
-    of a sweep lie side by side under such names in the one folder that they are given, so that none overwrites another's
-    model; an ``output`` that is made of the settings (``${seed}``) is taken as it is.
-    """
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    from xswe.training.train import run_name
-
-    sweep = HydraConfig.initialized() and HydraConfig.get().mode is RunMode.MULTIRUN
-    if sweep and output:
-        sweep = not any(word.startswith("output=") and "${" in word for word in HydraConfig.get().overrides.task)
-    folder = Path(output or Path("runs") / "-".join(config.languages))
-    if sweep:
-        return folder / run_name(config), folder
-    return (folder if output else folder / run_name(config)), None

@@ -13,8 +13,7 @@ from typing import Any
 
 from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, VERBS, merged
 from xswe.errors import ConfigError
-from xswe.io.settings import build, convert
-from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.io.settings import OF_THE_RUN, build, convert
 
 Values = dict[str, Any]
 
@@ -59,41 +58,36 @@ def _parts(call: Callable[..., Any]) -> Iterator[tuple[str, str, Any, type[Any] 
         if field.name not in NO_SETTINGS | seen:
             factory = field.default_factory
             default = field.default if factory is dataclasses.MISSING else factory()
-            yield field.name, str(field.type), default, type(default) if dataclasses.is_dataclass(default) else None
+            section = type(default) if dataclasses.is_dataclass(default) else None
+            if field.name in _SECTIONS:
+                section = _dataclass_in(typing.get_type_hints(cls)[field.name])
+            yield field.name, str(field.type), MISSING if default is dataclasses.MISSING else default, section
 
 
-_SECTIONS = ("bootstrap", "corpus", "execution")
+_SECTIONS = ("bootstrap", "corpus", "distilled", "execution", "teacher")  # also where none is the default
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    """Return a value with lists for tuples."""
+    if isinstance(value, dict):
+        return {name: _plain(own) for name, own in value.items()}
+    return [_plain(own) for own in value] if isinstance(value, (list, tuple)) else value
 
 
 def own_settings(verb: str, mode: str = "") -> Values:
     """Return the settings of a verb's function with their defaults; a section is a mapping."""
     spec, out = VERBS[verb], Values()
-    if verb == "train":
-        from xswe.training.config import TrainConfig
-
-        usual = {field.name: field.default for field in dataclasses.fields(TrainConfig)}
-        call = inspect.signature(function(spec.calls[""])).parameters
-        return {
-            "output": None,
-            "seed": usual["seed"],
-            "threads": None,
-            "keep_steps": call["keep_steps"].default,
-            "execution": {},
-        }
     for name, _, default, section in _parts(function(spec.calls[mode])):
-        if section is ExecutionConfig:
-            out[name] = {}
-        elif section is not None and name not in spec.groups:
-            usual = dataclasses.asdict(section())
-            out[name] = {own: _plain(value) for own, value in usual.items() if name != "neighbours" or own != "threads"}
-        elif section is None and not (name == "languages" and "pair" in spec.groups):
+        if section:
+            out[name] = _plain(dataclasses.asdict(section()))
+        elif name not in spec.groups and not (name == "languages" and "pair" in spec.groups):
             out[name] = _plain(default)
     if "neighbours" in out:
         out.setdefault("threads", None)
+    for values in out.values():
+        for name in OF_THE_RUN if isinstance(values, dict) else ():
+            if name in out:
+                values.pop(name, None)
     if mode in spec.bitext:
         out |= {"input": None, "source": None, "target": None}
     if "output" in out:
@@ -102,7 +96,7 @@ def own_settings(verb: str, mode: str = "") -> Values:
 
 
 def composed_defaults(verb: str) -> Values:
-    """Return all settings of a verb that are no choices of a group, with their defaults."""
+    """Return all settings of a verb with their defaults; what a choice of a group changes of them is in ``conf/``."""
     spec, out = VERBS[verb], Values()
     modes = {mode: own_settings(verb, mode) for mode in spec.calls}
     for own in modes.values():
@@ -117,7 +111,7 @@ def composed_defaults(verb: str) -> Values:
         out["report"] = None
     if flag := FLAGS.get(verb):
         out[flag] = False
-    return {name: value for name, value in out.items() if name not in ("execution", *spec.groups)}
+    return out
 
 
 def is_sharded(verb: str) -> bool:
@@ -128,17 +122,17 @@ def is_sharded(verb: str) -> bool:
 def names(verb: str) -> set[str]:
     """Return the settings that are names or texts, and no numbers."""
     found = {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}
-    for path in VERBS[verb].calls.values() if verb != "train" else ():
+    for path in VERBS[verb].calls.values():
         for name, written, _, _ in _parts(function(path)):
             if re.search(r"\bstr\b", written) and not re.search(r"\b(int|float|bool|dict)\b", written):
                 found.add(name)
-    return found | ({"output"} if verb == "train" else set())
+    return found
 
 
 def of_one(verb: str) -> set[str]:
     """Return the settings that are one name, in whose place no list may stand."""
     found = {"model", "output", "report", "source", "target"}
-    for path in VERBS[verb].calls.values() if verb != "train" else ():
+    for path in VERBS[verb].calls.values():
         for name, written, _, _ in _parts(function(path)):
             if re.match(r"(str|Path|Lines|Side)\b", written):
                 found.add(name)
@@ -165,7 +159,7 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
             given["evidence"] = bool(values.get("report"))
         if verb == "mine" and given.get("score") == "auto":
             del given["score"]
-        out["config"] = build(cls, given, verb)
+        out["config"] = cls.of(given) if hasattr(cls, "of") else build(cls, given, verb)
     return out
 
 
@@ -195,8 +189,7 @@ _OF_VECTORS = ("storage", "keep", "neighbours.memory", "neighbours.method", "nei
 
 def check_used(verb: str, mode: str, values: Values) -> None:
     """Refuse settings that nothing looks at, where they are not as they usually are."""
-    usual = {**composed_defaults(verb), "execution": dataclasses.asdict(LOCAL)}
-    refused = []
+    usual, refused = composed_defaults(verb), []
     for name, (other, value) in _NEEDS.items():
         found = held(values, other)
         lacks = str(found) == value[1:] if value.startswith("!") else found != value if value else not found
@@ -226,12 +219,11 @@ def check_shape(verb: str, values: Values) -> Values:
     from xswe.io.settings import meant
 
     spec, usual = VERBS[verb], composed_defaults(verb)
-    groups = {group.partition("/")[0] for group in spec.groups} | ({"execution"} if is_sharded(verb) else set())
-    known = [*usual, *groups]
-    # What + added, or a file of the user's; the sections of train are checked where they are built.
-    if verb != "train" and (unknown := sorted(values.keys() - set(known) - {"hydra"})):
+    groups = {group.partition("/")[0] for group in spec.groups} - {"recipe"} | ({"execution"} & usual.keys())
+    known = [*usual, *groups, "recipe"] if "recipe" in spec.groups else [*usual, *groups]
+    if unknown := sorted(values.keys() - set(known) - {"hydra"}):  # what + added, or a file of the user's
         raise ConfigError(f"there is no setting {unknown[0]!r}{meant(unknown[0], known)}")
-    sections = {name for name, value in usual.items() if isinstance(value, dict) and name in _OF_CLASSES}
+    sections = {name for path in spec.calls.values() for name, _, _, section in _parts(function(path)) if section}
     for name in (groups | sections) & values.keys():
         if not isinstance(value := values[name], Mapping):
             chosen = f"; a file chooses it by  defaults: [override /{name}: {value}, _self_]" if name in groups else ""
@@ -247,12 +239,29 @@ def check_shape(verb: str, values: Values) -> Values:
     return {name: [value] if name in lists and isinstance(value, str) else value for name, value in values.items()}
 
 
-_OF_CLASSES = ("bootstrap", "filters", "neighbours")
+# Cures by settings that not every verb has which reads such files, and what is said without them.
+_OFFERED = (
+    ("on_error", r",? or (set )?on_error=skip[^;]*$", ""),
+    ("columns", r"set columns=\[…\] \(counted from 0\)", "write the two texts, and a tab between, on each line"),
+)
 
 
-def train_sections() -> Values:
-    """Return the defaults of every section of a training run that no group decides."""
-    from xswe.training.config import sections
+def as_keys(message: str, values: Mapping[str, Any]) -> str:
+    """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
 
-    apart = {"corpus", "units", "objective"}
-    return {name: values for name, values in sections().items() if name not in apart}
+    A name at the top of the verb's settings, or in several sections, stays. A cure by a setting of readers that the verb
+    does not have is left out.
+    """
+    sections: dict[str, list[str]] = {}
+    for section, inside in values.items():
+        for name in inside if isinstance(inside, Mapping) else ():
+            sections.setdefault(name, []).append(section)
+
+    def key(found: re.Match[str]) -> str:
+        within = sections.get(found[0], [])
+        return f"{within[0]}.{found[0]}" if len(within) == 1 and found[0] not in values else found[0]
+
+    for name, offered, instead in _OFFERED:
+        if name not in values and name not in sections:
+            message = re.sub(offered, instead, message)
+    return re.sub(r"(?<![\w./='\"-])[a-z_]+(?==)", key, message)

@@ -40,9 +40,10 @@ class Verb:
 VERBS = {
     "train": Verb(
         "from bitext to a static model",
-        {"": "training.train:train"},
+        {"": "training.run:train_run"},
         ("pair=en-ja corpus.paths=[bitext.tsv.gz] output=runs/en-ja", "recipe=static pair=en-de corpus=ccmatrix"),
-        usual={"output": None},
+        says={"": "{0}\n\nmodel: {0.folder}/model\nfigures: {0.folder}/results.json"},
+        usual={"output": None, "threads": None},
         groups=("pair", "recipe", "teacher", "distilled", "units", "objective", "corpus", "corpus/clean"),
         report=True,
     ),
@@ -225,12 +226,13 @@ OWN = {
     "target": "and the target side",
     "threads": "null for all processors",
     "verify": "true: only read the whole index, and compare it with its checksums",
-    "dry": "only check teacher, corpus and settings, and estimate time, memory and disk",
 }
 # Arguments of functions that are not settings: the dataclass and single fields of it, and what the verb decides.
 NO_SETTINGS = frozenset({"config", "settings", "evidence", "distinct", "results"})
-FLAGS = {"search": "verify", "train": "dry"}  # what is done in the place of the verb's function
+FLAGS = {"search": "verify"}  # what is done in the place of the verb's function
 MISSING = "???"
+# Groups whose choices Hydra puts elsewhere than their folder in conf/ says.
+PACKAGES = {"recipe": "recipe@_global_", "distilled": "teacher@distilled"}
 
 
 def merged(first: object, second: object) -> object:

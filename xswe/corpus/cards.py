@@ -32,7 +32,6 @@ from xswe.work.kept import keep
 SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages
 SENTENCES, SAMPLE_LICENCE = "sentences.tsv", "CC0-1.0"
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
-SAMPLE_CORPUS: dict[str, Any] = {"paths": SAMPLE, "held_out": 0.1, "development": 0.05}
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
 CardKind = Literal["bitext", "monolingual"]
 _IN_TWO_MEMBERS = for_all(CardFormat, {"moses-zip": True, "tar": False, "tsv": False, "hub": False, "lines": False})

@@ -387,24 +387,6 @@ def sketches(*sides: Texts) -> np.ndarray:
     return keys.reshape(-1, _BANDS)
 
 
-# What each choice of ``corpus/clean`` sets.
-CLEANING: dict[str, dict[str, Any]] = {
-    "none": {},  # nothing beyond blank, over-long and repeated pairs
-    "web": {  # for pairs mined from the web
-        "normalise": "NFC",
-        "control": True,
-        "width": True,
-        "min_characters": 2,
-        "letters": 0.5,
-        "script": 0.5,
-        "ratio": 4.0,
-        "identical": True,
-        "near_duplicates": True,
-        "hubs": 20,
-    },
-}
-
-
 Step = Callable[[str], str]
 _FORMS: dict[str, Step | None] = for_all(
     Normal, {"": None, **{form: partial(unicodedata.normalize, form) for form in ("NFC", "NFKC")}}

@@ -86,7 +86,7 @@ class TeacherEncoder:
     """A teacher under evaluation: its sentence vectors, in whatever languages it is asked.
 
     Args:
-        model: one of ``TEACHERS`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.
+        model: one of ``conf/teacher`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.
         threads: torch's threads.
         languages: codes of the languages to evaluate it on.
     """

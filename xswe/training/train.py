@@ -14,31 +14,22 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards, sample_sentences
-from xswe.corpus.cleaning import CLEANING
+from xswe.corpus.cards import SAMPLE, cards, sample_sentences
 from xswe.errors import ConfigError
 from xswe.evaluation.evaluate import FIELDS
 from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
+from xswe.io.choices import choose
 from xswe.io.files import fingerprint, scratch, whole_file, write_json
-from xswe.io.parallel import available_threads
 from xswe.io.results import Result, table
-from xswe.io.settings import build
 from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
-from xswe.training.config import (
-    TrainConfig,
-    Trained,
-    Values,
-    choose,
-    recipe_settings,
-    teacher_settings,
-    update,
-)
+from xswe.training.config import TrainConfig, Trained
 from xswe.training.extract import SEPARATE
 from xswe.training.pipeline import run_stages
+from xswe.training.recipes import Values, recipe_settings, teacher_settings, update
 from xswe.training.stages import versions
 from xswe.work.config import LOCAL, ExecutionConfig
 
@@ -260,7 +251,7 @@ def configure(
         named = {name: changes.pop(name) for name in ("units", "objective") if isinstance(changes.get(name), str)}
         values = recipe_settings(recipe, codes, **named)
     if isinstance(clean := changes.pop("clean", {}), str):
-        clean = choose(CLEANING, clean, "corpus.clean")
+        clean = choose("corpus/clean", clean)
     named_teacher = None if teacher is None or not isinstance(teacher, NAMED) else teacher_settings(teacher)
     if teacher != "auto":
         values["teacher"] = named_teacher
@@ -268,21 +259,11 @@ def configure(
         changes["distilled"] = None if distilled == "same" else teacher_settings(distilled)
     paths = bitext_entries(bitext, codes, folder)
     if paths == SAMPLE and not isinstance(recipe, TrainConfig):
-        update(values, {"corpus": SAMPLE_CORPUS})
+        update(values, {"corpus": choose("corpus", SAMPLE)})
     update(values, {"corpus.clean": clean})
     update(values, changes)
     values["corpus"]["paths"] = paths
-    return config_of({**values, "languages": codes})
-
-
-def config_of(values: Mapping[str, Any]) -> TrainConfig:
-    """Make the settings of plain values: where a section has a seed it is the run's, ``threads`` may be None for all."""
-    values = {**values, "threads": values.get("threads") or available_threads()}
-    values["contexts"] = {**values["contexts"], "seed": values.get("seed", 0)}
-    for name in ("teacher", "distilled"):
-        if (values.get(name) or {}).get("model") in (None, "same"):
-            values[name] = None
-    return build(TrainConfig, values, "")
+    return TrainConfig.of({**values, "languages": codes})
 
 
 def recorded(config: TrainConfig) -> Values:

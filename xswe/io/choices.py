@@ -1,0 +1,29 @@
+"""Choices: what the files of a folder of ``conf/`` set beside the defaults of the dataclasses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xswe.errors import ConfigError
+from xswe.io.resources import resource
+from xswe.io.settings import meant
+
+
+def choice_names(group: str) -> list[str]:
+    """Return the names of the choices of a group, such as ``teacher`` or ``corpus/clean``."""
+    return sorted(path.stem for path in (resource("conf") / group).glob("*.yaml"))
+
+
+def choose(group: str, name: object) -> dict[str, Any]:
+    """Return what a choice sets, by the names of its section; of recipes and objectives by section.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if name not in (known := choice_names(group)):
+        raise ConfigError(f"unknown {group} {name!r}: choose one of {', '.join(known)}{meant(str(name), known)}")
+    path: Path = resource("conf") / group / f"{name}.yaml"
+    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}

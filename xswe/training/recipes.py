@@ -1,0 +1,72 @@
+"""Recipes: ways to train, as choices and settings on top of the defaults, read from ``conf/``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from xswe.io.choices import choice_names, choose
+from xswe.io.settings import OF_THE_RUN, defaults
+from xswe.teacher.protocol import TeacherConfig
+from xswe.training.config import TrainConfig
+
+Values = dict[str, Any]
+
+
+def sections() -> dict[str, Values]:
+    """Return the defaults of every section of :class:`TrainConfig`, by its name."""
+    classes = {f.name: f.default_factory for f in fields(TrainConfig) if is_dataclass(f.default_factory)}
+    return {name: defaults(cast("type[Any]", cls)) for name, cls in classes.items()}
+
+
+def update(values: Values, changes: Mapping[str, Any]) -> None:
+    """Change nested values in place; a name with dots stands for the nested one, a dataclass for its fields."""
+    for name, value in changes.items():
+        first, _, rest = name.partition(".")
+        new = {rest: value} if rest else asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        if isinstance(new, Mapping) and isinstance(values.get(first), dict):
+            update(values[first], new)
+        else:
+            values[first] = copy.deepcopy(new)
+
+
+def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
+    """Return the settings of an encoder: one of ``conf/teacher``, or a folder or name that transformers loads."""
+    if teacher == "none":
+        return None
+    config = teacher if isinstance(teacher, TeacherConfig) else TeacherConfig.named(str(teacher))
+    return {name: value for name, value in asdict(config).items() if name not in OF_THE_RUN}
+
+
+def chosen(entries: Sequence[Any]) -> dict[str, str]:
+    """Return what a list of defaults chooses, by group: of ``override /teacher: none`` that ``teacher`` is ``none``."""
+    pairs = (pair for entry in entries if isinstance(entry, Mapping) for pair in entry.items())
+    return {group.removeprefix("override").strip().lstrip("/"): name for group, name in pairs}
+
+
+def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:
+    """Return what a recipe sets for a model of some languages, all sections in full.
+
+    Args:
+        name: a file of ``conf/recipe``.
+        languages: codes.
+        units: one of ``conf/units``, in place of the recipe's.
+        objective: one of ``conf/objective``, in place of the recipe's.
+
+    Raises:
+        ConfigError: there is no such recipe or choice.
+    """
+    recipe = choose("recipe", name)
+    picked = chosen(choose("", "train")["defaults"]) | chosen(recipe.pop("defaults", []))
+    values: Values = {"recipe": name, "teacher": teacher_settings(picked["teacher"]), **sections()}
+    update(values, {"units": choose("units", units or picked["units"])})
+    update(values, choose("objective", objective or picked["objective"]))
+    other = objective not in ("", picked["objective"])
+    replaced = choose("objective", picked["objective"]).get("objective", {}) if other else {}
+    alone = choose("recipe/alone", name) if len(languages) == 1 and name in choice_names("recipe/alone") else {}
+    for own in (recipe, alone):
+        update(values, {**own, "objective": {k: v for k, v in own.get("objective", {}).items() if k not in replaced}})
+    return values
