@@ -260,8 +260,13 @@ def _rare_collections() -> Iterator[None]:
 
 
 def _run(verb: str, words: list[str]) -> int:
-    """Run a verb on its settings, which Hydra composes."""
+    """Run a verb on its settings, which Hydra composes unless the words are plain ones."""
+    from xswe.cli.words import simple
+
     trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
+    if (values := simple(verb, words)) is not None:
+        _call(verb, lambda: values, trace)
+        return 0
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException

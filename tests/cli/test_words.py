@@ -1,0 +1,125 @@
+"""Words that are read without Hydra mean what they mean with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.verbs import composed
+from xswe.cli.main import quoted
+from xswe.cli.settings import composed_defaults, names
+from xswe.cli.verbs import VERBS
+from xswe.cli.words import simple
+
+TOKENS = [
+    "true",
+    "null",
+    "inf",
+    "nan",
+    "1e5",
+    "1_0",
+    "-",
+    "+",
+    "1",
+    ".5",
+    "5.",
+    "01",
+    "0x1",
+    "a",
+    "a b",
+    "日",
+    "é",
+    "３",
+    " ",
+    ",",
+]
+TOKENS += [
+    "???",
+    "~",
+    "/",
+    ":",
+    "=",
+    "[",
+    "]",
+    "{",
+    "'",
+    '"',
+    "\\",
+    "(",
+    "${a}",
+    "$",
+    "*",
+    "@",
+    "?",
+    "|",
+    "#",
+    "%",
+    "\t",
+    "ON",
+]
+NAMED = ["encode", "model=mini", "input=a", "output=o"]
+CASES = [
+    *(["dtype=int8", f"threads={value}"] for value in ("1", "null", "01", "1.0", "-1", "+3", "1_0", "1e3", ".5", "a")),
+    *(
+        [f"input={value}"]
+        for value in ("1984", "1.50", "true", "null", "日本.txt", "late train", "a=b", "a,b", "[a,1]", "[a, b]")
+    ),
+    *(
+        [f"input={value}"]
+        for value in ("", "[]", "[日本,a]", "'a,b'", '"x"', "~/a", "${output}", "a\\,b", "{a:b}", "s3://b/*.gz")
+    ),
+    ["threads=1", "threads=2"],
+    ["execution.kind=array", "execution.index=0"],
+    ["execution=ray"],
+    ["split=TRUE", "language=de"],
+]
+
+
+def by_hydra(verb, words):
+    return composed(verb, *quoted(words, names(verb)))
+
+
+@pytest.mark.parametrize("words", CASES, ids=" ".join)
+def test_words_are_read_as_hydra_reads_them(words):
+    words = [*NAMED[1:], *words]
+    found = simple("encode", words)
+    assert found is None or repr(found) == repr(by_hydra("encode", words))
+
+
+def test_most_commands_need_no_hydra():
+    read = [words for words in CASES if simple("encode", [*NAMED[1:], *words]) is not None]
+    assert len(read) > len(CASES) / 2
+    assert simple("encode", ["model=mini", "input=a"]) is None  # which Hydra's way complains of
+    assert simple("encode", [*NAMED[1:], "modl=a"]) is None
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=4), st.booleans(), st.sampled_from(["input", "threads", "columns"]))
+def test_any_value_is_read_as_hydra_reads_it_or_left_to_it(tokens, is_list, name):
+    value = f"[{''.join(tokens)}]" if is_list else "".join(tokens)
+    words = ["model=mini", "source=a", "output=o", "target=b", f"{name}={value}"]
+    if (found := simple("mine", words)) is not None:
+        assert repr(found) == repr(by_hydra("mine", words))
+
+
+def test_a_plain_command_does_not_import_hydra(tmp_path):
+    (tmp_path / "a.txt").write_text("A cat sleeps.\n", "utf-8")
+    program = "import sys; from xswe.cli.main import main; main(sys.argv[1:])\n"
+    program += "assert not {'hydra', 'omegaconf'} & set(sys.modules)"
+    words = ["encode", "model=mini", "input=a.txt", "output=a.npy", "threads=1"]
+    done = subprocess.run([sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_table_of_verbs_repeats_no_default_of_a_function(verb):
+    spec = VERBS[verb]
+    for name, value in spec.usual.items():
+        VERBS[verb] = type(spec)(**{**vars(spec), "usual": {k: v for k, v in spec.usual.items() if k != name}})
+        try:
+            assert composed_defaults(verb)[name] != value, name
+        finally:
+            VERBS[verb] = spec
