@@ -128,7 +128,7 @@ def test_mistakes_are_told_before_anything_is_trained(tmp_path, grid, further, m
 def test_runs_of_a_multirun_with_one_output_lie_side_by_side(launcher, tmp_path, capfd):
     """One after the other, or at the same time; what they have in common is done once, and one table compares them."""
     settings = ["pair=en-de", "recipe=static", "teacher=none", "units.vocabulary=mini", "refine.max_steps=2", "threads=1"]
-    settings += ["refine.batch_size=32", "objective.prefixes=[]", "pca.dim=8,16", "output=all", "hydra.sweep.dir=hydra"]
+    settings += ["refine.batch_size=32", "objective.prefixes=[]", "pca.dim=8,16", "output=all"]
     if launcher == "joblib":
         pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
         settings += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -141,6 +141,8 @@ def test_runs_of_a_multirun_with_one_output_lie_side_by_side(launcher, tmp_path,
     assert (stages.count("bags"), stages.count("refine")) == (1, 2)
     (tmp_path / "judged.tsv").write_text("A cat sleeps.\tEine Katze schläft.\nHello.\tHallo.\n", encoding="utf-8")
     found = xswe.compare([str(tmp_path / "all" / "*" / "model")], str(tmp_path / "judged.tsv"), seconds=0)
-    assert sorted(model.name for model in found.models) == sorted(f"{model.parent.name}/model" for model in models)
+    assert sorted(model.name for model in found.models) == ["pca.dim=16", "pca.dim=8"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "judged.tsv", "multirun"]
+    assert [path.name for path in (tmp_path / "multirun").iterdir()] == ["multirun.yaml"]
     with pytest.raises(InputError, match="matches no folder"):
         xswe.compare([str(tmp_path / "nothing-*")], str(tmp_path / "judged.tsv"))

@@ -15,6 +15,7 @@ from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder, sample_text
 from xswe.evaluation.metrics import LEVEL, Bootstrap, Row, compare_rows, corrected, enough, primary_metrics, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
+from xswe.evaluation.run_names import names_of_runs
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
 from xswe.io.arguments import check_model, several
 from xswe.io.files import check_output, read_json, scratch
@@ -444,7 +445,8 @@ def compare(
 
     Args:
         models: loaded models, names, or encoders; see :func:`xswe.evaluation.evaluate.evaluate`, as for what follows. A
-            pattern (``runs/sweep/*/model``) stands for all folders that it matches.
+            pattern (``runs/sweep/*/model``) stands for all folders that it matches; runs of a sweep are called by the
+            settings in which they differ.
         tasks: presets, names of mteb's tasks, and paths of files.
         data: folder of data sets; None for the hub.
         seconds: how long each model is timed on the sentences that come with the package; 0 for not.
@@ -497,7 +499,8 @@ def _matching(which: Model) -> list[Model]:
         return [which]
     if not (found := sorted(glob(which))):
         raise InputError(which, "matches no folder", "check the pattern, as in models=[runs/sweep/*/model]")
-    return list(found)
+    names = names_of_runs(found)
+    return [{"path": path, "name": name} for path, name in zip(found, names, strict=True)] if names else list(found)
 
 
 def title(key: Key, keys: Sequence[Key]) -> str:
