@@ -186,6 +186,24 @@ def test_what_each_filter_left_out_is_told(visit, pages, filtered):
             assert f"{count:,} pairs" in said
 
 
+def test_no_cell_of_a_table_that_a_page_saves_is_run(visit, pages, tmp_path):
+    """Gold pairs are read by ``mine``, and stay as they are."""
+    opened = visit(pages["terms"])
+    opened.page.evaluate("document.querySelector('article.term').dataset.phrase = '=1+1'")
+    opened.page.evaluate("document.querySelector('li.candidate').dataset.text = ' @SUM(A1)'")
+    opened.page.click("#first")
+    table = opened.saved(lambda: opened.page.click("#tsv"), tmp_path).read_text(encoding="utf-8").splitlines()
+    assert table[1].split("\t")[:2] == ["'=1+1", "' @SUM(A1)"]
+    assert not table[2].startswith("'")
+    opened = visit(pages["mined"])
+    opened.page.evaluate("document.querySelector('li.pair .side').textContent = \"=cmd|' /C calc'!A0\"")
+    opened.page.locator("li.pair").first.focus()
+    opened.page.keyboard.press("1")
+    marks = opened.saved(lambda: opened.page.click("#all-marks"), tmp_path).read_text(encoding="utf-8").splitlines()
+    assert marks[1].split("\t")[2] == "'=cmd|' /C calc'!A0"
+    assert opened.saved(lambda: opened.page.click("#gold"), tmp_path).read_text(encoding="utf-8").startswith("=cmd|")
+
+
 def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
     opened = visit(pages["terms"])
     page = opened.page

@@ -49,6 +49,8 @@ const xswe = (() => {
   }
 
   const oneLine = (text) => text.replace(/[\t\n\r\v\f\u001c-\u001e\u0085\u2028\u2029]/g, " ");
+  // A cell of a table that a spreadsheet shows, and does not run: after an apostrophe where it would.
+  const cell = (text) => oneLine(text).replace(/^(?=[\s"]*[=+\-@＝＋－＠])/, "'");
   const xml = (text) => text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, " ")
     .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
   const number = (value) => Math.round(value).toLocaleString("en-US");
@@ -92,5 +94,5 @@ const xswe = (() => {
   }));
   addEventListener("afterprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = !!fold.dataset.was; }));
 
-  return { data, store, say, download, copy, oneLine, xml, number, interval, placeAll };
+  return { data, store, say, download, copy, oneLine, cell, xml, number, interval, placeAll };
 })();

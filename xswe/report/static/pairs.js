@@ -1,6 +1,6 @@
 // The page of pairs: marks that become gold pairs and precisions.
 (() => {
-  const { data, say, download, oneLine, number, interval } = xswe;
+  const { data, say, download, oneLine, cell, number, interval } = xswe;
   if (!data) return;
   const byId = (id) => document.getElementById(id);
   const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
@@ -71,7 +71,7 @@
     download("gold.tsv", right.map((pair) => `${textsOf(pair).join("\t")}\n`).join(""), "text/tab-separated-values");
   });
   byId("all-marks").addEventListener("click", () => {
-    const rows = marked().map((pair) => [marks.of(pair), pair.dataset.score, ...textsOf(pair)].join("\t"));
+    const rows = marked().map((pair) => [marks.of(pair), pair.dataset.score, ...textsOf(pair).map(cell)].join("\t"));
     if (!rows.length) { say("Nothing is marked"); return; }
     download("marks.tsv", ["mark\tscore\tsource\ttarget", ...rows, ""].join("\n"), "text/tab-separated-values");
   });

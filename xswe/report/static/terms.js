@@ -1,6 +1,6 @@
 // The page of terms: ticks, a filter, the order of contexts, and three formats to take along.
 (() => {
-  const { say, download, oneLine, xml } = xswe;
+  const { say, download, cell, xml } = xswe;
   const byId = (id) => document.getElementById(id);
   const terms = [...document.querySelectorAll("article.term")];
   const candidates = [...document.querySelectorAll("li.candidate")];
@@ -45,7 +45,7 @@
   const other = (candidate) => candidate.querySelector("ol.kwic li[data-k='0'] .other")?.textContent || "";
   const note = ({ dataset }) => `score ${Number(dataset.score).toFixed(4)}${dataset.times ? `, ${dataset.times} times in ${dataset.passages} passages` : ""}`;
   const tongues = () => [byId("from").value, byId("to").value];
-  const flat = (text) => oneLine(text).replace(/"/g, "'");
+  const flat = (text) => cell(text.replace(/"/g, "'"));
 
   byId("tsv").addEventListener("click", () => {
     const rows = ticked().flatMap(([phrase, own]) => own.map((one) => [phrase, one.dataset.text, note(one), sentence(one), other(one)].map(flat).join("\t")));
