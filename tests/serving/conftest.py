@@ -21,12 +21,14 @@ import pytest
 
 import xswe
 from tests.conftest import SAMPLE
-from xswe.serving.app import listening, server_of
+from xswe.serving.app import listening
 from xswe.serving.config import ServeConfig
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 for needed in ("starlette", "msgspec", "httptools", "httpx2"):
     pytest.importorskip(needed, reason="the extra serve, or dev, is not installed")
+
+from xswe.serving.connections import Server  # noqa: E402
 
 HOSTILE = "<script>alert(1)</script> & \u202etxet\u202c"
 
@@ -84,7 +86,7 @@ def bare(mini: xswe.types.StaticModel) -> Iterator[Any]:
 def running(app: object, config: ServeConfig) -> Iterator[SimpleNamespace]:
     """An application as ``serve`` runs it, on a free port."""
     place = listening(config)
-    server = server_of(app, config)
+    server = Server(app, config)
     thread = threading.Thread(target=server.run, args=([place],), daemon=True)
     thread.start()
     while not server.started:

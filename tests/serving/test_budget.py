@@ -74,7 +74,7 @@ def test_who_finds_no_room_is_told_to_come_again():
         with pytest.raises(Refused) as refused:
             await own.open("b").reserve(1 << 20)
         assert refused.value.status == 503
-        assert not own._waiting
+        assert not own.waiting
 
     asyncio.run(run())
 
@@ -223,7 +223,7 @@ def test_who_waits_is_answered_while_others_do_not_read(app):
 
     asyncio.run(run())
     assert not app._budget._open
-    assert app._budget._account.used == 0
+    assert not app._budget.account
 
 
 def test_who_hardly_sends_gives_way_and_is_told_so(app):

@@ -53,6 +53,12 @@ def test_vectors_are_those_of_the_model(client, mini):
     assert np.array_equal(np.stack(numbers), want)
 
 
+def test_what_is_null_is_as_if_it_were_left_out(client):
+    """Clients that send all fields send these so."""
+    nothing = dict.fromkeys(("model", "encoding_format", "dimensions", "user"))
+    assert post(client, "/v1/embeddings", input="a", **nothing) == post(client, "/v1/embeddings", input="a")
+
+
 def test_fewer_dimensions_have_norm_one(client, mini):
     vector = np.array(post(client, "/v1/embeddings", input="A cat sleeps.", dimensions=64)["data"][0]["embedding"])
     want = mini.encode("A cat sleeps.")[:64]
@@ -68,6 +74,16 @@ def test_an_ensemble_is_served_too(mini):
         found = post(client, "/v1/embeddings", input=["A cat sleeps."])
         assert np.allclose(found["data"][0]["embedding"], both.encode("A cat sleeps."), atol=1e-6)
         assert post(client, "/compare", left=["A cat."], right=["Eine Katze."])["cosines"][0][0] > 0.5
+
+
+def test_a_model_is_called_as_its_folder_is(mini, tmp_path, monkeypatch):
+    from starlette.testclient import TestClient
+
+    mini.truncate(8).save(tmp_path / "cats")
+    monkeypatch.chdir(tmp_path / "cats")
+    for given in (tmp_path / "cats", str(tmp_path / "cats"), "."):
+        with TestClient(xswe.make_app(given, threads=1), base_url="http://localhost") as client:
+            assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["cats"]
 
 
 def test_the_application_needs_no_uvicorn():
@@ -106,6 +122,7 @@ def refusal(answer):
         ({"input": [[1, 2]]}, 400, "input[0]", "invalid_type"),
         ({"input": ["a"] * 20_001}, 400, "input", "array_above_max_length"),
         ({"input": ["a", "a" * 100_001]}, 400, "input[1]", "string_above_max_length"),
+        ({"input": "a" * 100_001}, 400, "input", "string_above_max_length"),
         ({"input": "a", "encoding_format": "hex"}, 400, "encoding_format", "invalid_value"),
         ({"input": "a", "dimensions": 0}, 400, "dimensions", "integer_below_min_value"),
         ({"input": "a", "dimensions": 257}, 400, "dimensions", "integer_above_max_value"),
@@ -131,6 +148,7 @@ def test_what_is_not_there_is_not_found(client):
         assert refusal(answer) == (405, kind, None, "method_not_supported")
         assert set(answer.headers["allow"].split(", ")) == allowed
     assert refusal(client.get("/search", params={"query": "snow", "k": "0"}))[2:] == ("k", "integer_below_min_value")
+    assert refusal(client.post("/search", json={"query": "a" * 100_001}))[2:] == ("query", "string_above_max_length")
     units = client.post("/export", json={"format": "tmx", "units": [[{"language": "en"}]]})
     assert refusal(units)[2:] == ("units[0][0].text", "missing_required_parameter")
 
@@ -143,6 +161,7 @@ def test_search_finds_the_nearest_of_each_language(client):
     assert {other["language"] for other in best["ja"]["translations"]} == {"en", "de", "zh"}
     by_address = client.get("/search", params={"query": "temple", "k": "1", "languages": ["de", "ja"]}).json()
     assert [hit["passage"]["language"] for hit in by_address["hits"]] == ["de", "ja"]
+    assert client.head("/search", params={"query": "temple"}).status_code == 200
     own = client.get("/search", params={"query": "temple", "corpora": "manual.ja.txt"}).json()["hits"]
     assert own
     assert {hit["passage"]["corpus"] for hit in own} == {"manual.ja.txt"}
@@ -351,6 +370,8 @@ def test_the_description_names_what_there_is(client):
                 for content in answer["content"].values():
                     if reference := content["schema"].get("$ref"):
                         assert reference.rpartition("/")[2] in document["components"]["schemas"]
+    forms = document["components"]["schemas"]["Embedding"]["properties"]["embedding"]["anyOf"]
+    assert {"type": "string", "contentEncoding": "base64"} in forms
     spec = pytest.importorskip("openapi_spec_validator", reason="the schema of OpenAPI is not installed")
     spec.validate(document)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,24 @@ def test_a_wrong_key_and_what_is_not_offered(client):
     with pytest.raises(openai.NotFoundError) as error:
         client.chat.completions.create(model="xswe", messages=[])
     assert error.value.code == "unknown_url"
+
+
+def test_who_comes_when_too_many_wait_is_told_to_come_again(mini):
+    config = ServeConfig(port=0, threads=1, waiting=1)
+    lines = [f"line {row} of some text" for row in range(800)]
+    with (
+        running(xswe.make_app(mini, config=config), config) as server,
+        openai.OpenAI(base_url=server.address, api_key="none", max_retries=0) as client,
+        ThreadPoolExecutor(6) as pool,
+    ):
+        body = {"source": lines, "target": lines}
+        asked = [pool.submit(client.post, "/mine", cast_to=object, body=body) for _ in range(6)]
+        errors = [error for one in asked if (error := one.exception())]
+    assert 0 < len(errors) < 6
+    assert {type(error) for error in errors} == {openai.RateLimitError}
+    assert {(error.type, error.code, error.response.headers["retry-after"]) for error in errors} == {
+        ("requests", "rate_limit_exceeded", "1")
+    }
 
 
 def test_any_name_is_answered_where_that_is_set(mini):

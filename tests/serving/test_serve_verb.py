@@ -27,7 +27,7 @@ import pytest
 
 import xswe
 from tests.serving.conftest import free_port, resident, started
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, ModelError
 
 
 @contextlib.contextmanager
@@ -258,6 +258,17 @@ def test_who_does_not_read_costs_no_memory_and_harms_nobody():
 
 def files(process):
     return len(os.listdir(f"/proc/{process}/fd"))
+
+
+def test_a_missing_model_is_told_before_the_port_is_taken():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        port = one.getsockname()[1]
+        with pytest.raises(ModelError, match="nope"):
+            xswe.serve("nope", port=port)
+        with pytest.raises(TypeError, match=r"xswe\.serve\(model\)"):
+            xswe.serve(None, port=port)
 
 
 def test_a_port_that_is_taken_is_told_at_once(mini):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
@@ -18,8 +17,6 @@ from xswe.serving.config import LOOPBACK, Log, ServeConfig
 from xswe.serving.systemd import handed_over
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from xswe.serving.passages import Entry
     from xswe.settings import ServeSettings
 
@@ -56,13 +53,20 @@ def make_app(
     """
     config = changed(config or ServeConfig(), settings, "serve")
     _need("starlette", "msgspec", "prometheus_client")
+    return _app(open_model(model, "make_app(model, corpora)"), _name(model), corpora, config)
+
+
+def _app(model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> Callable[..., Awaitable[None]]:
     from xswe.serving.guard import Guard
     from xswe.serving.service import Service
 
-    name = str(model) if isinstance(model, str) else "xswe"
-    loaded = open_model(model, "serve(model, corpora)")
-    service = Service(loaded, Path(name).name, corpora, config)
+    service = Service(model, name, corpora, config)
     return Guard(service.app(), config, service.metrics, service.budget)
+
+
+def _name(model: AnyModel | str | Path) -> str:
+    """Return the name under which programs ask for a model."""
+    return Path(model).absolute().name if isinstance(model, (str, Path)) else "xswe"
 
 
 def serve(
@@ -81,18 +85,21 @@ def serve(
         settings: single fields of it: ``port``, ``host``, ``api_key``, …
 
     Raises:
-        ConfigError: a setting is impossible.
+        ConfigError: a setting is impossible, or the port is taken.
+        ModelError: the model is missing or damaged; like all of these it is raised before the port is opened.
         InputError: a corpus is missing or damaged.
         DependencyError: a library is missing.
     """
     config = changed(config or ServeConfig(), settings, "serve")
     _need("starlette", "msgspec", "prometheus_client", "uvicorn", "httptools")
+    from xswe.serving.connections import Server
+
     if (formatter := formatter_of(config.log)) is not None:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter)
-    shared = handed_over()
+    loaded, shared = open_model(model, "serve(model, corpora)"), handed_over()
     with shared or listening(config) as place:  # before the corpora are read, which takes longer
-        app = make_app(model, corpora, config=config)
+        app = _app(loaded, _name(model), corpora, config)
         if config.host not in LOOPBACK and config.api_key is None:
             logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
         if shared is None:
@@ -100,7 +107,7 @@ def serve(
         else:
             logger.info("listening on the socket of systemd, %s", place.getsockname())
         with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
-            server_of(app, config, shared is not None).run(sockets=[place])
+            Server(app, config, shared is not None).run(sockets=[place])
 
 
 def formatter_of(log: Log) -> logging.Formatter | None:
@@ -110,28 +117,6 @@ def formatter_of(log: Log) -> logging.Formatter | None:
     from xswe.serving.logs import JsonLines
 
     return JsonLines()
-
-
-def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig, shared: bool = False) -> uvicorn.Server:
-    """Return uvicorn, set up to run the application; what is under way when it is stopped has ``seconds``.
-
-    With ``shared``, others listen on the same socket when it is stopped.
-    """
-    from xswe.serving.connections import Server
-
-    return Server(
-        config,
-        shared=shared,
-        app=app,
-        ws="none",
-        lifespan="on",
-        log_config=None,  # its records go where all others do
-        log_level="warning",
-        access_log=False,  # the application's own
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=math.ceil(config.seconds),
-    )
 
 
 def _need(*libraries: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from xswe.serving.config import ServeConfig
 from xswe.serving.refusals import Refused
@@ -43,12 +45,20 @@ class Reservation:
             Refused: there was none for too long (503).
         """
         self.rest()
-        if not self.size and size > PIECE and not self._budget.take(self, size):
-            await self._budget.wait(self, size, take=True)
+        if not self.size and not self.take(size):
+            await self._budget.wait(self, self._needed(size), take=True)
 
     def take(self, size: int) -> bool:
-        """Take so many bytes, or keep what the request has; return whether all that is taken is within the budget."""
-        return size <= PIECE or self._budget.take(self, size)
+        """Take so many bytes, or keep what the request has; return whether all that is taken is within the budget.
+
+        It is not where another waits for room, and could use it.
+        """
+        if size <= PIECE:
+            return True
+        size = self._needed(size)
+        if fits := self._budget.account.fits(self.client, size):
+            self.resize(self.size + size)
+        return fits
 
     async def room(self, size: int) -> None:
         """Wait until :meth:`take` can do so.
@@ -56,11 +66,20 @@ class Reservation:
         Raises:
             Refused: it could not for too long (503).
         """
-        await self._budget.wait(self, size, take=False)
+        await self._budget.wait(self, self._needed(size), take=False)
 
     def resize(self, size: int) -> None:
         """Count so many bytes, whether there is room for them or not."""
-        self._budget.resize(self, size if size > PIECE else 0)
+        more = (size if size > PIECE else 0) - self.size
+        self.size += more
+        if more:
+            self._budget.account.add(self.client, more)
+        if more < 0 and self._budget.waiting:
+            self._budget.admit()
+
+    def _needed(self, size: int) -> int:
+        """Return how many bytes more the request takes; the largest is alone with small ones."""
+        return 0 if self.size else min(size, int(_LARGE * self._budget.account.most))
 
     def expect(self) -> None:
         """Note that the client has to send or to read something, unless that is noted already."""
@@ -88,40 +107,34 @@ class Reservation:
             self._task.cancel()
 
 
-class _Waiting:
-    """A request that waits for room."""
+class _Waiting(NamedTuple):
+    """A request that waits for room, and whether it takes it at once."""
 
-    def __init__(self, reservation: Reservation, size: int, take: bool) -> None:
-        self.client, self.reservation, self.size, self.take = reservation.client, reservation, size, take
-        self.admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    reservation: Reservation
+    size: int
+    take: bool
+    admitted: asyncio.Future[None]
 
 
-class _Account:
-    """How many bytes are used, by each client and in all, of how many."""
+class _Account(Counter[str]):
+    """How many bytes each client uses, of how many in all."""
 
-    def __init__(self, most: int, used: int = 0, by_client: Mapping[str, int] | None = None) -> None:
-        self.most, self.used, self._by_client = most, used, dict(by_client or {})
-
-    def copy(self) -> _Account:
-        return _Account(self.most, self.used, self._by_client)
-
-    def of(self, client: str) -> int:
-        return self._by_client.get(client, 0)
+    def __init__(self, most: int, used: Mapping[str, int] | None = None) -> None:
+        super().__init__(used or {})
+        self.most = most
 
     def add(self, client: str, size: int) -> None:
-        self.used += size
-        if own := self.of(client) + size:
-            self._by_client[client] = own
-        else:
-            self._by_client.pop(client, None)
+        self[client] += size
+        if not self[client]:
+            del self[client]
 
     def is_full(self, size: int) -> bool:
         """Tell whether there is no room for so many bytes, whosever they are."""
-        return self.used + size > (self.most if size <= SMALL else _LARGE * self.most)
+        return self.total() + size > (self.most if size <= SMALL else _LARGE * self.most)
 
     def fits(self, client: str, size: int) -> bool:
         """Tell whether a client has room for so many bytes: within half of them all, unless it has none yet."""
-        own = self.of(client)
+        own = self[client]
         return not self.is_full(size) and (not own or not size or own + size <= self.most / 2)
 
 
@@ -134,16 +147,11 @@ class Budget:
     """
 
     def __init__(self, config: ServeConfig) -> None:
-        self._seconds, self._account = config.seconds, _Account(config.max_buffered)
+        self._seconds, self.account = config.seconds, _Account(config.max_buffered)
         self._open: set[Reservation] = set()
-        self._waiting: list[_Waiting] = []
+        self.waiting: list[_Waiting] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def used(self) -> int:
-        """How many bytes are taken."""
-        return self._account.used
 
     def open(self, client: str) -> Reservation:
         """Begin a request, and look after its client."""
@@ -157,55 +165,35 @@ class Budget:
     def close(self, reservation: Reservation) -> None:
         """End a request."""
         self._open.discard(reservation)
-        self.resize(reservation, 0)
-
-    def take(self, reservation: Reservation, size: int) -> bool:
-        """Take room without waiting: see :meth:`Reservation.take`. There is none that another waits for and could use."""
-        size = self._needed(reservation, size)
-        if not self._account.fits(reservation.client, size):
-            return False
-        self.resize(reservation, reservation.size + size)
-        return True
+        reservation.resize(0)
 
     async def wait(self, reservation: Reservation, size: int, take: bool) -> None:
         """Wait for room, and take it: see :meth:`Reservation.reserve`, and ``room`` where it is not taken."""
-        own = _Waiting(reservation, self._needed(reservation, size), take)
-        self._waiting.append(own)
-        self._admit()
+        own = _Waiting(reservation, size, take, asyncio.get_running_loop().create_future())
+        self.waiting.append(own)
+        self.admit()
         try:
             async with asyncio.timeout(self._seconds):
                 await own.admitted
         except TimeoutError:
             raise Refused(503, _FULL) from None
         finally:
-            if own in self._waiting:
-                self._waiting.remove(own)
+            if own in self.waiting:
+                self.waiting.remove(own)
 
-    def resize(self, reservation: Reservation, size: int) -> None:
-        """Count other bytes: see :meth:`Reservation.resize`."""
-        more, reservation.size = size - reservation.size, size
-        if more:
-            self._account.add(reservation.client, more)
-        if more < 0 and self._waiting:
-            self._admit()
-
-    def _needed(self, reservation: Reservation, size: int) -> int:
-        """Return how many bytes more a request takes; the largest is alone with small ones."""
-        return 0 if reservation.size else min(size, int(_LARGE * self._account.most))
-
-    def _admit(self) -> None:
+    def admit(self) -> None:
         """Let in those who have room."""
-        after = self._account.copy()
+        after = _Account(self.account.most, self.account)
         for one in self._in_order():
-            if not one.admitted.done() and after.fits(one.client, one.size):
-                after.add(one.client, one.size)
+            if not one.admitted.done() and after.fits(one.reservation.client, one.size):
+                after.add(one.reservation.client, one.size)
                 if one.take:
-                    self.resize(one.reservation, one.size)
-                self._waiting.remove(one)
+                    one.reservation.resize(one.size)
+                self.waiting.remove(one)
                 one.admitted.set_result(None)
 
     def _in_order(self) -> list[_Waiting]:
-        return sorted(self._waiting, key=lambda one: (self._account.of(one.client), one.size > SMALL))
+        return sorted(self.waiting, key=lambda one: (self.account[one.reservation.client], one.size > SMALL))
 
     def _look(self) -> None:
         """Give up clients that have kept the server waiting for too long."""
@@ -218,20 +206,21 @@ class Budget:
             if (waited := one.waited(now)) > self._seconds:
                 one.end()
             elif waited > _GRACE and one.size:
-                slow.append((self._account.of(one.client), waited, one))
-        if slow and self._waiting:
+                slow.append((self.account[one.client], waited, one))
+        if slow and self.waiting:
             slow.sort(key=lambda row: row[:2], reverse=True)
             self._make_room([one for *_, one in slow])
 
     def _make_room(self, slow: list[Reservation]) -> None:
         """Give up as many of the slow clients, from the first on, as is needed for those who wait."""
-        after = self._account.copy()
+        after = _Account(self.account.most, self.account)
         for waiting in self._in_order():
+            client = waiting.reservation.client
             for one in slow.copy():
-                if after.fits(waiting.client, waiting.size):
+                if after.fits(client, waiting.size):
                     break
-                if one.client == waiting.client or after.is_full(waiting.size):
+                if one.client == client or after.is_full(waiting.size):
                     slow.remove(one)
                     after.add(one.client, -one.size)
                     one.end()
-            after.add(waiting.client, waiting.size)
+            after.add(client, waiting.size)

@@ -8,7 +8,6 @@ of corpora before they can be asked is kept between starts of the application.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,10 +25,10 @@ from xswe.io.compiler import LEAN
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.io.parallel import run
 from xswe.io.products import largest, row_products
-from xswe.io.ragged import Bags, Texts
+from xswe.io.ragged import Bags, Texts, bounds_of
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
-from xswe.phrases.find import Place, find_phrases
+from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import PLACES, Term, find_terms, in_usual_form
 from xswe.search.columns import ColumnType
@@ -51,12 +50,12 @@ class Words:
 
     def __init__(self, model: StaticModel) -> None:
         self._model, self.source = model, StaticWords(model)
-        norms = np.linalg.norm(self.source.matrix, axis=1, keepdims=True)
-        self._units = self.source.matrix / np.where(norms > 0, norms, np.inf)
+        norms = np.linalg.norm(self.source.matrix, axis=1)
+        self._norms = np.where(norms > 0, norms, np.inf)
 
     def near(self, query: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the units nearest to a phrase, and their cosines; none where it holds nothing known."""
-        cosines = row_products(self._units, self.source.queries([query])[0])
+        cosines = row_products(self.source.matrix, self.source.queries([query])[0]) / self._norms
         nearest = largest(cosines, NEAR)
         nearest = nearest[cosines[nearest] > _NEAREST]
         return nearest, cosines[nearest]
@@ -99,11 +98,7 @@ class _Room:
 class Concordance:
     """Corpora that can be asked.
 
-    Attributes:
-        corpora: the names of the files.
-        passages: the passages by language.
-
-    ``most`` bounds what is found: bytes of passages.
+    ``corpora`` are the names of the files; ``most`` bounds what is found: bytes of passages.
     """
 
     def __init__(
@@ -119,82 +114,80 @@ class Concordance:
         self._most = most
         self.corpora = [corpus.name for corpus in corpora]
         self._words, self._threads, self._encode = words, threads, model.encode
-        self.passages, self._postings, self._indexes = open_corpora(model, part, corpora, threads, keep)
-        first = next(iter(self.passages.values())).texts[0][:40]  # what is compiled is loaded before anybody waits for it
-        with suppress(Refused):
+        self._languages = open_corpora(model, part, corpora, threads, keep)
+        first = next(iter(self._languages.values())).passages.texts[0][:40]
+        with suppress(Refused):  # what is compiled is loaded before anybody waits for it
             self.phrases(PhrasesRequest(first))
             self.search(SearchRequest(first))
 
     def __len__(self) -> int:
-        return sum(map(len, self.passages.values()))
+        return sum(self.counts.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many passages there are, by language."""
+        return {code: len(own.passages) for code, own in self._languages.items()}
 
     def search(self, request: SearchRequest) -> Found:
         """Return the sentences nearest to a text, of each language."""
-        started = time.perf_counter()
         hits, vector, room = [], self._encode([request.query]), _Room(self._most)
         wanted = self._numbers(request.corpora)
         where = None if wanted is None else {_CORPUS: wanted}
         for code in self._wanted(request.languages):
-            found = self._indexes[code].search(vector, request.k, where=where, threads=self._threads)[0]
-            hits += [
-                Line(round(hit.score, 4), self._marked(code, hit.row, room), list(self._translations(code, hit.row, room)))
-                for hit in found
-            ]
-        return Found(request.query, hits, round(time.perf_counter() - started, 4))
+            found = self._languages[code].sentences.search(vector, request.k, where=where, threads=self._threads)[0]
+            hits += [self._line(code, hit.row, hit.score, room) for hit in found]
+        return Found(request.query, hits)
 
     def phrases(self, request: PhrasesRequest) -> Phrases:
         """Return what says a phrase, in each language, with passages and their translations."""
-        started = time.perf_counter()
         near = self._words.near(request.query)
         if not len(near[0]):
-            return Phrases(request.query, [], round(time.perf_counter() - started, 4))
+            return Phrases(request.query, [])
         room = _Room(self._most)
         tasks: list[Callable[[], list[Variant]]] = [
             partial(self._variants, code, request, *near, room) for code in self._wanted(request.languages)
         ]
         variants = [variant for found in run(tasks, self._threads) for variant in found]
         self._words.mark_counterparts([line for variant in variants for line in variant.lines])
-        return Phrases(request.query, variants, round(time.perf_counter() - started, 4))
+        return Phrases(request.query, variants)
 
     def _variants(
         self, code: str, request: PhrasesRequest, units: np.ndarray, cosines: np.ndarray, room: _Room
     ) -> list[Variant]:
         """Return what says a phrase in one language."""
-        own = self.passages[code]
-        weights = self._postings[code].weigh(units, cosines, len(own))
+        own, postings, _ = self._languages[code]
+        weights = postings.weigh(units, cosines, len(own))
         if (wanted := self._numbers(request.corpora)) is not None:
             weights[~np.isin(own.corpora, list(wanted))] = 0
         rows = np.flatnonzero(weights)
         more = len(rows) > LOOKED_AT
         if more:
             rows = rows[largest(weights[rows], LOOKED_AT)]
-        terms = self._words.terms(request.query, list(own.texts.take(rows)), request)
-        return [
-            variant_of(
-                term, code, more, [self._line(term, place, code, int(rows[place.passage]), room) for place in term.places]
-            )
-            for term in terms
+        variants = []
+        for term in self._words.terms(request.query, list(own.texts.take(rows)), request):
+            places = ((int(rows[place.passage]), (place.start, place.end)) for place in term.places)
+            lines = [self._line(code, row, term.score, room, span) for row, span in places]
+            variants.append(variant_of(term, code, more, lines))
+        return variants
+
+    def _line(self, code: str, row: int, score: float, room: _Room, *spans: tuple[int, int]) -> Line:
+        """Return a passage, spans of it marked, and the passages of other languages that are of the same unit."""
+        unit = int(self._languages[code].passages.units[row])
+        passage = self._marked(code, row, room, *spans)
+        others = [
+            self._marked(other, place, room)
+            for other, own in self._languages.items()
+            if other != code and (place := own.passages.row_of(unit)) is not None
         ]
+        return Line(round(score, 4), passage, others)
 
-    def _line(self, term: Term, place: Place, code: str, row: int, room: _Room) -> Line:
-        passage = self._marked(code, row, room)
-        passage.spans.append((place.start, place.end))
-        return Line(round(term.score, 4), passage, list(self._translations(code, row, room)))
-
-    def _marked(self, code: str, row: int, room: _Room) -> Marked:
-        own = self.passages[code]
+    def _marked(self, code: str, row: int, room: _Room, *spans: tuple[int, int]) -> Marked:
+        own = self._languages[code].passages
         room.take(int(own.texts.offsets[row + 1] - own.texts.offsets[row]))
-        return Marked(own.texts[row], code, self.corpora[own.corpora[row]], int(own.lines[row]), [])
-
-    def _translations(self, code: str, row: int, room: _Room) -> Iterator[Marked]:
-        """Yield the passages of other languages that are of the same unit."""
-        unit = int(self.passages[code].units[row])
-        for other, passages in self.passages.items():
-            if other != code and (place := passages.row_of(unit)) is not None:
-                yield self._marked(other, place, room)
+        return Marked(own.texts[row], code, self.corpora[own.corpora[row]], int(own.lines[row]), list(spans))
 
     def _wanted(self, languages: Sequence[str]) -> list[str]:
-        return [code for code in self.passages if not languages or code in languages]
+        return [code for code in self._languages if not languages or code in languages]
 
     def _numbers(self, corpora: Sequence[str]) -> frozenset[int] | None:
         """Return the numbers of the corpora that are asked for; None for all."""
@@ -208,7 +201,6 @@ def variant_of(term: Term, code: str, more: bool, lines: list[Line]) -> Variant:
 
 def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
     """Return what says a phrase in passages that came with the request, which repeats at most so many bytes of them."""
-    started = time.perf_counter()
     variants, room = [], _Room(most)
     for term in words.terms(request.query, request.passages, request):
         lines = []
@@ -217,7 +209,7 @@ def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
             passage = Marked(place.context, _script(place.context), "", place.passage + 1, [(place.start, place.end)])
             lines.append(Line(round(term.score, 4), passage))
         variants.append(variant_of(term, _script(term.text), False, lines))
-    return Phrases(request.query, variants, round(time.perf_counter() - started, 4))
+    return Phrases(request.query, variants)
 
 
 def _script(text: str) -> str:
@@ -228,19 +220,21 @@ def _script(text: str) -> str:
 logger = logging.getLogger(__name__)
 _NUMBERS = ("units", "corpora", "lines")
 _CORPUS = "corpus"  # the column of an index that has the number of a passage's corpus
-_FORMAT = 2  # of what is kept: 1 has no such column
+_FORMAT = 3  # of what is kept: 1 has no such column, 2 names a passage once for each of its units
 
 
-class Opened(NamedTuple):
-    """Corpora that can be asked, by language: passages, which of them hold a unit, and indexes of them as sentences."""
+class Language(NamedTuple):
+    """What can be asked of a language: its passages, which of them hold a unit, and the index of them as sentences."""
 
-    passages: dict[str, Passages]
-    postings: dict[str, Postings]
-    indexes: dict[str, Index]
+    passages: Passages
+    postings: Postings
+    sentences: Index
 
 
-def open_corpora(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, keep: bool) -> Opened:
-    """Read corpora and index them; or open what an earlier start made of the same files with the same model.
+def open_corpora(
+    model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, keep: bool
+) -> dict[str, Language]:
+    """Read corpora and index them, by language; or open what an earlier start made of the same files with the same model.
 
     That is kept, unless ``keep`` is off, below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same
     names of files, and made anew where a file has changed. ``model`` encodes sentences, ``part`` cuts texts into units.
@@ -271,45 +265,45 @@ def open_corpora(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], 
     return _opened(folder, model)
 
 
-def _made(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, folder: Path | None) -> Opened:
+def _made(
+    model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, folder: Path | None
+) -> dict[str, Language]:
     """Read and index, in a folder or in memory."""
-    passages = read_corpora(corpora, model.languages)
-    postings = {code: Postings.of(part.units.bags(own.texts), len(part.matrix)) for code, own in passages.items()}
-    indexes = {}
-    for code, own in passages.items():
+    out = {}
+    columns: dict[str, ColumnType] = {_CORPUS: "int"}
+    for code, own in read_corpora(corpora, model.languages).items():
         place = None if folder is None else folder / f"{code}.index"
         numbers = ({_CORPUS: number} for number in own.corpora.tolist())
-        columns: dict[str, ColumnType] = {_CORPUS: "int"}
-        indexes[code] = index(
-            model, own.texts, metadata=numbers, columns=columns, folder=place, storage="int8", threads=threads
-        )
-    if folder is not None:
-        for code, own in passages.items():
+        found = index(model, own.texts, metadata=numbers, columns=columns, folder=place, storage="int8", threads=threads)
+        out[code] = Language(own, Postings.of(part.units.bags(own.texts), len(part.matrix)), found)
+        if folder is not None:
             own.texts.save(folder, f"{code}.texts")
-            arrays: dict[str, Any] = {name: getattr(own, name) for name in _NUMBERS}
-            arrays |= postings[code]._asdict()
+            arrays: dict[str, Any] = {name: getattr(own, name) for name in _NUMBERS} | out[code].postings._asdict()
             for name, array in arrays.items():
                 np.save(folder / f"{code}.{name}.npy", array)
-        write_json(folder / "languages.json", list(passages))
-    return Opened(passages, postings, indexes)
+    if folder is not None:
+        write_json(folder / "languages.json", list(out))
+    return out
 
 
-def _opened(folder: Path, model: AnyModel) -> Opened:
+def _opened(folder: Path, model: AnyModel) -> dict[str, Language]:
     """Map what was kept into memory."""
 
-    def array(code: str, name: str) -> np.ndarray:
-        return np.load(folder / f"{code}.{name}.npy", mmap_mode="r").view(np.ndarray)
+    def arrays(code: str, names: Sequence[str]) -> Iterator[np.ndarray]:
+        return (np.load(folder / f"{code}.{name}.npy", mmap_mode="r").view(np.ndarray) for name in names)
 
-    codes = read_json(folder / "languages.json")
-    passages = {
-        code: Passages(Texts.open(folder, f"{code}.texts"), *(array(code, name) for name in _NUMBERS)) for code in codes
+    return {
+        code: Language(
+            Passages(Texts.open(folder, f"{code}.texts"), *arrays(code, _NUMBERS)),
+            Postings(*arrays(code, Postings._fields)),
+            Index(folder / f"{code}.index", model),
+        )
+        for code in read_json(folder / "languages.json")
     }
-    postings = {code: Postings(*(array(code, name) for name in Postings._fields)) for code in codes}
-    return Opened(passages, postings, {code: Index(folder / f"{code}.index", model) for code in codes})
 
 
 class Postings(NamedTuple):
-    """For each unit the passages that hold it, each once."""
+    """For each unit the passages that hold it, as often as they do."""
 
     rows: np.ndarray  # int32 (entries,), rising within a unit
     bounds: np.ndarray  # int64 (units + 1,), unit ``i`` has the entries ``bounds[i]`` to ``bounds[i + 1]``
@@ -317,12 +311,9 @@ class Postings(NamedTuple):
     @classmethod
     def of(cls, bags: Bags, units: int) -> Postings:
         """Turn the units of passages round."""
-        counts, last = np.zeros(units + 1, np.int64), np.full(units, -1, np.int32)
-        _count(bags.ids, bags.offsets, last, counts[1:])
-        bounds = np.cumsum(counts)
+        bounds = bounds_of(bags.counts(units))
         rows = np.empty(bounds[-1], np.int32)
-        last[:] = -1
-        _fill(bags.ids, bags.offsets, last, bounds[:-1].copy(), rows)
+        _fill(bags.ids, bags.offsets, bounds[:-1].copy(), rows)
         return cls(rows, bounds)
 
     def weigh(self, units: np.ndarray, weights: np.ndarray, passages: int) -> np.ndarray:
@@ -336,31 +327,20 @@ class Postings(NamedTuple):
 
 
 @njit(**LEAN)
-def _count(ids: np.ndarray, offsets: np.ndarray, last: np.ndarray, counts: np.ndarray) -> None:
-    """Count the passages of each unit."""
-    for row in range(len(offsets) - 1):
-        for place in range(offsets[row], offsets[row + 1]):
-            unit = ids[place]
-            if last[unit] != row:
-                last[unit] = row
-                counts[unit] += 1
-
-
-@njit(**LEAN)
-def _fill(ids: np.ndarray, offsets: np.ndarray, last: np.ndarray, ends: np.ndarray, rows: np.ndarray) -> None:
+def _fill(ids: np.ndarray, offsets: np.ndarray, ends: np.ndarray, rows: np.ndarray) -> None:
     """Write the passages of each unit from ``ends`` on, which rise."""
     for row in range(len(offsets) - 1):
         for place in range(offsets[row], offsets[row + 1]):
-            unit = ids[place]
-            if last[unit] != row:
-                last[unit] = row
-                rows[ends[unit]] = row
-                ends[unit] += 1
+            rows[ends[ids[place]]] = row
+            ends[ids[place]] += 1
 
 
 @njit(**LEAN)
 def _add(rows: np.ndarray, bounds: np.ndarray, units: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """Add weights to the passages of units."""
+    """Add weights to the passages of units, to each once."""
     for k in range(len(units)):
+        last = -1
         for place in range(bounds[units[k]], bounds[units[k] + 1]):
-            out[rows[place]] += weights[k]
+            if rows[place] != last:
+                last = rows[place]
+                out[last] += weights[k]

@@ -9,8 +9,8 @@ import math
 import socket
 import struct
 import time
-import typing
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import uvicorn
@@ -197,11 +197,24 @@ class Server(uvicorn.Server):
     the system has made already.
     """
 
-    def __init__(self, config: ServeConfig, *, shared: bool = False, **settings: Any) -> None:
+    def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, shared: bool = False) -> None:
         """Set it up; of a socket that is shared, the next process takes who comes when this one is stopped."""
         own = {"seconds": config.seconds, "most": config.max_connections}
-        self._kind, self._shared = typing.cast("Any", type("Patient", (Patient,), own)), shared
-        super().__init__(uvicorn.Config(http=self._kind, **settings))
+        self._kind: Any = type("Patient", (Patient,), own)
+        self._shared = shared
+        settings = uvicorn.Config(
+            app,
+            http=self._kind,
+            ws="none",
+            lifespan="on",
+            log_config=None,  # its records go where all others do
+            log_level="warning",
+            access_log=False,  # the application's own
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=math.ceil(config.seconds),  # for what is under way
+        )
+        super().__init__(settings)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take connections."""

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -135,27 +135,6 @@ class Gate:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-class Stream(Response):
-    """An answer that is made block by block, each when the client has taken the one before."""
-
-    def __init__(self, blocks: AsyncIterator[bytes | memoryview], media_type: str) -> None:
-        self.status_code, self.media_type, self.background, self._blocks = 200, media_type, None, blocks
-        self.init_headers()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(receive())  # the body is read: what comes now is that the client has left
-        try:
-            async for block in self._blocks:
-                if gone.done():
-                    return
-                await send({"type": "http.response.body", "body": block, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            gone.cancel()
-
-
 class _Exchange:
     """A request and its answer as they pass, of which it is noted when the client's turn is."""
 
@@ -178,25 +157,23 @@ class _Exchange:
             self._complete = True
         return message
 
-    async def send(self, message: MutableMapping[str, Any]) -> None:
+    async def send(self, message: Mapping[str, Any]) -> None:
         """Send a part of the answer, piece by piece, until no more than a piece of it waits to be read."""
-        body = message.get("body", b"")
-        if len(body) <= PIECE:
-            if message["type"] == "http.response.start":
-                self.status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._request), *_HEADERS]
-            elif not isinstance(body, bytes):
-                message["body"] = bytes(body)
-            await self._pass(message)
-            self.answered = message["type"] == "http.response.body" and not message.get("more_body")
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), (b"x-request-id", self._request), *_HEADERS]
+            await self._pass({**message, "headers": headers})
             return
-        if len(body) > self.reservation.size:
-            self.reservation.resize(len(body))
-        for start in range(0, len(body), SENT):
-            await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
-        if not message.get("more_body"):
-            await self._pass({"type": message["type"], "body": b""})  # waits as long as too much of the answer does
-            self.answered = True
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if len(body) > PIECE:
+            self.reservation.resize(max(len(body), self.reservation.size))
+            for start in range(0, len(body), SENT):
+                await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
+            if more:
+                return
+            body = b""  # waits as long as too much of the answer does
+        await self._pass({"type": message["type"], "body": bytes(body), "more_body": more})
+        self.answered = not more
 
     async def _pass(self, message: Mapping[str, Any]) -> None:
         self.reservation.expect()

@@ -23,19 +23,10 @@ def identity(headers: Mapping[bytes, bytes]) -> bytes:
 
 def log_request(scope: Mapping[str, Any], request: str, status: int, seconds: float) -> None:
     """Log a request that was answered; its query is not told."""
-    client, ms = (scope.get("client") or ("",))[0], round(1000 * seconds, 1)
+    client, ms = (scope.get("client") or ("-",))[0], round(1000 * seconds, 1)
     fields = {"request": request, "client": client, "method": scope["method"], "path": scope["path"]}
     fields |= {"status": status, "ms": ms}
-    access.info(
-        "%s %s %r %d %.1f ms %s",
-        client or "-",
-        scope["method"],
-        scope["path"],
-        status,
-        ms,
-        request,
-        extra={"fields": fields},
-    )
+    access.info("%(client)s %(method)s %(path)r %(status)d %(ms).1f ms %(request)s", fields, extra={"fields": fields})
 
 
 class JsonLines(logging.Formatter):

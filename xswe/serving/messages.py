@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 
@@ -20,13 +20,13 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class EmbeddingsRequest(Struct):
-    """Texts to encode, as OpenAI's interface takes them; ``model`` may be left out."""
+    """Texts to encode, as OpenAI's interface takes them; all but the input may be left out, or null."""
 
     input: str | list[str]
-    model: str = ""
-    encoding_format: Encoding = "float"
+    model: str | None = None
+    encoding_format: Encoding | None = None
     dimensions: Annotated[int, Meta(ge=1)] | None = None
-    user: str = ""
+    user: str | None = None
 
 
 class SearchRequest(Struct):
@@ -89,7 +89,7 @@ class Embedding(Struct):
     """A vector: its numbers, or base64 of them as little-endian float32."""
 
     index: int
-    embedding: list[float] | str
+    embedding: list[float] | bytes  # which msgspec writes as base64
     object: str = "embedding"
 
 
@@ -136,7 +136,7 @@ class Found(Struct):
 
     query: str
     hits: list[Line]
-    seconds: float
+    seconds: float = 0.0
 
 
 class Variant(Struct):
@@ -159,7 +159,7 @@ class Phrases(Struct):
 
     query: str
     variants: list[Variant]
-    seconds: float
+    seconds: float = 0.0
 
 
 class Word(Struct):
@@ -201,7 +201,7 @@ class Mined(Struct):
     pairs: list[MinedPair]
     threshold: float | None
     note: str
-    seconds: float
+    seconds: float = 0.0
 
 
 class Fault(Struct):
@@ -258,28 +258,31 @@ class Operation:
     query: bool = False
 
 
-def describe(operations: Iterable[Operation], keyed: bool) -> dict[str, Any]:
+def describe(operations: Sequence[Operation], keyed: bool) -> dict[str, Any]:
     """Return the document."""
-    operations = list(operations)
-    kinds: dict[str, type] = {"Failure": Failure}
-    for one in operations:
-        kinds |= {kind.__name__: kind for kind in (one.asked, one.answered) if isinstance(kind, type)}
-    _, schemas = msgspec.json.schema_components(kinds.values(), ref_template="#/components/schemas/{name}")
+    kinds = dict.fromkeys(kind for one in operations for kind in (one.asked, one.answered) if isinstance(kind, type))
+    _, schemas = msgspec.json.schema_components([Failure, *kinds], ref_template="#/components/schemas/{name}")
+    faults = {status: {"description": what, "content": _content(Failure)} for status, what in _FAULTS.items()}
     paths: dict[str, Any] = {}
     for one in operations:
-        answer = {"description": "what was asked for", "content": _content(one.answered)}
-        common: dict[str, Any] = {"summary": one.summary, "responses": {"200": answer}}
-        if one.path == MODEL:
-            common["responses"]["404"] = {"description": _FAULTS["404"], "content": _content(Failure)}
-            common["parameters"] = [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
+        answers: dict[str, Any] = {"200": {"description": "what was asked for", "content": _content(one.answered)}}
+        common: dict[str, Any] = {"summary": one.summary, "responses": answers}
         if one.asked is None:
             paths[one.path] = {"get": common}
+            if one.path == MODEL:
+                answers["404"] = faults["404"]
+                common["parameters"] = [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
             continue
-        faults = {status: {"description": what, "content": _content(Failure)} for status, what in _FAULTS.items()}
-        common["responses"] |= faults
+        answers |= faults
         paths[one.path] = {"post": {**common, "requestBody": {"required": True, "content": _content(one.asked)}}}
         if one.query:
-            paths[one.path]["get"] = {**common, "parameters": _parameters(schemas[one.asked.__name__])}
+            schema = schemas[one.asked.__name__]
+            paths[one.path]["get"] = common | {
+                "parameters": [
+                    {"name": name, "in": "query", "required": name in schema["required"], "schema": kind}
+                    for name, kind in schema["properties"].items()
+                ]
+            }
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "xswe", "version": __version__, "description": "Static embeddings and concordances."},
@@ -296,12 +299,3 @@ def _content(kind: type[msgspec.Struct] | str) -> dict[str, Any]:
     if isinstance(kind, str):
         return {kind.partition(";")[0]: {"schema": {"type": "string"}}}
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
-
-
-def _parameters(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of a message as parameters of an address."""
-    required = schema.get("required", [])
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": kind}
-        for name, kind in schema["properties"].items()
-    ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ _NAMED = re.compile(rf"(?:^|[._-])({_CODE})(?:-({_CODE}))?(?=[._]|$)")
 _BLOCK = 8192
 
 Entry = str | Path | Mapping[str, Any]
-Block = tuple[dict[str, Texts], np.ndarray]  # texts by language, of as many units, empty where one lacks it; their lines
 
 
 @dataclass(frozen=True)
@@ -62,42 +62,25 @@ class Corpus:
             )
         return cls(entry, path, name, codes)
 
-    def blocks(self) -> Iterator[Block]:
-        """Stream the passages, or raise an InputError where the file is missing or a line of it is damaged."""
+    def blocks(self) -> Iterator[dict[str, Texts]]:
+        """Stream the passages by language, as many of each, "" where a unit lacks one.
+
+        Raises:
+            InputError: the file is missing, or a line of it is damaged.
+        """
         if not self.languages:
-            yield from _memory(self.path)
+            units = read_memory(self.path)
+            while some := list(islice(units, _BLOCK)):
+                yield {code: Texts.of([unit.get(code, "") for unit in some]) for code in LANGUAGES}
         elif len(self.languages) == 1:
-            line = 1
-            for texts in read_blocks(self.path):
-                yield {self.languages[0]: texts}, np.arange(line, line + len(texts))
-                line += len(texts)
+            yield from ({self.languages[0]: texts} for texts in read_blocks(self.path))
         else:
             a, b = self.languages
             given = self.entry if isinstance(self.entry, Mapping) else str(self.entry)
-            line = 1
             for file in find_pairs([given], (a, b)):
                 for job in file.jobs():
                     rows = job()
-                    yield {a: rows.source, b: rows.target}, np.arange(line, line + len(rows))
-                    line += len(rows)
-
-
-def _memory(path: Path) -> Iterator[Block]:
-    units: list[dict[str, str]] = []
-    first = 1
-
-    def block() -> Block:
-        codes = [code for code in LANGUAGES if any(code in unit for unit in units)]
-        texts = {code: Texts.of([unit.get(code, "") for unit in units]) for code in codes}
-        return texts, np.arange(first, first + len(units))
-
-    for unit in read_memory(path):
-        units.append(unit)
-        if len(units) == _BLOCK:
-            yield block()
-            first, units = first + len(units), []
-    if units:
-        yield block()
+                    yield {a: rows.source, b: rows.target}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +101,6 @@ class Passages:
         return row if row < len(self.units) and self.units[row] == unit else None
 
 
-@dataclass
-class _Growing:
-    """Passages of a language as they come."""
-
-    texts: list[Texts] = field(default_factory=list)
-    numbers: list[np.ndarray] = field(default_factory=list)  # unit, corpus, line
-
-
 def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[str, Passages]:
     """Read the passages of corpora in some languages, by language.
 
@@ -133,27 +108,25 @@ def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[st
         InputError: a file is missing or damaged.
         ConfigError: there is nothing in them.
     """
-    growing = {code: _Growing() for code in languages}
+    found: dict[str, list[Texts]] = {code: [] for code in languages}
+    numbers: dict[str, list[np.ndarray]] = {code: [] for code in languages}  # unit, corpus, line
     base = 0
     with bar("read", unit="passage") as progress:
         for number, corpus in enumerate(corpora):
-            for texts, lines in corpus.blocks():
-                for code, column in texts.items():
-                    if code not in growing:
-                        continue
+            first = base
+            for texts in corpus.blocks():
+                for code in found.keys() & texts:
+                    column = texts[code]
                     kept = np.flatnonzero(column.sizes > 0)
-                    growing[code].texts.append(column if len(kept) == len(column) else column.take(kept))
-                    growing[code].numbers.append(np.stack([base + kept, np.full_like(kept, number), lines[kept]]))
+                    found[code].append(column if len(kept) == len(column) else column.take(kept))
+                    numbers[code].append(np.stack([base + kept, np.full_like(kept, number), base - first + 1 + kept]))
                     progress.update(len(kept))
-                base += len(lines)
+                base += len(next(iter(texts.values())))
     out = {}
-    for code, own in growing.items():
-        if not sum(map(len, own.texts)):
-            continue
-        units, places, lines = np.concatenate(own.numbers, axis=1)
-        out[code] = Passages(
-            concatenate(own.texts), units.astype(np.int32), places.astype(np.uint16), lines.astype(np.int32)
-        )
+    for code, own in found.items():
+        if any(map(len, own)):
+            units, places, lines = np.concatenate(numbers[code], axis=1)
+            out[code] = Passages(concatenate(own), units.astype(np.int32), places.astype(np.uint16), lines.astype(np.int32))
     if corpora and not out:
         names = ", ".join(corpus.name for corpus in corpora)
         raise ConfigError(f"corpora: nothing in {', '.join(languages)} is in {names}")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -37,7 +37,7 @@ from xswe.serving import messages as m
 from xswe.serving.budget import BLOCK, PIECE, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ANY, ServeConfig
-from xswe.serving.embeddings import Embedder, check_length, check_model
+from xswe.serving.embeddings import Embedder, check_model, check_texts
 from xswe.serving.guard import Gate, read_body, reservation_of
 from xswe.serving.messages import MODEL, Operation, describe
 from xswe.serving.metrics import Metrics
@@ -75,7 +75,7 @@ class Service:
             self.corpora = Concordance(model, files, config.workers, self.words, self.part, config.keep, config.max_bytes)
         self.operations = self._operations()
         paths = {operation.path for operation, _ in self.operations} | {"/", "/api"}
-        self.metrics = Metrics(paths, lambda: self.gate.busy, lambda: self.budget.used)
+        self.metrics = Metrics(paths, lambda: self.gate.busy, self.budget.account.total)
         self.embedder = Embedder(model, self.names, config, self.gate, self.metrics)
 
     def app(self) -> Starlette:
@@ -132,33 +132,39 @@ class Service:
             (Operation("/metrics", None, text, "counts for Prometheus"), self._metrics),
         ]
 
-    async def _asked(self, request: Request, kind: type[T], packed: Callable[[T], Any] = lambda message: message) -> Any:
-        """Return the message of a request, checked; ``packed`` puts one of many texts into less memory."""
-        if request.method == "GET":
-            return m.from_query(kind, request.query_params.multi_items())
+    async def _asked(self, request: Request, kind: type[T], checked: Callable[[T], Any] | None = None) -> Any:
+        """Return the message of a request, checked; which puts one of many texts into less memory."""
+        checked = checked or self._checked
+        if request.method != "POST":
+            return checked(m.from_query(kind, request.query_params.multi_items()))
         told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if told != "application/json":
             raise Refused(415, f"the body is {told or 'of no kind'}: send it as  Content-Type: application/json")
         body = await read_body(request, self.config.max_bytes, self.config.seconds)
         if len(body) <= PIECE:
-            return packed(msgspec.json.decode(body, type=kind))
+            return checked(msgspec.json.decode(body, type=kind))
         async with self.gate.turn:
             await asyncio.sleep(0)
             if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
                 raise Refused(400, "the body has too many parts: send less at a time")  # each takes many times its bytes
-            return packed(msgspec.json.decode(body, type=kind))
+            return checked(msgspec.json.decode(body, type=kind))
 
-    def _checked(self, texts: Sequence[str], where: str) -> None:
-        """Refuse too many texts, and too long ones."""
-        if len(texts) > self.config.max_texts:
-            raise Refused(400, f"{where} has {len(texts):,} texts: send at most {self.config.max_texts:,}", where, TOO_MANY)
-        for row, text in enumerate(texts):
-            check_length(text, self.config, f"{where}[{row}]")
+    def _checked(self, message: T) -> T:
+        """Return a message, whose texts are neither too many nor too long."""
+        for name in ("query", "passages", "left", "right", "source", "target"):
+            check_texts(getattr(message, name, ""), self.config, name)
+        return message
 
     async def _answer(self, request: Request, work: Callable[[Any], Any], message: Any, size: int = BLOCK) -> Response:
-        """Do something on a thread, and answer with its result, which takes about so many bytes."""
-        reservation = reservation_of(request)
-        return _response(await self.gate.answer(reservation, size, lambda: msgspec.json.encode(work(message))))
+        """Do something on a thread, and answer with its result, about so many bytes, and the seconds that it took."""
+
+        def encoded() -> bytes:
+            started, found = time.perf_counter(), work(message)
+            if hasattr(found, "seconds"):
+                found.seconds = round(time.perf_counter() - started, 4)
+            return msgspec.json.encode(found)
+
+        return _response(await self.gate.answer(reservation_of(request), size, encoded))
 
     async def _embeddings(self, request: Request) -> Response:
         asked = await self._asked(request, m.EmbeddingsRequest, self.embedder.asked)
@@ -166,15 +172,12 @@ class Service:
 
     async def _search(self, request: Request) -> Response:
         message = await self._asked(request, m.SearchRequest)
-        self._checked([message.query], "query")
         return await self._answer(
             request, self._opened(message.corpora).search, message, _HIT * message.k * len(self.model.languages)
         )
 
     async def _phrases(self, request: Request) -> Response:
         message = await self._asked(request, m.PhrasesRequest)
-        self._checked([message.query], "query")
-        self._checked(message.passages, "passages")
         if message.k * message.lines > _MOST_LINES:
             problem = f"k={message.k} times lines={message.lines} is over {_MOST_LINES:,}: ask for fewer"
             raise Refused(400, problem, "lines", TOO_LARGE)
@@ -195,8 +198,6 @@ class Service:
 
     async def _compare(self, request: Request) -> Response:
         message = await self._asked(request, m.CompareRequest)
-        self._checked(message.left, "left")
-        self._checked(message.right, "right")
         i, j = message.pair
         if not (0 <= i < len(message.left) and 0 <= j < len(message.right)):
             problem = f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts"
@@ -207,8 +208,6 @@ class Service:
 
     async def _mine(self, request: Request) -> Response:
         message = await self._asked(request, m.MineRequest)
-        self._checked(message.source, "source")
-        self._checked(message.target, "target")
         return await self._answer(request, partial(mine_lines, self.model), message)
 
     async def _export(self, request: Request) -> Response:
@@ -227,14 +226,13 @@ class Service:
 
     async def _info(self, request: Request) -> Response:
         corpora = self.corpora
-        counts = {code: len(own) for code, own in corpora.passages.items()} if corpora else {}
         return _response(
             {
                 "model": self.names[0],
                 "dimensions": self.model.dim,
                 "languages": self.model.languages,
                 "corpora": corpora.corpora if corpora else [],
-                "passages": counts,
+                "passages": corpora.counts if corpora else {},
                 "limits": {name: getattr(self.config, name) for name in ("max_bytes", "max_texts", "max_characters")},
             }
         )
@@ -273,59 +271,56 @@ async def _fixed(content: bytes, media: str, request: Request) -> Response:
 
 # What was ticked in a page as a file: a translation memory, a term base, or a table.
 
-KINDS = for_all(
-    m.Exported,
-    {"tmx": "application/x-tmx+xml", "tbx": "application/x-tbx+xml", "tsv": "text/tab-separated-values; charset=utf-8"},
-)
-
 
 def export(request: m.ExportRequest) -> bytes:
     """Return the file."""
-    units = [[saying for saying in unit if saying.text.strip()] for unit in request.units]
-    units = [unit for unit in units if unit]
-    match request.format:
-        case "tsv":
-            return _table(units).encode()
-        case "tbx":
-            return "".join(write_concepts(_concepts(units))).encode()
-        case "tmx":
-            return "".join(write_memory(_pairs(units))).encode()
-    assert_never(request.format)
+    units = [own for unit in request.units if (own := [saying for saying in unit if saying.text.strip()])]
+    return "".join(_EXPORTS[request.format](units)).encode()
 
 
-def _pairs(units: Sequence[Sequence[m.Saying]]) -> Iterator[tuple[list[tuple[str, str]], dict[str, str]]]:
-    for unit in units:
-        notes = " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))
-        yield [(saying.language or "und", saying.text) for saying in unit], {"x-note": notes} if notes else {}
+def _memory(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
+    return write_memory(
+        ([(saying.language or "und", saying.text) for saying in unit], {"x-note": _notes(unit)}) for unit in units
+    )
 
 
-def _concepts(units: Sequence[Sequence[m.Saying]]) -> Iterator[dict[str, list[Candidate]]]:
-    for unit in units:
-        concept: dict[str, list[Candidate]] = {}
+def _terms(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
+    concepts: list[dict[str, list[Candidate]]] = [{} for _ in units]
+    for concept, unit in zip(concepts, units, strict=True):
         for saying in unit:
             concept.setdefault(saying.language or "und", []).append(Candidate(saying.text, saying.context, saying.note))
-        yield concept
+    return write_concepts(concepts)
 
 
-def _table(units: Sequence[Sequence[m.Saying]]) -> str:
+def _table(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
     """Lay units out with a column a language."""
-    codes = [code for code in LANGUAGES if any(saying.language == code for unit in units for saying in unit)]
-    others = sorted({saying.language for unit in units for saying in unit} - set(codes))
-    columns = [*codes, *others]
+    found = {saying.language for unit in units for saying in unit}
+    columns = [*(code for code in LANGUAGES if code in found), *sorted(found - set(LANGUAGES))]
     if sum(map(len, units)) * len(columns) > _MOST_PAIRS:
         problem = f"a table of {len(units):,} units in {len(columns):,} languages: send fewer"
         raise Refused(400, problem, "units", TOO_MANY)
     lines = [[*(code or "text" for code in columns), "note"]]
     for unit in units:
         said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
-        lines.append([*said, " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))])
-    return "".join("\t".join(map(_cell, line)) + "\n" for line in lines)
+        lines.append([*said, _notes(unit)])
+    return ("\t".join(map(_cell, line)) + "\n" for line in lines)
+
+
+def _notes(unit: Sequence[m.Saying]) -> str:
+    return " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))
 
 
 def _cell(text: str) -> str:
     """Return a text as a cell that a spreadsheet shows, and does not run: after an apostrophe where it would."""
     text = one_line(text)
     return f"'{text}" if _FORMULA.match(text) else text
+
+
+_EXPORTS = for_all(m.Exported, {"tmx": _memory, "tbx": _terms, "tsv": _table})
+KINDS = for_all(
+    m.Exported,
+    {"tmx": "application/x-tmx+xml", "tbx": "application/x-tbx+xml", "tsv": "text/tab-separated-values; charset=utf-8"},
+)
 
 
 # Translations among the lines of two texts that were pasted or dropped.
@@ -335,7 +330,6 @@ _FEWEST = 50  # lines of the shorter side below which no threshold can be found
 
 def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
     """Return all pairs, one to one, and the threshold that is found from the texts themselves."""
-    started = time.perf_counter()
     threshold, note = None, "too few lines to find a threshold: move it yourself"
     if min(len(request.source), len(request.target)) >= _FEWEST:
         found = mine(model, request.source, request.target, score=request.score).threshold
@@ -345,7 +339,7 @@ def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
         m.MinedPair(round(pair.score, 4), pair.source or "", pair.target or "", pair.source_row + 1, pair.target_row + 1)
         for pair in mine(model, request.source, request.target, score=request.score, threshold=None)
     ]
-    return m.Mined(pairs, threshold, note, round(time.perf_counter() - started, 3))
+    return m.Mined(pairs, threshold, note)
 
 
 # Two texts side by side: their cosine, and what each word adds to it.
