@@ -58,12 +58,10 @@ def entry_notes(entry: Any) -> tuple[str, list[str]]:
     return entry.msgctxt or "", [line for line in comments.split("\n") if line]
 
 
-def catalogue_locales(path: str | Path, languages: tuple[str, str]) -> tuple[str, str]:
-    """Return the codes, with their locales, by which the header of a catalogue names two languages."""
+def catalogue_codes(path: str | Path) -> list[str]:
+    """Return the codes by which the header of a catalogue names languages."""
     told = _catalogue(Path(path)).metadata
-    codes = [str(told.get(name, "")).replace("_", "-") for name in ("Language", "X-Source-Language")]
-    source, target = (next((code for code in codes if base_language(code) == one), one) for one in languages)
-    return source, target
+    return [str(told.get(name, "")).replace("_", "-") for name in ("Language", "X-Source-Language")]
 
 
 def catalogue_head(path: str | Path) -> bytes:

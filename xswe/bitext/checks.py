@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
 from xswe.errors import InputError
-from xswe.text.languages import LANGUAGES
+from xswe.text.languages import LANGUAGES, likely_language
 
 logger = logging.getLogger(__name__)
 # What data sets and spreadsheets call the columns of a bitext.
@@ -28,6 +29,7 @@ _COLUMN = re.compile(
 )
 JUDGED = 1000  # lines, at a file's beginning
 _LEAST = 10  # fewer lines say too little
+_FOREIGN_LINES, _FOREIGN_SHARE = 3, 0.1  # of lines in another language, from which a side is said to have it
 _SHARE = 0.9
 _KINDS = {
     "a number": re.compile(r"[+-]?\.?\d[\d.,]*(?:e[+-]?\d+)?\s?%?", re.IGNORECASE),
@@ -89,6 +91,40 @@ def check_sides_are_text(
         side, kind, bad = found
         problem = f"its {_language(languages, side)} side is {kind} in {len(bad)} of the first {len(source)} lines"
         raise InputError(where, problem, cure if isinstance(cure, str) else cure(), lines[bad[0]])
+
+
+def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequence[str], target: Sequence[str]) -> None:
+    """Warn, once, of a side of which a tenth of the lines are in another language than that which is given."""
+    if len(languages) != 2 or languages[0] == languages[1] or not set(languages) <= set(LANGUAGES):
+        return
+    for side, texts in enumerate((source, target)):
+        found = Counter(filter(None, map(likely_language, texts)))
+        others = {code: count for code, count in found.items() if code != languages[side]}
+        count = sum(others.values())
+        if count < _FOREIGN_LINES or count < _FOREIGN_SHARE * len(texts):
+            continue
+        most = max(others, key=others.__getitem__)
+        named = LANGUAGES[most].name if most in LANGUAGES else f"another language ({most} script)"
+        swapped = f"; or its sides the other way round, languages=[{languages[1]},{languages[0]}]"
+        _warn_of_languages(
+            f"{where}: its {_language(languages, side)} side is in another language in {count:,} of {len(texts):,} lines "
+            f"looked at ({count / len(texts):.0%}), mostly {named}: see that languages= names its languages"
+            f"{swapped if most == languages[1 - side] else ''}"
+        )
+
+
+@lru_cache
+def _warn_of_languages(said: str) -> None:
+    logger.warning("%s", said)
+
+
+def languages_told(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
+    """Return the languages of both sides, as most of their texts tell; none if one side does not, or both are alike."""
+    found = []
+    for texts in (source, target):
+        ((code, count),) = Counter(filter(None, map(likely_language, texts))).most_common(1) or [("", 0)]
+        found.append(code if code in LANGUAGES and 2 * count > len(texts) / 2 else "")
+    return tuple(found) if all(found) and found[0] != found[1] else ()
 
 
 def _language(languages: Sequence[str], side: int) -> str:

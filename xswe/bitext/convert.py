@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from xswe.bitext.catalogues import catalogue_locales, entry_notes
+from xswe.bitext.catalogues import catalogue_codes, entry_notes
 from xswe.bitext.formats import FORMATS
-from xswe.bitext.memories import Unit, locales_of, unit_notes, unit_properties
+from xswe.bitext.memories import Unit, named_codes, unit_notes, unit_properties
 from xswe.bitext.output import MEMORIES, TABLES, one_line, output_format
 from xswe.bitext.source import Source
 from xswe.bitext.tables import column_names
@@ -127,14 +127,11 @@ def _as_object(unit: Unit, languages: tuple[str, str]) -> dict[str, Any]:
 
 def _locales(source: Source) -> tuple[str, str]:
     """Return the codes, with their locales, by which a file names two languages."""
-    pair, path = (source.languages[0], source.languages[1]), source.paths[0]
-    if FORMATS[source.kind].names_languages:
-        return locales_of(path, pair)
-    if source.kind == "catalogue":
-        return catalogue_locales(path, pair)
-    names = column_names(source)
-    found = [next((name for name in names if base_language(name) == code), code) for code in pair]
-    return found[0], found[1]
+    path, kind = source.paths[0], source.kind
+    read = named_codes if FORMATS[kind].names_languages else catalogue_codes if kind == "catalogue" else None
+    codes = [code.replace("_", "-") for code in (read(path) if read else column_names(source))]
+    a, b = (next((code for code in codes if base_language(code) == one), one) for one in source.languages)
+    return a, b
 
 
 def read_units(source: Source) -> Iterator[Unit | None]:

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from xswe.bitext import kernels
-from xswe.bitext.checks import JUDGED, check_columns_are_text, check_sides_are_text
+from xswe.bitext.checks import JUDGED, check_columns_are_text, check_languages_of, check_sides_are_text
 from xswe.bitext.rows import Negatives, Rows, copied
 from xswe.errors import InputError
 from xswe.io.lines import (
@@ -82,13 +82,16 @@ class LineBlock:
 
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
         """Refuse lines whose texts are numbers or addresses; of the first ones, those in ``fine``."""
-        texts = self._decoded(fine[:JUDGED])
+        texts, spread = self._decoded(fine[:JUDGED]), self._decoded(fine[:: len(fine) // JUDGED + 1])
         numbers = (fine[:JUDGED] + 1).tolist()
         if len(texts) == 1:
             numbered = list(zip(numbers, texts[0], strict=True))
             check_columns_are_text(Path(self.paths[0]), (columns[0], columns[1]), languages, numbered, in_corpus)
         else:
             check_sides_are_text(" and ".join(self.paths[:2]), languages, texts[0], texts[1], lines=numbers)
+        fields = [line.split("\t") for line in spread[0]] if len(spread) == 1 else []
+        sides = [[row[column] for row in fields] for column in columns[:2]] if fields else [*spread, []][:2]
+        check_languages_of(" and ".join(self.paths[:2]), languages, sides[0], sides[1])
 
     def _decoded(self, rows: np.ndarray) -> list[list[str]]:
         """Return some lines of each file as texts."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from xswe.errors import ConfigError, InputError, needs
-from xswe.io.lines import RAISES, OnError, Skipped, open_binary
+from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
 from xswe.text.languages import base_language
 from xswe.version import __version__
@@ -72,20 +72,22 @@ def tmx_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryU
         raise InputError(path, problem, f"give a file of {a} and {b}")
 
 
-def languages_of(path: str | Path) -> tuple[str, str]:
-    """Return the two languages of a TMX or XLIFF file, the source's first; ConfigError: they are not two.
-
-    TMX names them in its units, of which the first ones are looked at.
-    """
+def named_codes(path: str | Path) -> list[str]:
+    """Return the codes by which the first units of a TMX or XLIFF file name languages, each once, the source's first."""
     source, met = "", dict[str, None]()
     for event, element in islice(_elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _FIRST):
         if event == "start":
             source = source or base_language(element.get("srclang") or "")
             if (both := _directions(element)) is not None:
-                return base_language(both[0]), base_language(both[1])
+                return list(both)
         else:
-            met |= dict.fromkeys(_variants(element))
-    found = sorted(met, key=source.__ne__)
+            met |= dict.fromkeys(one.get(_LANG) or one.get("lang") or "" for one in element.iterfind("{*}tuv"))
+    return sorted(met, key=lambda code: base_language(code) != source)
+
+
+def languages_of(path: str | Path) -> tuple[str, str]:
+    """Return the two languages of a TMX or XLIFF file, the source's first; ConfigError: they are not two."""
+    found = list(dict.fromkeys(map(base_language, named_codes(path))))
     if len(found) != 2:
         wanted = "set languages, as in languages=[en,ja]"
         raise ConfigError(f"{path}: which of its languages ({', '.join(found) or 'none'}) are source and target? {wanted}")
@@ -148,21 +150,6 @@ def unit_properties(unit: Any) -> tuple[str, str, dict[str, str]]:
     return unit.get("tuid") or "", notes, properties
 
 
-def locales_of(path: str | Path, languages: tuple[str, str]) -> tuple[str, str]:
-    """Return the codes by which a TMX or XLIFF file names two languages, as ``en-GB``, as its first units say."""
-    found: dict[str, str] = {}
-    for event, element in islice(_elements(Path(path), ("tu",), _FILES, "skip", Skipped()), _FIRST):
-        if event == "start":
-            codes = list(_directions(element) or ())
-        else:
-            codes = [one.get(_LANG) or one.get("lang") or "" for one in element.iterfind("{*}tuv")]
-        for code in codes:
-            found.setdefault(base_language(code), code.replace("_", "-"))
-        if set(languages) <= set(found):
-            break
-    return found.get(languages[0], languages[0]), found.get(languages[1], languages[1])
-
-
 def _directions(element: Any) -> tuple[str, str] | None:
     """Return the source and target language that an element of XLIFF names, None if it names none."""
     source = element.get("source-language") or element.get("srcLang")
@@ -202,7 +189,7 @@ def _elements(
         except damage(etree.XMLSyntaxError, ValueError, LookupError, RecursionError) as error:
             if RAISES[on_error]:
                 line = getattr(error, "position", (None, None))[0] or None
-                problem = _PLACE.sub("", str(error))
+                problem = _PLACE.sub("", str(error)).strip()
                 raise InputError(path, f"not well-formed ({problem})", _MEMORY_CURE, line) from None
             skipped.add("damaged XML")
 
@@ -232,8 +219,9 @@ def copy_xliff(path: str, output: Path, kept: Mapping[int, float], scored: bool)
     """Write an XLIFF file without the segments whose numbers are not kept; with scores as notes if ``scored``."""
     from lxml import etree
 
+    safe = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
     with open_binary(path) as stream:
-        tree = etree.parse(stream, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True))
+        tree = etree.ElementTree(etree.fromstring(read_whole(stream, path, "an XLIFF file to be copied"), safe))
     wanted = [f"{{*}}{name}" for name in SEGMENTS]
     for number, segment in enumerate(list(tree.getroot().iter(*wanted))):
         unit = segment if etree.QName(segment).localname == SEGMENTS[0] else segment.getparent()

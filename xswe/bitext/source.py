@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 
 from xswe.bitext import kernels
 from xswe.bitext.catalogues import catalogue_units
-from xswe.bitext.checks import JUDGED, check_sides_are_text
+from xswe.bitext.checks import JUDGED, check_languages_of, check_sides_are_text, languages_told
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, PairFormat, format_by_name
 from xswe.bitext.lines import Job, Spans, bodies, line_blocks, line_job
 from xswe.bitext.memories import languages_of, tmx_units, xliff_units
@@ -34,12 +35,23 @@ from xswe.bitext.tables import (
 )
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import open_output, whole_file
-from xswe.io.lines import BLOCK_LINES, MAX_LINE_BYTES, RAISES, OnError, Skipped, lines_counted, open_binary, read_lines
+from xswe.io.lines import (
+    BLOCK_LINES,
+    MAX_LINE_BYTES,
+    RAISES,
+    OnError,
+    Skipped,
+    lines_counted,
+    open_binary,
+    read_lines,
+    unbroken,
+)
 from xswe.io.ragged import Texts
 from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, packing_of, parted, suffix_of, without_packing
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import spooled
 
+logger = logging.getLogger(__name__)
 _BY_LINES: tuple[PairFormat, ...] = ("tsv", "moses")
 _MARK = b"\xef\xbb\xbf"
 # What yields (number, what stands beside the texts, these or why there are none), by the format.
@@ -126,6 +138,15 @@ class Source:
         out += [] if self.min_score is None else [self.min_score]
         return out + ([{"negatives": self.columns[2:]}] if self.columns[2:] else [])
 
+    def told(self) -> Source:
+        """Return the same bitext with the languages that its first texts tell, where none are known, and say so."""
+        if len(self.languages) == 2 or "-" in self.paths:
+            return self
+        first = [record.texts for record in islice(replace(self, on_error="skip").read(), JUDGED) if record.texts]
+        if languages := languages_told([pair[0] for pair in first], [pair[1] for pair in first]):
+            logger.info("%s: languages=[%s,%s], as its texts tell", self.name, *languages)
+        return replace(self, languages=languages)
+
     def spooled(self, folder: Path, execution: ExecutionConfig = LOCAL) -> Source:
         """Return the same bitext with standard input kept in a folder, see :func:`xswe.work.folder.spooled`."""
         return replace(self, paths=tuple(spooled(path, folder, execution) for path in self.paths))
@@ -158,6 +179,7 @@ class Source:
                 if not number:
                     first = list(rows.source[:JUDGED]), list(rows.target[:JUDGED])
                     check_sides_are_text(self.name, self.languages, *first)
+                    check_languages_of(self.name, self.languages, *first)
                 yield _ready(replace(rows, skipped=dict(skipped.counts)))
                 skipped.counts.clear()
         if skipped.counts:
@@ -200,6 +222,7 @@ class Source:
             whole = [(number, record.texts) for number, record in first if record.texts]
             sides = [texts[0] for _, texts in whole], [texts[1] for _, texts in whole]
             check_sides_are_text(self.name, self.languages, *sides, cure=self._cure, lines=[number for number, _ in whole])
+            check_languages_of(self.name, self.languages, *sides)
         yield from (record for _, record in chain(first, records))
 
     def _read(self) -> Iterator[tuple[int, Record]]:
@@ -343,7 +366,7 @@ class Source:
         """Of comma-separated values, the line with the names of the columns."""
         if self.kind != "csv":
             return b""
-        with open_binary(self.paths[0]) as stream:
+        with open_binary(self.paths[0]) as stream, unbroken(self.paths[0]):
             return stream.readline(MAX_LINE_BYTES)
 
     @property
@@ -361,9 +384,10 @@ def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped 
 
     InputError: as :meth:`Source.jobs`.
     """
+    skipped = skipped if skipped is not None else Skipped()
     for job in replace(source, on_error=on_error).jobs():
         rows = job()
-        for reason, count in rows.skipped.items() if skipped is not None else ():
+        for reason, count in rows.skipped.items():
             skipped.add(reason, count)
         yield from zip(rows.source, rows.target, strict=True)
 
@@ -415,15 +439,15 @@ def find_pairs(
         if isinstance(entry, Mapping) and "hub" in entry:
             out.append(_hub_set(entry, languages))
             continue
-        given = entry if isinstance(entry, Mapping) else {"path": entry}
+        given: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {"path": entry}
         _check_known(given, ("path", "columns", "score", "fields", "members", "min_score"), "a file")
         own = check_columns(given.get("columns", columns), "corpus.columns")
         fields = _fields(given.get("fields"))
-        settings = {"score": given.get("score"), "min_score": least_score(given), "languages": languages}
-        for file in _resolve(given["path"]):
+        for file in files_of(given["path"]):
             paths_of = tuple(f"{file}!{name}" for name in given.get("members", ())) or _sides(file, languages)
             kind = "moses" if len(paths_of) == 2 else "tsv" if _is_archive(paths_of[0]) else format_by_name(paths_of[0])
-            found = Source(paths_of, fields or (own if kind == "tsv" else own[:2]), **settings)
+            columns_of = fields or (own if kind == "tsv" else own[:2])
+            found = Source(paths_of, columns_of, languages, score=given.get("score"), min_score=least_score(given))
             if found not in out:
                 out.append(found)
     return out
@@ -438,7 +462,7 @@ def check_columns(columns: Any, where: str) -> tuple[int, ...]:
     )
 
 
-def _resolve(given: str | Path) -> list[Path]:
+def files_of(given: str | Path) -> list[Path]:
     """Return the files that a path, folder or pattern stands for."""
     if is_remote(given):
         raise InputError(given, "not on this machine, and a corpus is made of files here only", "fetch it first")

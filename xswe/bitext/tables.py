@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
@@ -214,7 +214,8 @@ def row_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUn
     places = find_columns(header, source.columns, source.languages)
     if places is None and (tuple(source.columns[:2]) != (0, 1) or len(header) < 2):
         raise _no_columns(source, header, line=1)
-    places, text_of = places or [0, 1], str.strip if source.kind == "csv" else as_text
+    places = places or [0, 1]
+    text_of: Callable[[Any], str] = str.strip if source.kind == "csv" else as_text
     for number, row in rows:
         if len(row) == len(header):
             yield number, (header, row), tuple(text_of(row[place]) for place in places)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from xswe.bitext.source import Source, find_pairs, read_pairs
+from xswe.bitext.formats import format_by_name
+from xswe.bitext.source import Source, files_of, read_pairs
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card, find_sources, is_card
 from xswe.corpus.cleaning import DETECTS, CleanConfig, EvaluationTexts
@@ -26,7 +27,6 @@ from xswe.text.boundaries import split_sentences, splitter
 from xswe.text.languages import LANGUAGES, in_other_language
 
 logger = logging.getLogger(__name__)
-_NO_LANGUAGES = ("-", "-")  # a file's name then tells its format, but not that it is one side of a Moses pair
 _BLOCK_PARAGRAPHS = 1024
 _BLOCK = 8192
 _FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one may stand in plain text
@@ -115,7 +115,7 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
         codes = tuple(str(name).split("-"))
         entries = [given] if isinstance(given, str) else list(given)
         if codes == (language,):
-            found.append(TextFiles(tuple(Source((path,)) for path in _text_files(entries, config, language))))
+            found.append(TextFiles(tuple(Source((str(path),)) for path in _text_files(entries, config, language))))
         elif language in codes and len(codes) == 2 and set(codes) <= set(LANGUAGES):
             pair = codes[0], codes[1]
             found.append(
@@ -134,15 +134,19 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
 
 def _text_files(entries: Sequence[Any], config: CorpusConfig, language: str) -> list[Path]:
     """Return the plain text files of entries of ``corpus.paths``, fetching those of corpus cards."""
-    out = []
+    out: list[Path] = []
     for entry in entries:
         if is_card(entry):
             out += _fetched(entry, config, language)
             continue
-        for path in _plain([entry]):
+        if isinstance(entry, Mapping):
+            raise ConfigError(f"corpus.paths={entry}: columns are for bitexts; name the pair, as in {{en-ja: [...]}}")
+        for path in files_of(entry):
             _refuse_bitext(path, language)
             out.append(path)
-    return out or _plain(())
+    if not out:
+        raise ConfigError("the corpus has no files: set corpus.paths=[a.txt.gz,...]")
+    return out
 
 
 def _fetched(entry: Mapping[str, Any], config: CorpusConfig, language: str) -> list[Path]:
@@ -157,26 +161,10 @@ def _fetched(entry: Mapping[str, Any], config: CorpusConfig, language: str) -> l
     return fetch_release(card, release, (language,), config.cache, config.offline)
 
 
-def _plain(entries: Sequence[Any]) -> list[Path]:
-    """Return plain text files: those named, or all in a folder."""
-    if not entries:
-        raise ConfigError("the corpus has no files: set corpus.paths=[a.txt.gz,...]")
-    out: list[Path] = []
-    for entry in entries:
-        if isinstance(entry, Mapping):
-            raise ConfigError(f"corpus.paths={entry}: columns are for bitexts; name the pair, as in {{en-ja: [...]}}")
-        path = Path(entry)
-        inside = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")) if path.is_dir() else []
-        if not path.exists():
-            raise InputError(path, "no such file", "check corpus.paths (relative paths start at the working directory)")
-        out += inside or [path]
-    return out
-
-
 def _refuse_bitext(path: Path, language: str) -> None:
     """Raise an InputError if a file is a bitext by its name, or by the tabs in its first lines."""
     packed = is_zip(path) or is_tar(path)
-    kind = "archive" if packed else find_pairs([path], _NO_LANGUAGES)[0].kind
+    kind = "archive" if packed else format_by_name(path)
     if kind == "tsv":
         texts = (text for _, text in read_lines(path, on_error="skip") if text and text.strip())
         first = list(islice(texts, _FIRST_LINES))

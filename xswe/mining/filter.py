@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
+from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record
 from xswe.bitext.source import Source
@@ -276,10 +277,14 @@ class _Filter:
         """Filter a file into another, by whoever takes part."""
         if rejects is not None:
             check_apart("rejects", rejects, output)
-        kind: str | None = output_format("auto", output, self.config.languages)
-        kind = None if kind == format_of(file) else kind
+        output_format("auto", output, self.config.languages or ("", ""))  # known before any work is done
         with work_folder(output, execution, keep=execution.has_peers) as work:
             file = file.spooled(work, execution)
+            languages = self.config.languages
+            if not languages and FORMATS[format_by_name(output)].names_languages:
+                languages = file.told().languages
+            kind: str | None = output_format("auto", output, languages)
+            kind = None if kind == format_of(file) else kind
             plan, inputs = TextPlan.of(file.paths, max(execution.shard, WINDOW), WINDOW)
             file = replace(file, paths=plan.files)
             if file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
@@ -296,7 +301,7 @@ class _Filter:
 
             def write(_: Path) -> None:
                 """Copy what stays, and the others."""
-                _second_pass(file, made, output, kind, self.config.languages, rejects)
+                _second_pass(file, made, output, kind, languages, rejects)
 
             once(work / "written", fingerprint(what), write, written)  # of the tasks of an array one does it
         return made

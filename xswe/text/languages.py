@@ -382,6 +382,36 @@ def has_particle(text: str) -> bool:
     return text not in _WHOLE and (before.match(text) or after.search(text)) is not None
 
 
+# Words that most sentences of a language have one of, and few of another one do.
+_FREQUENT = {
+    "en": _word_set("the of and to is that for with are it this be as not have from by you he at which"),
+    "de": _word_set("der das und ist nicht den mit von zu ein eine auf für sich des dem im auch wird sind es als bei"),
+}
+
+
+def likely_language(text: str) -> str:
+    """Return which of the languages a text is likely in, by its script and its most frequent words; "" if it does not tell.
+
+    What is not in Latin letters, Han or Kana is told by the Unicode name of its script, as in ``cyrillic``. The first 400
+    characters are looked at.
+    """
+    text = text[:400]
+    letters = [character for character in text if character.isalpha()]
+    cjk = sum(stop - start for start, stop in cjk_runs(text))
+    if letters and 2 * cjk >= len(letters):
+        if has_kana(text):
+            return "ja"
+        return "zh" if len(text) > _HAN_ALONE or not set(text).isdisjoint(_SENTENCE_MARKS) else ""
+    words = text.lower().split()
+    counts = {code: sum(word in frequent for word in words) for code, frequent in _FREQUENT.items()}
+    best = max(counts, key=counts.__getitem__)
+    if counts[best] > sum(counts.values()) - counts[best]:
+        return best
+    if letters and not any(character < "\u0250" for character in letters) and not cjk:
+        return unicodedata.name(letters[0], "").partition(" ")[0].lower()
+    return ""
+
+
 _FURTHER = ("fr", "es", "it", "pt", "nl", "ru", "ko")
 _DISTANCE = 0.1  # by which another language's probability must exceed the own one's
 _HAN_ALONE = 12  # characters; a longer Japanese text has Kana
