@@ -43,19 +43,12 @@ _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
 
 @dataclass(frozen=True)
 class VectorFile:
-    """What is to be written.
+    """What is to be written."""
 
-    Attributes:
-        path: where; the suffix chooses the format.
-        width: dimensions of a row.
-        dtype: the precision.
-        own: whether each process has an unfinished file of its own, which none goes on with.
-    """
-
-    path: Path
-    width: int
+    path: Path  # the suffix chooses the format
+    width: int  # dimensions of a row
     dtype: str
-    own: bool = False
+    own: bool = False  # whether each process has an unfinished file of its own, which none goes on with
 
     def __post_init__(self) -> None:
         check_precision(self.dtype)
@@ -94,12 +87,7 @@ class VectorFile:
 
 
 class VectorWriter:
-    """An open partial file; made by :func:`open_writer`.
-
-    Attributes:
-        rows: how many are written.
-        place: the part of the text that is written last.
-    """
+    """An open partial file, see :func:`open_writer`, with so many ``rows``, up to the part of the text at ``place``."""
 
     def __init__(self, file: VectorFile, identity: str, rows: BinaryIO, scales: BinaryIO) -> None:
         self.file, self._identity, self._rows, self._scales = file, identity, rows, scales
@@ -118,11 +106,13 @@ class VectorWriter:
     def append(self, part: Part) -> int:
         """Write rows behind those that there are, given :func:`part_of` them; returns how many."""
         numbers, scales = part["numbers"], part.get("scales")
-        _write_at(self._rows, numbers, _HEADER + self.rows * self.file.row_bytes)
-        self._checksum += _checksum(numbers, self.rows)
+        written = [(self._rows, numbers, self.file.row_bytes)]
         if scales is not None:
-            _write_at(self._scales, scales, _HEADER + self.rows * scales.itemsize)
-            self._checksum += _checksum(scales, self.rows)
+            written.append((self._scales, scales, scales.itemsize))
+        for stream, rows, size in written:
+            _write_at(stream, rows, _HEADER + self.rows * size)
+            if not self.file.own:
+                self._checksum += _checksum(rows, self.rows)
         self.rows += len(numbers)
         return len(numbers)
 

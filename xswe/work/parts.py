@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from xswe.io.files import whole_file
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import forget
 from xswe.work.config import ExecutionConfig
+from xswe.work.records import Checksum
 from xswe.work.run import shards_ahead
-from xswe.work.stage import Job, Stage
+from xswe.work.stage import CHECKSUM, Job, Stage
 
 Part = Mapping[str, np.ndarray]
 Place = tuple[int, int]  # a shard, and a part of it, counted from 0
@@ -34,15 +35,28 @@ class PartsJob(Job):
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
         """Write the parts of a shard, one after the other."""
-        lines = 0
+        lines, found = 0, Checksum()
         with whole_file(output, crowded=True) as temporary, temporary.open("wb") as stream:
             for make in self.parts(opened, shard):
-                part = make()
-                stream.write(json.dumps(list(part)).encode() + b"\n")
-                for array in part.values():
-                    np.save(stream, array)
+                part = {name: np.ascontiguousarray(array) for name, array in make().items()}
+                _write(stream, found, [_header(part)])
+                _write(stream, found, part.values())
                 lines += len(next(iter(part.values())))
-        return {"lines": lines}
+        return {"lines": lines, CHECKSUM: found.finish()}
+
+
+def _header(part: Part) -> bytes:
+    return json.dumps({name: [array.dtype.str, array.shape] for name, array in part.items()}).encode() + b"\n"
+
+
+def _write(stream: BinaryIO, found: Checksum, pieces: Iterable[Any]) -> None:
+    """Write bytes and arrays, and behind them the checksum of all of the file before it."""
+    for piece in pieces:
+        stream.write(piece)
+        found.add(piece)
+    end = found.finish().to_bytes(4, "little")
+    stream.write(end)
+    found.add(end)
 
 
 @contextmanager
@@ -79,13 +93,32 @@ def _made(stage: Stage, threads: int, opened: Any, begin: Place) -> Iterator[tup
 
 
 def _read(stage: Stage, wait: Callable[[int], None], begin: Place) -> Iterator[tuple[Place, Part]]:
-    """Read the parts from a place on, as they are done."""
+    """Read the parts from a place on, as they are done; each is compared with its checksum before it is handed on."""
     for shard in range(begin[0], stage.count):
         wait(shard)
-        number = 0
-        with stage.sound(shard).open("rb") as stream:
-            while names := stream.readline():
-                part, number = {name: np.load(stream) for name in json.loads(names)}, number + 1
-                if (shard, number) > begin:
-                    yield (shard, number), part
+        number, found = 0, Checksum()
+        try:
+            with stage.path(shard).open("rb") as stream:
+                while line := stream.readline():
+                    _check(stream, found, line)
+                    part, number = {}, number + 1
+                    for name, (kind, shape) in json.loads(line).items():
+                        part[name] = np.empty(shape, kind)
+                        stream.readinto(part[name].reshape(-1).view(np.uint8).data)
+                    _check(stream, found, *part.values())
+                    if (shard, number) > begin:
+                        yield (shard, number), part
+            if stage.checksum(shard) != found.finish():
+                raise ValueError("parts are missing")
+        except (OSError, ValueError) as error:
+            raise stage.damaged(shard) from error
         forget(stage.path(shard))
+
+
+def _check(stream: BinaryIO, found: Checksum, *pieces: Any) -> None:
+    """Raise ValueError unless the checksum that follows in the file is that of what was read of it."""
+    for piece in pieces:
+        found.add(piece)
+    if stream.read(4) != (end := found.finish().to_bytes(4, "little")):
+        raise ValueError("damaged")
+    found.add(end)

@@ -16,16 +16,16 @@ from xswe.io.files import read_json, whole_file
 _CHUNK = 1 << 20
 
 
-def write_record(path: Path, identity: str, files: Iterable[Path] = (), **more: Any) -> None:
+def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum: int | None = None, **more: Any) -> None:
     """Tell in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them.
 
-    The record has a checksum of its own.
+    The record has a checksum of its own; ``checksum`` is that of the only file, where it is known.
     """
     told = []
     for file in files:
         state = file.stat()
         name = file.relative_to(path.parent).as_posix()
-        told.append([name, state.st_size, state.st_mtime_ns, file_checksum(file)])
+        told.append([name, state.st_size, state.st_mtime_ns, file_checksum(file) if checksum is None else checksum])
     with whole_file(path, crowded=True) as temporary:
         record = json.dumps({"identity": identity, **more, "files": told})
         temporary.write_text(f'{record[:-1]}, "checksum": {zlib.crc32(record.encode())}}}\n', encoding="utf-8")

@@ -39,16 +39,13 @@ _HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETO
 Made = tuple[Mapping[str, np.ndarray], dict[str, Any]]  # the arrays of a shard, and its counts
 
 
+CHECKSUM = "checksum"  # among the counts of a shard: of its file, by who has written it and so need not read it again
 NOWHERE = Path(os.devnull)  # the folder of a stage of which nothing is kept
 
 
 @dataclass
 class Advancing:
-    """What a job opens whose shards are long: it moves the bar within a shard.
-
-    Attributes:
-        advance: moves it by so many of what it counts; does nothing where there is none.
-    """
+    """What a job opens whose shards are long: ``advance`` moves the bar within a shard by so many of what it counts."""
 
     advance: Callable[[int], object] = field(default=lambda _: None, kw_only=True)
 
@@ -57,6 +54,7 @@ class Job:
     """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker."""
 
     heavy = False  # whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's
+    on_card = False  # whether each worker, which must be heavy, needs a graphics card, however few are asked for
 
     def open(self) -> Any:
         """Load what every shard needs (a model, say), once a process."""
@@ -113,11 +111,7 @@ class Stage:
         return self.folder / f"{shard:0{max(6, len(str(self.count - 1)))}d}{suffix}"
 
     def begin(self, **plan: Any) -> None:
-        """Write the manifest, unless it is there.
-
-        Raises:
-            ConfigError: the folder holds the shards of other work.
-        """
+        """Write the manifest, unless it is there; raise a ConfigError if it is that of other work."""
         manifest = self.folder / "manifest.json"
         if manifest.is_file():
             if read_json(manifest)["identity"] == self.identity:
@@ -143,19 +137,24 @@ class Stage:
     def sound(self, shard: int) -> Path:
         """Return the (first) file of a shard that is done, after its files were read and compared with their checksums.
 
-        Raises:
-            XsweError: a file is gone or damaged; the shard counts as not done then.
+        XsweError: a file is gone or damaged; the shard counts as not done then.
         """
         if sound_record(self.side_car(shard), self.identity, read=True) is None:
-            raise self._damaged(shard)
+            raise self.damaged(shard)
         return self.path(shard)
+
+    def checksum(self, shard: int) -> int | None:
+        """Return the checksum of the (first) file of a shard as it was written; None if the shard is not done."""
+        told = sound_record(self.side_car(shard), self.identity)
+        return told and told["files"][0][3]
 
     def forget(self, shard: int) -> None:
         """Remove the files of a shard that nobody needs."""
         for path in (self.side_car(shard), *self.job.files(self.path(shard))):
             path.unlink(missing_ok=True)
 
-    def _damaged(self, shard: int) -> XsweError:
+    def damaged(self, shard: int) -> XsweError:
+        """Return the error of a shard that is not what was written, which counts as not done from now on."""
         self.side_car(shard).unlink(missing_ok=True)
         return XsweError(f"{self.path(shard)}: gone or damaged since it was written; the same command makes it again")
 
@@ -168,11 +167,7 @@ class Stage:
             )
 
     def load(self, shard: int) -> dict[str, np.ndarray]:
-        """Return the arrays of a shard that is done.
-
-        Raises:
-            XsweError: a file is gone or damaged; the shard counts as not done then.
-        """
+        """Return the arrays of a shard that is done; raises as :meth:`sound`."""
         from safetensors.numpy import load_file
 
         return load_file(self.sound(shard))
@@ -193,9 +188,9 @@ class Stage:
     def _written(self, shard: int, write: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         output, begun, clock = self.path(shard), time.time(), time.monotonic()
         counts = write(output)
-        files = self.job.files(output)
+        known, files = counts.pop(CHECKSUM, None), self.job.files(output)
         told = {"counts": counts, "begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
-        write_record(self.side_car(shard), self.identity, files, **told)
+        write_record(self.side_car(shard), self.identity, files, known, **told)
         self.failure(shard).unlink(missing_ok=True)
         return counts
 
