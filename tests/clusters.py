@@ -23,6 +23,7 @@ class Squares:
 
     folder: Path
     heavy: bool = False
+    on_card = False
 
     def open(self) -> str:
         return "opened"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import shutil
 import sys
 import threading
@@ -28,6 +29,8 @@ from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
 from xswe.io.files import read_json, whole_file
 from xswe.io.lines import read_blocks
+from xswe.search.shard import Search, SearchJob
+from xswe.search.types import SearchConfig
 from xswe.work import kept
 from xswe.work import run as run_module
 from xswe.work.checkpoint import save_checkpoint
@@ -35,7 +38,7 @@ from xswe.work.config import ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan
-from xswe.work.ray import cluster, one_cluster
+from xswe.work.ray import _Pool, cluster, one_cluster
 from xswe.work.records import file_checksum
 from xswe.work.run import arrays_once, map_shards, read_arrays, run_shards, shards_ahead
 from xswe.work.stage import NOWHERE, Advancing, Job, Stage, attempt
@@ -321,6 +324,59 @@ def test_the_stages_of_a_block_join_a_cluster_once(monkeypatch):
             with one_cluster(), cluster(how) as ray:
                 assert ray is fake
     assert states == ["joined", "left"]
+
+
+class Cluster:
+    """A Ray of four processors and some cards, that notes what is promised, put there, and given to tasks."""
+
+    def __init__(self, cards: int) -> None:
+        self.cards, self.needs, self.there, self.given = cards, {}, [], []
+
+    def cluster_resources(self) -> dict[str, int]:
+        return {"CPU": 4, "GPU": self.cards}
+
+    def put(self, stage: Stage) -> int:
+        self.there.append(stage)
+        return len(self.there)
+
+    def remote(self, *given, **needs):
+        """Promise a worker something, or begin one, or a task."""
+        self.needs |= needs
+        self.given.append(given)
+        return self
+
+    __call__ = remote
+
+
+@dataclass(frozen=True)
+class Planned(Job):
+    """A job that has its plan with it."""
+
+    plan: TextPlan
+
+
+def test_a_plan_of_many_files_is_put_to_a_cluster_once(tmp_path):
+    plan = TextPlan(tuple(f"/shared/corpus/{number}.txt" for number in range(100_000)), (1,) * 100_000, 1)
+    there = Cluster(0)
+    pool = _Pool(there, Stage(tmp_path, "clean", plan.count, ".blocks", Planned(plan), "one"), ExecutionConfig("ray"))
+    for shard in (0, 1, 99_999):
+        pool.submit(shard)
+    assert len(there.there) == 1
+    assert max(len(pickle.dumps(given, 2)) for given in there.given[1:]) < 4096
+
+
+@pytest.mark.parametrize(("device", "gpus", "asked"), [("cpu", 1.0, None), ("cuda", 0.0, 1.0), ("cuda", 0.5, 0.5)])
+def test_a_search_on_cards_asks_for_one_a_task(tmp_path, device, gpus, asked):
+    def workers(cards):
+        there = Cluster(cards)
+        pool = _Pool(there, Stage(tmp_path, "tiles", 9, ".safetensors", job, "one"), ExecutionConfig("ray", gpus=gpus))
+        return there.needs.get("num_gpus"), len(pool._actors)
+
+    job = SearchJob(Search((), (1, 1), False, 1, SearchConfig(method="exact", device=device), tmp_path))
+    assert workers(2) == (asked, 0 if asked is None else int(2 / asked))
+    if asked is not None:
+        with pytest.raises(ConfigError, match=rf"execution.gpus={asked:g}: the cluster has 0; set the device to cpu"):
+            workers(0)
 
 
 @pytest.fixture

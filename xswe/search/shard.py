@@ -68,9 +68,14 @@ class SearchJob(Job):
     made: Path | None = None  # the folder of what an earlier step made
 
     @property
-    def heavy(self) -> bool:  # type: ignore[override]
-        """Whether a worker needs a graphics card, which stays its own."""
+    def on_card(self) -> bool:  # type: ignore[override]
+        """Whether a worker needs a graphics card."""
         return self.search.config.device != "cpu"
+
+    @property
+    def heavy(self) -> bool:  # type: ignore[override]
+        """Whether a worker stays, as the card does."""
+        return self.on_card
 
     def open(self) -> Opened:
         """Open the vectors, and what an earlier step made."""

@@ -28,7 +28,7 @@ class ExecutionConfig:
             is a client's; null joins one if there is one and else starts one.
         workers: with ``ray``: how many shards at a time; null for as many as the cluster takes.
         cpus: with ``ray``: processors a worker.
-        gpus: with ``ray``: graphics cards a worker of what runs on them.
+        gpus: with ``ray``: graphics cards a worker of what runs on them; a search on ``device=cuda`` asks for one anyway.
         shard: bytes of text a shard.
     """
 

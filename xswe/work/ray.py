@@ -60,9 +60,7 @@ def _attempt_put(put: list[Any], shard: int) -> dict[str, Any]:
 def cluster(execution: ExecutionConfig) -> Iterator[Any]:
     """Join a Ray cluster, or start one for the time of the block; one that this process is part of already is taken.
 
-    Raises:
-        DependencyError: Ray is not installed.
-        ConfigError: there is no cluster at the address, or it does not let this process in.
+    DependencyError: Ray is not installed. ConfigError: no cluster at the address lets this process in.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -140,23 +138,19 @@ def on_ray(
 
 
 class _Pool:
-    """Shards under way on a cluster.
-
-    Attributes:
-        running: the shard of each call under way.
-        most: how many may be.
-    """
+    """Shards under way on a cluster: ``running`` is the shard of each call, ``most`` how many there may be."""
 
     def __init__(self, ray: Any, stage: Stage, execution: ExecutionConfig) -> None:
         self._ray, self._stage = ray, stage
         self.running: dict[Any, int] = {}
         self._owner: dict[Any, int] = {}
         self._execution, self._needs = execution, {"num_cpus": execution.cpus}
-        if execution.gpus and stage.job.heavy:
-            self._needs["num_gpus"] = execution.gpus
+        if stage.job.heavy and (gpus := execution.gpus or float(stage.job.on_card)):
+            self._needs["num_gpus"] = gpus
             if not self._fits():
                 found = f"{ray.cluster_resources().get('GPU', 0):g}"
-                raise ConfigError(f"execution.gpus={execution.gpus}: the cluster has {found}; give 0 for none")
+                cure = "set the device to cpu" if stage.job.on_card else "give 0 for none"
+                raise ConfigError(f"execution.gpus={gpus:g}: the cluster has {found}; {cure}")
         self._put = ray.put(stage)  # once, whatever it holds; a call takes no more than where it is
         self._actors: list[Any] = []
         if stage.job.heavy:
