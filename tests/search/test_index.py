@@ -337,12 +337,12 @@ def test_an_index_that_was_not_noted_as_done_is_opened_or_built_again(mini, text
     (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
     given, how = (mini, tmp_path / "a.txt"), {"folder": tmp_path / "many", "execution": slices(1)[0]}
 
-    def killed(place, identity, build, outputs):
-        build(place)
+    def killed(place, identity, build, outputs, execution):
+        build()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "once", killed)
+        patched.setattr(module, "written_once", killed)
         with pytest.raises(KeyboardInterrupt):
             xswe.index(*given, **how)
     assert len(module.open_index(how["folder"], *given, execution=how["execution"])) > 3000

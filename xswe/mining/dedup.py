@@ -37,7 +37,6 @@ from xswe.io.files import (
     fingerprint,
     is_special,
     open_output,
-    remove_folder,
     scratch,
 )
 from xswe.io.lines import OnError
@@ -52,7 +51,7 @@ from xswe.search.neighbours import neighbours_within
 from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
-from xswe.work.folder import work_folder
+from xswe.work.folder import discard, work_folder
 from xswe.work.kept import unrepeatable
 from xswe.work.once import is_made, once
 
@@ -402,9 +401,8 @@ class _Dedup:
             work = replace(self, source=self.source.spooled(folder))
         place = folder / f"lines-{work._reading}"
         sought = folder / f"{place.name}-search"
-        if not self.config.execution.has_peers:  # else another may be reading other lines
-            for earlier in set(folder.glob("lines-*")) - {place, sought}:
-                remove_folder(earlier)
+        for earlier in set(folder.glob("lines-*")) - {place, sought}:
+            discard(earlier, self.config.execution)
         once(place, place.name, work.prepare)
         return work.searched(place, sought)
 

@@ -43,7 +43,7 @@ from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.types import Encoder
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
-from xswe.work.once import once
+from xswe.work.once import written_once
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, two_steps
 
@@ -278,7 +278,7 @@ class _Filter:
         if rejects is not None:
             check_apart("rejects", rejects, output)
         output_format("auto", output, self.config.languages or ("", ""))  # known before any work is done
-        with work_folder(output, execution, keep=execution.has_peers) as work:
+        with work_folder(output, execution, leave=None) as work:
             file = file.spooled(work, execution)
             languages = self.config.languages
             if not languages and FORMATS[format_by_name(output)].names_languages:
@@ -299,11 +299,11 @@ class _Filter:
             what = identity, arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
             written = [path for path in (output, rejects) if path is not None]
 
-            def write(_: Path) -> None:
+            def write() -> None:
                 """Copy what stays, and the others."""
                 _second_pass(file, made, output, kind, languages, rejects)
 
-            once(work / "written", fingerprint(what), write, written)  # of the tasks of an array one does it
+            written_once(work / "written", fingerprint(what), write, written, execution)
         return made
 
     def decided(self, found: Found, records: Callable[[], Iterable[Record]]) -> Filtered:

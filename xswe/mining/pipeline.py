@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from xswe.bitext.output import Format
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, held, read_json, remove_folder
+from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
 from xswe.io.settings import check_choice
 from xswe.mining.cascade import check_share, judge_pairs
@@ -44,6 +43,7 @@ from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, Vectors, as_vectors, check_storage
 from xswe.text.sentences import as_lines
 from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import discard
 from xswe.work.once import is_made, once
 
 logger = logging.getLogger(__name__)
@@ -379,8 +379,7 @@ def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, i
     work = folder / f"search-{identity}"
     lists = _neighbours([folder / name / "vectors.npy" for name in names], config.depth + config.struck, config, work)
     once(done, identity, lists.save)
-    if not config.execution.has_peers:  # of whose tasks another may be reading there; the last one removes it
-        remove_folder(work)
+    discard(work, config.execution)
     return lists
 
 
@@ -420,7 +419,7 @@ def mine_sides(
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
         with (
-            held(folder / f".{name}") if config.execution.has_peers else nullcontext(),  # others wait for the first
+            held(folder / f".{name}"),  # other tasks of an array wait for the first
             as_lines(path, config.split if texts is None else False, known, folder / name) as path,
         ):
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)

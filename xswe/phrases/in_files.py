@@ -172,7 +172,7 @@ def find_in_files(
     how: dict[str, Any] = {}
     if files.is_bitext and _TERMS[files.mode]:
         how["bitext"] = files.pairs(Skipped())
-    with work_folder(files.output, execution, keep=execution.has_peers) as folder:
+    with work_folder(files.output, execution, leave=None) as folder:
         name = spooled(files.passages, folder, execution)
         given = Inputs((name,), (state_of(name)[1],))
         lines = _as_lines(replace(files, passages=name, split=files.is_cut), folder, skipped)

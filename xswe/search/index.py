@@ -57,9 +57,9 @@ from xswe.search.types import Encoder, Hit, Hits, Storage, check_storage, rerank
 from xswe.search.verification import REBUILD, check_files, check_there, sums_of_files, verify_index
 from xswe.text.sentences import as_lines, is_document
 from xswe.work.config import LOCAL, ExecutionConfig
-from xswe.work.folder import work_folder
+from xswe.work.folder import discard, work_folder
 from xswe.work.kept import keep
-from xswe.work.once import is_made, once
+from xswe.work.once import is_made, written_once
 from xswe.work.parts import BEGINNING, Place
 
 logger = logging.getLogger(__name__)
@@ -769,7 +769,7 @@ def _index_file(
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{plan.identity}"
 
-        def build(encoded: NumbersAhead, _: Path) -> None:
+        def build(encoded: NumbersAhead) -> None:
             """Put the numbers of all blocks and their texts together."""
             target = place.resolve() if place.is_symlink() else place
             left = taken_over(target, fingerprint(encoded.identity, plan.identity, metadata is None))
@@ -784,7 +784,7 @@ def _index_file(
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
                 _check_free(place)
             with numbers_ahead(plan.model, cut(work), vectors, plan.storage, execution, threads) as encoded:
-                once(done, plan.identity, partial(build, encoded), [place])
+                written_once(done, plan.identity, partial(build, encoded), [place], execution)
     return Index(place, plan.model)
 
 
@@ -802,11 +802,12 @@ def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterab
             yield block
 
     def before(rows: int) -> None:
-        places[rows] = place
-        write_json(note, [[rows, *place] for rows, place in list(places.items())[-2:]])
+        if rows >= _PIECE:  # what is less takes no time
+            places[rows] = place
+            write_json(note, [[rows, *place] for rows, place in list(places.items())[-2:]])
 
     made._fill(blocks(), metadata, before, lambda rows: keep(note, f"after {rows:,} sentences"))
-    note.unlink()
+    note.unlink(missing_ok=True)
 
 
 def _left(plan: _Plan, folder: Path) -> tuple[Index, dict[int, Place]]:
@@ -898,9 +899,8 @@ def open_index(
                 f"input={documents}: the index {folder} is of another file, or the file has changed; "
                 "leave input out, or remove the folder to build it again"
             )
-        if documents and not execution.has_peers and Path(f"{folder}.work").is_dir():  # which a killed run left
-            with work_folder(str(folder), execution):
-                return found
+        if documents:
+            discard(Path(f"{folder}.work"), execution)  # which a killed run left
         return found
     if model is None or documents is None:
         raise ConfigError("give model= and input= to search in, or the index= of an earlier search")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import ConfigError
-from xswe.io.files import held, is_special, remove_folder, scratch, write_json
+from xswe.io.files import held, is_special, remove_folder, scratch
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
 
@@ -24,16 +25,14 @@ def work_folder(
     output: str,
     execution: ExecutionConfig = LOCAL,
     keep: bool = False,
-    leave: Sequence[str] = ("done",),
+    leave: Sequence[str] | None = ("done",),
     work: str | Path | None = None,
 ) -> Iterator[Path]:
     """Yield the folder for what a killed run leaves to the next one, ``<output>.work`` unless another is given.
 
     It is removed at a good end, unless kept, and where nothing was done that could be gone on with. The tasks of an array
-    share it; the folders that are to be left are those by which a task that comes later tells what came of it.
-
-    Raises:
-        ConfigError: the folder is no work folder, or another run is at work in it that is none of the same array.
+    share it; the folders that are to be left, None for all, are those by which a task that comes later tells what came of
+    it. ConfigError: the folder is no work folder, or another run is at work in it that is none of the same array.
     """
     if work is None and (output == "-" or is_special(Path(output))):
         with scratch("xswe-mine-") as temporary:
@@ -44,7 +43,8 @@ def work_folder(
     if foreign and not (folder / "work.json").is_file():
         raise ConfigError(f"{folder}: exists and is no work folder of mine; set work= to another name")
     with held(folder, f"{folder}: another run is at work there; wait for it, or choose another output= or work=", shared):
-        write_json(folder / "work.json", {"output": output})
+        if not (folder / "work.json").is_file():
+            (folder / "work.json").write_text(json.dumps({"output": output}) + "\n", encoding="utf-8")
         try:
             yield folder
         except BaseException:
@@ -53,15 +53,20 @@ def work_folder(
             raise
         if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten
             remove_folder(folder)
-    if shared and not keep:
+    if shared and not keep and leave is not None:
         remove_unheld(folder, leave)
+
+
+def discard(folder: Path, execution: ExecutionConfig) -> None:
+    """Remove what work left that is done, unless others hold it; of an array, whose tasks may come to it, it stays."""
+    if not execution.has_peers:
+        remove_unheld(folder)
 
 
 def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
     """Return the name of a file that can be read more than once: standard input is kept in a folder.
 
-    Raises:
-        ConfigError: others, who have no part in standard input, are to read it.
+    ConfigError: others, who have no part in standard input, are to read it.
     """
     if name != "-":
         return name

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from xswe.io.files import held, whole_folder
+from xswe.work.config import ExecutionConfig
 from xswe.work.kept import keep
 from xswe.work.records import sound_record, write_record
 
@@ -27,6 +28,16 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
                 if not is_made(folder, identity, outputs):
                     raise
         keep(folder / "made.json", f"after the step {folder.name.partition('-')[0]}")
+
+
+def written_once(
+    done: Path, identity: str, write: Callable[[], None], outputs: Sequence[str | Path], execution: ExecutionConfig
+) -> None:
+    """Write outputs; of the tasks of an array one does it, and notes it in a folder for the others."""
+    if execution.has_peers:
+        once(done, identity, lambda _: write(), outputs)
+    else:
+        write()
 
 
 def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
