@@ -7,7 +7,8 @@ Each time a verb runs in a folder of its own and one thing happens: it is killed
 small one in memory, which only root can mount) or may only be read; an input is written again, with other bytes of the same
 size; it is killed and what it left is damaged, cut off or lost, or was left by other settings, by another version, or by a
 machine whose clock is three hours behind; two processes do the same at once, with locks or where locks do nothing; the
-system knows no locks; or the process stands still for a while. Then the same command runs until it ends well.
+system knows no locks; or the process stands still for a while. Then the same command runs until it ends well. What an
+interrupt says of whether it goes on is compared with what is left.
 
 A run is good where a command that ends well has left the bytes of one that nothing happened to (of an input that was
 written again: of the one or the other, whole), where one that does not says so in a line that begins with ``xswe:``, and
@@ -48,7 +49,7 @@ from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.results import table
-from xswe.search import clusters, exact
+from xswe.search import clusters, exact, index, numbers
 from xswe.work.stage import Stage
 
 SETTINGS: dict[str, Any] = {"times": 10, "verbs": "", "faults": "", "seed": 0, "output": ""}
@@ -146,8 +147,13 @@ CASES = {
     "evaluate": Case("evaluate model=mini tasks=[pairs.tsv] output=o.csv threads=1", ("o.csv",), "pairs.tsv", _FEW),
     "compare": Case("compare models=[mini] tasks=[pairs.tsv] output=o.csv threads=1", ("o.csv",), "pairs.tsv", _FEW),
     "report": Case("report mined=mined.tsv languages=[en,de] output=o.html", ("o.html",), "mined.tsv", "model=mini"),
+    "ensemble": Case(
+        "ensemble models=[mini,mini] weights=[1,2] output=o", ("o/*.safetensors", "o/config.json"), "", "weights=[1,3]"
+    ),
     "export": Case("export model=mini format=word2vec output=o.vec keep=8000", ("o.vec",), "", "dim=8"),
+    "import": Case("import pair=en-de input=vectors.txt output=o", ("o/*.safetensors",), "vectors.txt", "limit=100"),
 }
+APART = {"serve": "writes nothing but its cache", "status": "writes nothing"}  # verbs that are not tried, and why
 
 
 def write_inputs(folder: Path) -> None:
@@ -166,6 +172,7 @@ def write_inputs(folder: Path) -> None:
         "more.tsv": pairs[::-1][:200],
         "mined.tsv": [f"{1.5 - row / 1000:.4f}\t{pair}" for row, pair in enumerate(pairs)],
         "terms.txt": ["library", "the train", "a small house"],
+        "vectors.txt": [f"{word} {row % 7 + 1} {row % 5} 1" for row, word in enumerate(words["en"][:500])],
         "words.en": words["en"][:500],
         "words.de": words["de"][:500],
         **{f"english/{number}.txt": english[30 * number : 30 * number + 30] for number in range(2)},
@@ -224,9 +231,10 @@ def wait_for(process: int, said: Path) -> tuple[int, str]:
 
 
 def often() -> None:
-    """Let checkpoints be written as often as they can be, all shards be kept, and a search have many."""
+    """Let checkpoints be written as often as they can be, all shards be kept, a search have many, and an index pieces."""
     xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
     exact._EDGE, clusters._MOST_PAIRS = 256, 1 << 13
+    index._PIECE = numbers.NumbersJob.lines = 64
 
 
 def behind() -> None:
@@ -369,10 +377,20 @@ def _signalled(number: int) -> Callable[[Trial], dict[str, Any]]:
     def run(trial: Trial) -> dict[str, Any]:
         process = trial.begin()
         trial.strike(process, number)
-        trial.end(process, killed=number != signal.SIGINT)
+        trial.end(process, killed=True)
         return trial.finish()
 
     return run
+
+
+def _interrupted(trial: Trial) -> dict[str, Any]:
+    process = trial.begin()
+    trial.strike(process, signal.SIGINT)
+    status, told = wait_for(process, trial.said)
+    trial.look(status, told, False)
+    if status and "goes on after" in told and not trial.left():
+        trial.row["problems"].append(f"said: {told[-200:]}, and left nothing")
+    return trial.finish()
 
 
 def _stopped(trial: Trial) -> dict[str, Any]:
@@ -485,7 +503,7 @@ def _twice(*prepare: Prepare) -> Callable[[Trial], dict[str, Any]]:
 FAULTS: dict[str, Callable[[Trial], dict[str, Any]]] = {
     "killed": _signalled(signal.SIGKILL),
     "ended": _signalled(signal.SIGTERM),
-    "interrupted": _signalled(signal.SIGINT),
+    "interrupted": _interrupted,
     "stopped": _stopped,
     "disk full": _full,
     "read only": _read_only,

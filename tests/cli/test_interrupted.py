@@ -78,6 +78,7 @@ NOTHING = "nothing was kept: the same command begins as this one did"
 ENCODE = "encode model=mini input=long.txt output=v.npy threads=1"
 ARRAY = " execution=array execution.index=0 execution.count=1 execution.shard=1000000"
 WRITE = "xswe.model.vector_files:VectorWriter.append"
+PART = "xswe.model.encode_file:EncodeJob.part"
 MINE = "mine model=mini source=en.txt target=de.txt output=pairs.tsv threads=1"
 READ, STRIP = "xswe.mining.side:_write", "xswe.search.exact:sweep"
 DEDUP = "dedup input=en.txt output=unique.txt threads=1"
@@ -95,7 +96,7 @@ STEP, PREPARE = "xswe.training.refine:Trainer.step", "xswe.training.inputs:prepa
 CASES = {
     "encode, some lines": Case(ENCODE, WRITE, 3, "goes on after 8,192 lines", WRITE, 15),
     "encode, no line": Case(ENCODE, WRITE, 1, NOTHING, WRITE, 17),
-    "encode by shards": Case(ENCODE + ARRAY, WRITE, 9, "goes on after 2 of 6 shards of encode", WRITE, 12),
+    "encode by shards": Case(ENCODE + ARRAY, PART, 9, "goes on after 2 of 6 shards of encode", PART, 12),
     "mine, one side read": Case(MINE, READ, 2, "goes on after the step source", READ, 1),
     "mine, in the search": Case(MINE, STRIP, 1, "goes on after the step target", READ, 0),
     "mine, a shard sought": Case(MINE, STRIP, 6, "goes on after 1 of 4 shards of neighbours", STRIP, 10),

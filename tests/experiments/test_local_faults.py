@@ -13,11 +13,12 @@ import sys
 import pytest
 
 from tests.conftest import EVAL, eval_script
+from xswe.cli.verbs import VERBS
 
 script = eval_script("experiments.local_faults")
 ALL = ("filter",)
 MOUNTED = ("disk full", "read only")  # which only root can arrange
-FOR_ALL = ("killed", "cut off")
+FOR_ALL = ("killed", "cut off", "interrupted")
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +41,11 @@ def test_a_fault_leaves_the_right_bytes_or_one_clear_error(verb, rows):
     own = [row for row in rows if row["verb"] == verb]
     assert len(own) >= len(FOR_ALL)
     assert not [row for row in own if row["problems"]]
+
+
+def test_every_verb_is_in_the_table_of_faults():
+    tried = {case.words.split()[0] for case in script.CASES.values()}
+    assert tried.isdisjoint(script.APART)
+    assert tried | set(script.APART) == set(VERBS)
+    modes = {word for case in script.CASES.values() for word in case.words.split() if word.startswith("mode=")}
+    assert modes >= {f"mode={mode}" for mode in VERBS["mine"].calls if mode != "mine"}
