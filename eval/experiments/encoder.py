@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -264,6 +265,11 @@ class EncoderTrainer:
     def __init__(self, model: GteModel, config: EncoderConfig, objective: Objective) -> None:
         self.model, self.config, self.objective, self.peers = model, config, objective, Peers.here()
         self.table = model.embeddings.word_embeddings.weight.detach().numpy()
+        # Each of the processes of a machine has a card of its own; the table, of which a step needs few rows, is on none.
+        card = int(os.environ.get("LOCAL_RANK", "0"))
+        self.device = torch.device("cuda", card) if torch.cuda.is_available() else torch.device("cpu")
+        model.to(self.device)
+        model.embeddings.word_embeddings.weight.data = torch.from_numpy(self.table)
         self.tokens = Adam(self.table, "lazy", threads=config.threads)
         model.embeddings.word_embeddings.weight.requires_grad_(False)
         self.body = [p for p in model.parameters() if p.requires_grad]
@@ -277,9 +283,9 @@ class EncoderTrainer:
         ids = np.full((len(bags), width), self.model.config.pad_token_id, np.int32)
         source = np.repeat(bags.offsets[:-1], lengths) + (np.nonzero(real)[1])
         ids[real] = bags.ids[source]
-        leaf = torch.from_numpy(self.table[ids]).requires_grad_(torch.is_grad_enabled())
-        mask = torch.from_numpy(real)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.config.bfloat16):
+        leaf = torch.from_numpy(self.table[ids]).to(self.device).requires_grad_(torch.is_grad_enabled())
+        mask = torch.from_numpy(real).to(self.device)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.bfloat16):
             hidden = self.model(inputs_embeds=leaf, attention_mask=mask.long()).last_hidden_state
         total = (hidden.float() * mask[..., None]).sum(1)
         return torch.nn.functional.normalize(total, dim=-1), leaf, ids
@@ -297,7 +303,7 @@ class EncoderTrainer:
         parts = [rows[i : i + c.micro_batch] for i in range(0, len(rows), c.micro_batch)]
         mine = range(self.peers.rank, len(parts), self.peers.size)
         with torch.inference_mode():
-            unit = self.peers.gathered([self.pooled(bitext.batch(parts[k]))[0].numpy() for k in mine])
+            unit = self.peers.gathered([self.pooled(bitext.batch(parts[k]))[0].cpu().numpy() for k in mine])
         source = np.concatenate([u[: len(u) // 2] for u in unit])
         target = np.concatenate([u[len(u) // 2 :] for u in unit])
         loss, *gradients = self.objective(source, target, bitext.same(rows), bitext.teacher_of(rows), c.threads)
@@ -306,9 +312,10 @@ class EncoderTrainer:
         for k in mine:
             cut = slice(k * c.micro_batch, k * c.micro_batch + len(parts[k]))
             pooled, leaf, tokens = self.pooled(bitext.batch(parts[k]))
-            pooled.backward(torch.from_numpy(np.concatenate([gradient[cut] for gradient in gradients])))
+            of_pooled = torch.from_numpy(np.concatenate([gradient[cut] for gradient in gradients]))
+            pooled.backward(of_pooled.to(self.device))
             flat = np.flatnonzero(tokens.ravel() != self.model.config.pad_token_id)
-            found.append((tokens.ravel()[flat], leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat]))
+            found.append((tokens.ravel()[flat], leaf.grad.cpu().numpy().reshape(-1, leaf.shape[-1])[flat]))
         if self.peers.size > 1:
             for parameter in self.body:
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -327,7 +334,7 @@ class EncoderTrainer:
         with torch.inference_mode():
             for start in range(0, len(bitext), c.batch_size):
                 rows = np.arange(start, min(start + c.batch_size, len(bitext)))
-                unit = np.ascontiguousarray(self.pooled(bitext.batch(rows))[0].numpy())
+                unit = np.ascontiguousarray(self.pooled(bitext.batch(rows))[0].cpu().numpy())
                 halves = unit[: len(rows)], unit[len(rows) :]
                 total += self.objective(*halves, bitext.same(rows), None, gradient=False)[0] * len(rows)
         return total / max(1, len(bitext))
@@ -389,6 +396,7 @@ def train_encoder(
             if checkpoint is not None and not trainer.peers.rank and time.monotonic() - saved > checkpoint_seconds:
                 _save(checkpoint, identity, trainer, history, losses)
                 saved = time.monotonic()
+    model.to("cpu")
     return history
 
 
@@ -418,8 +426,8 @@ def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> tuple[list[d
         parameter.data.copy_(tensors[f"body.{k}"])
         trainer.optimiser.state[parameter] = {
             "step": torch.tensor(float(place["steps"])),
-            "exp_avg": tensors[f"mean.{k}"],
-            "exp_avg_sq": tensors[f"square.{k}"],
+            "exp_avg": tensors[f"mean.{k}"].to(trainer.device),
+            "exp_avg_sq": tensors[f"square.{k}"].to(trainer.device),
         }
     logger.info("resuming the encoder's training at step %d", place["steps"])
     return place["history"], place["losses"]
