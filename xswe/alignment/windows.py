@@ -76,17 +76,11 @@ class Window(NamedTuple):
 
 
 class Side:
-    """One side of two long texts.
+    """One side of two long texts; ``mean``, float32 (d,), is what its lines have in common.
 
-    Args:
-        model: what encodes.
-        texts: its lines.
-        threads: how many encode. Of a static model the ids of all lines are kept, and pooled when a window is looked at.
-        gaps: int64, lines that are known to have no counterpart, rising; they are given as empty ones.
-        mean: known from an earlier run, whose plan is there: a line is then encoded when its window is.
-
-    Attributes:
-        mean: float32 (d,), what its lines have in common.
+    Of a static model the ids of all lines are kept, and pooled when a window is looked at; where the mean is known from an
+    earlier run, whose plan is there, a line is encoded then. ``gaps``, int64, rising, are lines that are known to have no
+    counterpart; they are given as empty ones.
     """
 
     def __init__(

@@ -14,13 +14,9 @@ from xswe.work.stage import Job, Stage
 
 
 class Gathered(Protocol):
-    """What is gathered, in the order of the records.
+    """What is gathered, in the order of the records."""
 
-    Attributes:
-        done: how many records it is of.
-    """
-
-    done: int
+    done: int  # records that it is of
 
     def read(self, records: Iterable[Any]) -> Iterator[int]:
         """Take up all records but for the first :attr:`done`; yields how many after each block."""

@@ -26,11 +26,8 @@ class TextPlan:
     def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, Inputs]:
         """Plan; returns also the files as they are now.
 
-        The plan's files are absolute, for workers have working directories of their own.
-
-        Raises:
-            ConfigError: standard input, which cannot be read by several.
-            InputError: a file is missing.
+        The plan's files are absolute, for workers have working directories of their own. ConfigError: standard input, which
+        cannot be read by several. InputError: a file is missing.
         """
         sizes: list[int | None] = []
         stamps = []

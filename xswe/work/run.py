@@ -46,23 +46,15 @@ def map_shards(
     folder, from which a later run goes on: what is done sooner leaves no folder. Others leave all shards there. With
     ``array`` all are done when this returns, else as they are asked for.
 
-    Args:
-        stage: what is to be done; its job computes arrays. The folder's name must tell it from other work.
-        execution: who does it.
-        threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
-        opened: what the job opens, where this process has it already.
-        progress: with ``local``: a unit, of which the counts of each shard tell how many it has (``pair``: ``pairs``), and
-            how many there are in all; None for shards. What a job opens may move the bar within a shard, see
-            :class:`xswe.work.stage.Advancing`.
-        costs: see :func:`run_shards`; in this process the shards are made in their order.
-        state: with ``local``: arrays to which the caller adds each shard, in place, so that it needs none of those before.
-            They are kept now and then in the place of these shards, and filled where a later run goes on.
-        plan: what the manifest holds beside.
+    The stage's folder must have a name that tells it from other work; ``plan`` is what its manifest holds beside, and
+    ``opened`` what its job opens, where this process has it already. In this process ``progress`` is a unit, of which the
+    counts of each shard tell how many it has (``pair``: ``pairs``), and how many there are in all, and what the job opens
+    may move the bar within a shard (:class:`xswe.work.stage.Advancing`); to the arrays of ``state`` the caller adds each
+    shard, in place: they are kept now and then in the place of these shards, and filled where a later run goes on.
+    ``threads`` and ``costs`` are those of :func:`run_shards`, but that shards are made in their order here.
 
-    Raises:
-        XsweError: a shard failed; what is kept is not lost.
-        InputError: an input was changed meanwhile.
-        Unfinished: with ``array``: other slices are not done yet.
+    XsweError: a shard failed; what is kept is not lost. InputError: an input was changed meanwhile. Unfinished: with an
+    array, other slices are not done yet.
     """
     if execution.alone:
         return _map_here(stage, threads, opened, progress or ("shard", stage.count), _State(stage, state), plan)
@@ -226,11 +218,7 @@ def _go_through(
     opened: Any,
     stopped: threading.Event | None,
 ) -> None:
-    """Do those of some shards that are not done.
-
-    Raises:
-        XsweError: some failed.
-    """
+    """Do those of some shards that are not done; raise an XsweError if some failed."""
     failed, sound = dict[int, str](), count(1)
     with bar(stage.name, len(shards), "shard") as progress:
 
@@ -264,11 +252,7 @@ def _go_through(
 
 
 def _refuse_other_work(stage: Stage) -> None:
-    """Refuse to take part where tasks of the same array do other work: each would wait for the other's shards.
-
-    Raises:
-        ConfigError: the folder beside holds shards of the same step, of other settings, another input or version.
-    """
+    """Raise a ConfigError where tasks of the same array do other work: each would wait for the other's shards."""
     begin = stage.folder.name.removesuffix(stage.identity)
     if not begin or begin == stage.folder.name:
         return
@@ -338,11 +322,7 @@ def _here(
 
 
 def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
-    """Wait until the slices of others are done.
-
-    Raises:
-        Unfinished: they are not, after the time that the settings allow.
-    """
+    """Wait until the slices of others are done; raise Unfinished after the time that the settings allow."""
     count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
     missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:
