@@ -355,10 +355,9 @@ def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered
     if config.threshold == "auto":
         value = expected.choose(None, config.precision)
         told = expected.between(value, None)
-        within = None if told[0] is None else learnt.interval(value, told[0])
-        threshold = Threshold(
-            value, "learnt from this bitext", *told, expected.unsure, missed_by(config.precision, told[0]), within
-        )
+        within = expected.within(value) or (None, None)
+        missed = missed_by(config.precision, told[0])
+        threshold = Threshold(value, "learnt from this bitext", *told, expected.unsure, missed, *within)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     low = ~(learnt.probabilities >= np.float32(threshold.value))

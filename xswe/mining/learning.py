@@ -40,6 +40,7 @@ _FLOOR = 0.004  # least share of the records that each kind is taken for
 _BLIND = 0.25  # of a kind that is kept more often, how often it occurs cannot be told
 _LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
 _OWN_ERROR = 0.01  # of a precision, if there were hardly any noise: wrong pairs that are made are not quite those there are
+_PLACES = 60  # at which it is asked what a precision lies between
 _SHOWN = 400  # wrong pairs of the commonest kind that stand for all
 _BINS, _LEAST_BIN = 40, 50
 _ROWS = 1 << 16
@@ -108,13 +109,21 @@ class Learnt:
             np.quantile(own, (np.arange(n) + 0.5) / n) for (own, _), n in zip(self._pairs(counts), each, strict=True) if n
         ]
         wrong = np.concatenate([np.zeros(0), *stand]).astype(np.float32)
-        weight = float(counts.sum()) / max(1, len(wrong))
-        return Expected(falling, np.cumsum(falling), len(falling), wrong, weight)
+        weight, right = float(counts.sum()) / max(1, len(wrong)), np.cumsum(falling)
+        return Expected(falling, right, len(falling), wrong, weight, limits=self._limits(falling, right))
+
+    def _limits(self, falling: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return how many of the first i + 1 pairs are right at least, and at most, float64 (2, n)."""
+        kept = np.arange(1, len(falling) + 1)
+        places = np.unique(np.linspace(0, len(falling) - 1, _PLACES).astype(np.int64)) if len(falling) else kept
+        told = [self._interval(float(falling[place]), float(right[place] / kept[place])) for place in places.tolist()]
+        sides = [np.interp(kept - 1, places, side) * kept for side in zip(*told, strict=True)]
+        return np.array([np.minimum(sides[0], right), np.maximum(sides[1], right)]) if sides else np.zeros((2, 0))
 
     def _pairs(self, counts: np.ndarray) -> list[tuple[np.ndarray, float]]:
         return list(zip(self.aside, counts.tolist(), strict=True))
 
-    def interval(self, threshold: float, precision: float) -> tuple[float, float]:
+    def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
         """Return what the precision above a threshold lies between.
 
         Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and how many there are of the

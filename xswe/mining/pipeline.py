@@ -18,6 +18,7 @@ from xswe.io.lines import OnError
 from xswe.io.settings import check_choice
 from xswe.mining.cascade import check_share, judge_pairs
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
+from xswe.mining.share import Twins, estimate_parallel
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import (
     MARGINS,
@@ -29,12 +30,14 @@ from xswe.mining.threshold import (
     Threshold,
     check_threshold,
     evidence_of,
+    from_likelihoods,
     from_mismatches,
     gold_scores,
     missed_by,
     on_gold,
     read_gold,
     told_near,
+    with_limits,
 )
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
@@ -245,6 +248,7 @@ def choose_pairs(
     gold: np.ndarray | None = None,
     within: bool = False,
     judge: Encoder | None = None,
+    vectors: tuple[Vectors, Vectors] | None = None,
 ) -> Mined:
     """Score, filter, select, calibrate and cut.
 
@@ -255,10 +259,12 @@ def choose_pairs(
         gold: scores of gold pairs to calibrate on.
         within: both sides are the same lines.
         judge: a second opinion on the pairs near the threshold; it needs the sides, and a threshold that is found.
+        vectors: of both sides, by which near-duplicates are told, so that they are no mismatches; None for none.
     """
 
     def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
-        arrays = (lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
+        near = apart if skip else lists
+        arrays = (near.forward, near.forward_ids, near.backward, near.backward_ids)
         part = Neighbours(*(array[:, : config.depth + skip] for array in arrays))
         candidates = score_candidates(part, config.score, config.k, skip)
         dropped: dict[str, int] = {}
@@ -266,19 +272,28 @@ def choose_pairs(
             candidates, dropped = filter_candidates(candidates, config.filters, sides[0].traits, sides[1].traits)
         return select(candidates, how, config.best, within), dropped
 
+    twins = Twins.none(lists) if vectors is None or not config.struck else Twins.of(lists, *vectors)
+    apart = lists if vectors is None or not config.struck else twins.left_out(lists)
     pairs, ruled_out = found(config.select)
-    threshold, expected = Threshold(-np.inf, "none"), None
+    threshold, expected, parallel = Threshold(-np.inf, "none"), None, None
     if config.struck:
         # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
         one_to_one = pairs if config.select == "max" else found("max")[0]
-        struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
+        struck = [found("max", n + 1)[0] for n in range(config.struck)]
         lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
         how = RISE[config.score], config.score in MARGINS, TOLD_SHARE[config.score]
-        expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], *how)
+        expected = from_mismatches(one_to_one.scores, struck[0].scores, lines, struck[-1].scores, *how)
+        parallel = None if within else estimate_parallel(one_to_one, struck[0], lists, twins, lines)
+        expected = with_limits(expected)
+        if parallel is not None and expected.unsure:
+            expected = from_likelihoods(one_to_one.scores, parallel.right, lines, struck[0].scores)
     if isinstance(config.threshold, (int, float)):
         threshold = Threshold(float(config.threshold), "given")
     elif config.calibrates and expected is not None:
         threshold = _calibrated(expected, config, gold)
+        if parallel is not None:
+            share = expected.share or (parallel.share, *parallel.between)
+            threshold = replace(threshold, share=share)
     if judge is not None and sides is not None and len(pairs):
         # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
         value = np.inf if expected is None or expected.lost else threshold.value
@@ -286,7 +301,8 @@ def choose_pairs(
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
         texts = (sides[0].texts.take, sides[1].texts.take)
         mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most, weight)
-        threshold = Threshold(threshold.value, f"{threshold.origin}; {most:,} pairs judged by the encoder")
+        origin = f"{threshold.origin}; {most:,} pairs judged by the encoder"
+        threshold = Threshold(threshold.value, origin, share=threshold.share)
         kept = pairs.take(mask)
     else:
         kept = pairs.between(threshold.value, None)
@@ -302,11 +318,15 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     value = expected.choose(None, config.precision) if gold is None else on_gold(expected, gold, config.precision)
     least = value if config.min_score is None else max(value, config.min_score)
     precision, recall = expected.between(least, config.max_score)
-    origin = "mismatched neighbours"
+    origin = "mismatched neighbours" if expected.least_share < np.inf else "likelihood of each pair"
     if gold is not None:
         most = np.inf if config.max_score is None else config.max_score
         origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
-    return Threshold(value, origin, precision, recall, expected.unsure, missed_by(config.precision, precision))
+    within = (None, None)
+    if precision is not None and config.max_score is None:
+        within = expected.within(least) or within
+    told = within[0], None if gold is not None else within[1]
+    return Threshold(value, origin, precision, recall, expected.unsure, missed_by(config.precision, precision), *told)
 
 
 def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:
@@ -337,7 +357,8 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     sides = [source] if within else [source, target]
     for name, side in zip(("source", "target"), sides, strict=False):
         _check_finite(name, as_vectors(side))
-    return choose_pairs(_neighbours(sides, k, config, folder), config, within=within)
+    lists, opened = _neighbours(sides, k, config, folder), [as_vectors(side) for side in sides]
+    return choose_pairs(lists, config, within=within, vectors=(opened[0], opened[-1]))
 
 
 def _neighbours(sides: Sequence[Any], k: int, config: MineConfig, work: Path | None) -> Neighbours:
@@ -438,6 +459,7 @@ def mine_sides(
     if gold:
         exact = replace(config.neighbours, method="exact")
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
-    mined = choose_pairs(lists, config, both, scores, both[0] is both[1], judge)
+    vectors = (both[0].vectors, both[1].vectors)
+    mined = choose_pairs(lists, config, both, scores, both[0] is both[1], judge, vectors)
     seconds["select"] = time.monotonic() - start
     return both, mined, seconds

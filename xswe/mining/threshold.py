@@ -13,7 +13,8 @@ rare: half the lines on both sides make a quarter of them. A margin (:data:`MARG
 their neighbourhoods, which is chance, so this holds; cosines are high between the same few lines whatever the others are.
 
 The estimate holds where a fair share of the lines has a translation. Where few have one, the few wrong pairs at the very
-top decide, of which mismatches tell too little: below :data:`TOLD_SHARE` no precision is told.
+top decide, of which mismatches tell too little: below :data:`TOLD_SHARE` no precision is told, and the threshold comes from
+the likelihood of each pair (:mod:`xswe.mining.share`).
 
 **Gold pairs**, hidden among the lines, measure the recall. They say nothing of the lines without a translation, so the
 precision is expected from the mismatches here, too.
@@ -24,7 +25,7 @@ At the end, what a run shows of how it decided: all scores, and pairs and lines 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,10 @@ MARGINS = ("ratio", "distance", "csls")
 # have a translation for half or all of them it is at most 4.8 points off (by cosine, of half, 5.4), of 10 % up to 18, of
 # 1 % up to 40. The cause: a line with a translation is struck out, too, and its next best scores higher than noise of
 # another kind does.
+# A precision that is told was at most OFF too high or too low; and lines lost at most UNFOUND of their translations to
+# other lines, whatever the threshold (eval/experiments/sparse_mining.py).
+OFF = (0.01, 0.06)
+UNFOUND = 0.06
 LEAST_SHARE = 0.05
 TOLD_SHARE = {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25)
 LEAST_PRECISION = 0.6
@@ -75,6 +80,9 @@ class Threshold:
         unsure: why no precision is told; empty if one is, or none was asked for.
         missed: a precision that was asked for and cannot be reached; None otherwise.
         within: what the precision lies between, with 95 % confidence; None where that is not known.
+        recall_within: what the recall lies between, likewise; of all translations that are there.
+        share: of the lines of the shorter side, those that seem to have a translation; what that lies between, with 95 %
+            confidence. None where it is not known.
     """
 
     value: float
@@ -84,6 +92,8 @@ class Threshold:
     unsure: str = ""
     missed: float | None = None
     within: tuple[float, float] | None = None
+    recall_within: tuple[float, float] | None = None
+    share: tuple[float, float, float] | None = None
 
     def sentence(self) -> str:
         """One sentence for the report."""
@@ -98,9 +108,13 @@ class Threshold:
             told.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
             measured = "on gold: " if self.origin == "gold pairs" else "expected "
-            told.append(f"{measured}recall {percent(self.recall)}")
+            between = "" if self.recall_within is None else f" ({bounds(*self.recall_within)})"
+            told.append(f"{measured}recall {percent(self.recall)}{between}")
         if self.missed is not None:
             told.append(f"precision={self.missed:g} is not reached at any threshold")
+        if self.share is not None:
+            part, low, high = (f"{100 * share:.{0 if share > 0.1 else 1}f}" for share in self.share)
+            told.append(f"{part} % of the lines seem to have a translation ({low} to {high} %)")
         return ", ".join([line, *told])
 
 
@@ -170,7 +184,9 @@ class Expected:
         lines: of the shorter side.
         mismatches: scores of the mismatched pairs that tell, float32 (m,).
         weight: how many wrong pairs each of them stands for, at most.
-        least_share: of the lines, expected to be in a right pair, for a precision to be told.
+        least_share: of the lines, expected to be in a right pair, for a precision to be told; infinite for none.
+        limits: the least and the most that ``right`` may be, with 95 % confidence, float64 (2, n); None if unknown.
+        unfound: most that is missing among the pairs, as a share of all right ones.
     """
 
     falling: np.ndarray
@@ -179,6 +195,8 @@ class Expected:
     mismatches: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     weight: float = 0.0
     least_share: float = LEAST_SHARE
+    limits: np.ndarray | None = None
+    unfound: float = 0.0
 
     @cached_property
     def lost(self) -> bool:
@@ -194,7 +212,7 @@ class Expected:
         if len(self.falling) < LEAST_PAIRS:
             return f"{len(self.falling)} pairs are too few"
         if self.lost or self.right[-1] < self.least_share * self.lines:
-            return "too few of the lines seem to have a translation; look at the pairs round the threshold"
+            return "too few of the lines seem to have a translation; look at the pairs round the threshold, or use rerank="
         return ""
 
     def between(self, least: float, most: float | None) -> tuple[float | None, float | None]:
@@ -205,6 +223,26 @@ class Expected:
             return None, None
         right = float(self.right[low - 1] - (self.right[high - 1] if high else 0.0))
         return min(1.0, right / (low - high)), min(1.0, right / float(self.right[-1]))
+
+    def within(self, least: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Return what precision and recall of the pairs from ``least`` on lie between; None if that is not known."""
+        kept = int(np.searchsorted(-self.falling, -least, "right"))
+        if self.limits is None or self.unsure or not kept:
+            return None
+        fewest, most = self.limits[:, kept - 1].tolist()
+        missed = [max(0.0, float(whole) - part) for whole, part in zip(self.limits[:, -1], (fewest, most), strict=True)]
+        low, high = fewest / max(fewest + missed[1], 1e-9), most / max(most + missed[0], 1e-9)
+        return (fewest / kept, min(1.0, most / kept)), ((1 - self.unfound) * low, high)
+
+    @property
+    def share(self) -> tuple[float, float, float] | None:
+        """The share of the lines that have a translation, and what it lies between; None if unsure."""
+        if self.unsure or self.limits is None or not len(self.right):
+            return None
+        least, most = self.limits[:, -1].tolist()
+        found = float(self.right[-1]), least, most / (1 - self.unfound)
+        part, low, high = (min(1.0, count / self.lines) for count in found)
+        return part, low, high
 
     def weight_above(self, least: float) -> float:
         """Return how many wrong pairs each mismatch above a score stands for, the one that is always counted among them."""
@@ -277,6 +315,31 @@ def from_mismatches(
         chance = (above + 1) / (len(wrong) + 1)
         right = _right(weight * (len(wrong) + 1) * (1 - (1 - chance) ** weight))
     return Expected(falling, right, lines, mismatches, weight, least_share)
+
+
+def with_limits(expected: Expected) -> Expected:
+    """Return what is expected of a search, with what it lies between: by counting, and by what such estimates were off."""
+    wrong = np.sort(expected.mismatches.astype(np.float64))
+    above = len(wrong) - np.searchsorted(wrong, expected.falling, "left")
+    kept, counted = np.arange(1, len(above) + 1), 1.96 * expected.weight * np.sqrt(above + 1)
+    least = np.maximum(expected.right - counted - OFF[0] * kept, 0)
+    most = np.minimum(expected.right + counted + OFF[1] * kept, kept)
+    return replace(expected, limits=np.array([least, most]), unfound=UNFOUND)
+
+
+def from_likelihoods(scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray) -> Expected:
+    """Take how likely each pair is right for an estimate that chooses a threshold, and tells no precision.
+
+    Args:
+        scores: float32 (n,), of the selected pairs.
+        right: float64 (n,), how likely each is right.
+        lines: of the shorter side.
+        mismatches: float32 (m,), the scores of mismatched pairs.
+    """
+    order = np.argsort(-scores, kind="stable")
+    total = np.cumsum(right[order])
+    weight = min(1.0, float(len(right) - total[-1]) / max(1, len(mismatches))) if len(right) else 0.0
+    return Expected(scores[order].astype(np.float64), total, lines, mismatches, weight, least_share=np.inf)
 
 
 def _right(false: np.ndarray) -> np.ndarray:

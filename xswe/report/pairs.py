@@ -288,8 +288,9 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
     steps[0] = min(steps[0], scores[-1])  # the lowest place keeps all
     above = np.searchsorted(-scores, -steps, "right")
     expected = view.evidence.expected
-    right = None
+    right = within = None
     if expected is not None and not expected.unsure and len(expected.right):
+        within = [expected.within(float(step)) for step in steps] if expected.limits is not None else None
         down = np.searchsorted(-expected.falling, -steps, "right")
         right = np.where(down > 0, expected.right[np.maximum(down - 1, 0)], 0.0).round(1).tolist()
     at = int(np.abs(steps - value).argmin()) if np.isfinite(value) else 0
@@ -301,6 +302,7 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         "steps": steps.round(6).tolist(),
         "above": above.tolist(),
         "right": right,
+        "within": None if within is None else [one and [[round(x, 4) for x in two] for two in one] for one in within],
         "all": None if right is None or expected is None else float(expected.right[-1]),
         "unsure": "" if expected is None else expected.unsure,
         "at": at,

@@ -16,8 +16,10 @@
     for (const end of ["x1", "x2"]) line.setAttribute(end, place);
     byId("at-value").textContent = value.toFixed(4);
     byId("at-pairs").textContent = number(kept);
-    byId("at-precision").textContent = data.right && kept ? percent(Math.min(1, data.right[k] / kept)) : "–";
-    byId("at-recall").textContent = data.right && data.all ? percent(Math.min(1, data.right[k] / data.all)) : "–";
+    const within = data.within && data.within[k];
+    const between = (bounds) => (bounds ? ` (${percent(bounds[0])} to ${percent(bounds[1])})` : "");
+    byId("at-precision").textContent = data.right && kept ? percent(Math.min(1, data.right[k] / kept)) + between(within && within[0]) : "–";
+    byId("at-recall").textContent = data.right && data.all ? percent(Math.min(1, data.right[k] / data.all)) + between(within && within[1]) : "–";
     byId("setting").textContent = `${data.setting || "threshold"}=${value.toFixed(4)}`;
     for (const pair of pairs) pair.classList.toggle("out", Number(pair.dataset.score) < value);
   }

@@ -1,0 +1,104 @@
+"""How many lines have a translation, and the threshold where few have one."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.mining.margin import Pairs
+from xswe.mining.share import Twins, _distances, estimate_parallel
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import SearchConfig, Vectors
+
+ONE = SearchConfig(threads=1)
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+def planted(sample, language, count, lines):
+    """Lines of both sides, of which the first so many are translations of each other."""
+    order = np.random.default_rng(count).permutation(len(sample["en"])).tolist()
+    source = [sample["en"][row] for row in order[:lines]]
+    return source, [sample[language][row] for row in [*order[:count], *order[lines : 2 * lines - count]]]
+
+
+def f1(found, right, count):
+    return 2 * right / (len(found) + count)
+
+
+@pytest.mark.parametrize(("language", "count", "lines"), [("ja", 18, 900), ("de", 35, 700), ("de", 350, 700)])
+def test_the_threshold_is_near_the_best_however_few_lines_have_a_translation(mini, sample, language, count, lines):
+    source, target = planted(sample, language, count, lines)
+    every = xswe.mine(mini, source, target, threshold=None, threads=1)
+    right = np.cumsum((every.source_rows == every.target_rows) & (every.source_rows < count))
+    best = max(2 * right / (np.arange(1, len(right) + 1) + count))
+    found = xswe.mine(mini, source, target, threads=1)
+    true = int(((found.source_rows == found.target_rows) & (found.source_rows < count)).sum())
+    assert f1(found, true, count) > 0.85 * best
+    part, low, high = found.threshold.share
+    assert low < min(count / lines, part) < max(count / lines, part) < high
+    told = re.search(r"([\d.]+) % of the lines seem to have a translation \(([\d.]+) to ([\d.]+) %\)", str(found.report))
+    assert [*map(float, told.groups())] == pytest.approx([100 * part, 100 * low, 100 * high], abs=0.5)
+    if count < 100:
+        assert found.threshold.precision is found.threshold.recall is None
+        assert "or use rerank=" in str(found.report)
+    else:
+        (low, high), precision = found.threshold.within, true / len(found)
+        assert low < precision < high
+        assert found.threshold.recall_within[0] < true / count < found.threshold.recall_within[1]
+
+
+def test_no_translation_at_all_may_be(mini, sample):
+    found = xswe.mine(mini, *planted(sample, "ja", 0, 800), threads=1)
+    assert found.threshold.share[1] == 0
+    assert len(found) < 20
+
+
+def test_near_duplicates_are_no_mismatches(mini, sample):
+    source, target = planted(sample, "de", 300, 700)
+    again = range(150)
+    tails = (" Yes.", " Ja.")
+    sides = [[*side, *(side[row] + tail for row in again)] for side, tail in zip((source, target), tails, strict=True)]
+    found = xswe.mine(mini, *sides, threads=1)
+    rows = [np.where(side >= 700, side - 700, side) for side in (found.source_rows, found.target_rows)]
+    true = float(((rows[0] == rows[1]) & (rows[0] < 300)).mean())
+    assert found.threshold.precision == pytest.approx(true, abs=0.05)
+    assert found.threshold.share[1] < 450 / 850 < found.threshold.share[2]
+
+
+def test_twins_are_found_among_the_neighbours_of_a_line():
+    source = np.array([[1, 0, 0]], np.float32)
+    target = np.array([[0.9, 0.43, 0], [0.88, 0.47, 0], [0.8, 0, 0.6], [0.7, 0.1, 0.7]], np.float32)
+    target /= np.linalg.norm(target, axis=1, keepdims=True)
+    lists = find_neighbours(source, target, 4, ONE)
+    twins = Twins.of(lists, Vectors(source), Vectors(target))
+    assert lists.forward_ids.tolist() == [[0, 1, 2, 3]]
+    assert twins.forward.tolist() == [[0, 0, 2, 2]]
+    left = twins.left_out(lists)
+    assert left.forward_ids.tolist() == [[0, 2, -1, -1]]
+    assert np.isneginf(left.forward[0, 2:]).all()
+    pair = Pairs.of(np.ones(1), np.zeros(1), np.array([1]))
+    near = lists.forward[0]
+    np.testing.assert_allclose(_distances(pair, lists, twins, False)[0, 1], near[1] - near[2], atol=1e-6)
+
+
+def test_distances_are_from_the_next_best_both_ways():
+    source, target = (np.array(rows, np.float32) for rows in ([[1, 0], [0.6, 0.8]], [[0.8, 0.6], [0, 1], [-1, 0]]))
+    lists = find_neighbours(source, target, 3, ONE)
+    best, struck = Pairs.of(np.ones(1), np.array([1]), np.array([0])), Pairs.of(np.ones(1), np.array([0]), np.array([1]))
+    np.testing.assert_allclose(_distances(best, lists, Twins.none(lists), False), [[0.96, 0.16, 0.16]], atol=1e-6)
+    np.testing.assert_allclose(
+        _distances(struck, lists, Twins.none(lists), True), [[0, 0, 1]], atol=1e-6
+    )  # of the target there is no next best
+
+
+def test_without_pairs_nothing_is_estimated():
+    nothing = Pairs.of(np.zeros(0), np.zeros(0), np.zeros(0))
+    lists = find_neighbours(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), 2, ONE)
+    assert estimate_parallel(nothing, nothing, lists, Twins.none(lists), 3) is None

@@ -1,0 +1,158 @@
+"""How many lines have a translation, told from how far pairs stand out among all that their lines are near to.
+
+Where few lines have one, mismatches say too little of the wrong pairs: the few best of them decide. What such pairs have in
+common in all corpora does say something: a translation is near to its line, and nearer than the next best line is, both
+ways, by more than is usual among mismatched pairs of the same search. A logistic regression over these distances, fitted on
+planted sets of three pairs of languages (eval/experiments/sparse_mining.py, ``corpora=chosen``), gives the likelihood ratio
+of each pair; how many of the pairs are right is then estimated by maximum likelihood, as the share of a class whose
+likelihoods are known (Saerens, Latinne and Decaestecker, 2002). Near-duplicates of a line are no next best: a line that is
+there twice has two translations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from xswe.io.products import row_products
+from xswe.mining.margin import Pairs
+from xswe.search.types import Neighbours, Vectors
+
+# In the logarithm of the likelihood ratio: of the cosine, of the lesser and of the greater distance from the next best,
+# each in units of the distance from the median to the 95 % quantile of the mismatched pairs, and of the logarithm of the
+# lines of the shorter side (of 10,000); and where all are 0.
+_WEIGHTS = np.array([0.391, 1.119, 1.068, 0.151])
+_START = -3.16
+_UNUSUAL = 0.95
+_UNIT_LINES = 10_000
+# What the estimated share is off by, as the standard deviation of its logarithm over planted sets beside that of counting:
+# a little in any case, and the more the fewer lines have a translation.
+_SPREAD, _SPREAD_OF_FEW = 0.08, 0.04
+_TOO_MANY = 1.3  # the exponent of the factor downwards: too many are seen more easily than too few
+_NONE = 0.015  # such a share may be seen where no line has a translation
+_LEAST, _MOST, _BEGIN = 0.1, 0.999, 0.1  # pairs at least, share at most, and the share to begin with
+_STEPS, _SOME = 500, 500_000  # of the estimate, and pairs that are looked at in each
+_SAME = 0.9  # cosine from which on two lines of one side say nearly the same
+_BLOCK = 16_384
+
+
+@dataclass(frozen=True, eq=False)
+class Parallel:
+    """What is known of pairs that were selected one to one.
+
+    Attributes:
+        right: float64 (n,), the probability that each pair is right.
+        share: of the lines of the shorter side, those that are expected to be in a right pair.
+        between: what the share lies between, with 95 % confidence.
+    """
+
+    right: np.ndarray
+    share: float
+    between: tuple[float, float]
+
+
+def estimate_parallel(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins: Twins, lines: int) -> Parallel | None:
+    """Estimate which pairs are right, and how many lines have a translation; None without pairs or mismatched ones.
+
+    Args:
+        pairs: selected one to one.
+        mismatched: selected in the same way once every line's best neighbour, and its twins, are struck out.
+        lists: the neighbours both ways, among which both were selected.
+        twins: which of them say nearly the same.
+        lines: of the shorter side.
+    """
+    if not len(pairs) or not len(mismatched):
+        return None
+    odds = distances_in_units(pairs, mismatched, lists, twins, lines) @ _WEIGHTS + _START
+    share, some = _BEGIN, odds[:: max(1, len(odds) // _SOME)]  # best first, so that what stands between is like these
+    for _ in range(_STEPS):
+        new = float(np.clip(_probabilities(some, share).mean(), _LEAST / len(pairs), _MOST))
+        if abs(new - share) < 1e-9:
+            break
+        share = new
+    right = _probabilities(odds, share)
+    count = float(right.sum())
+    part = min(1.0, count / lines)
+    spread = np.exp(1.96 * np.hypot(_SPREAD + _SPREAD_OF_FEW / part**0.5, max(count, 1.0) ** -0.5))
+    least = part / spread**_TOO_MANY if part > _NONE else 0.0
+    return Parallel(right, part, (float(least), float(min(1.0, part * spread))))
+
+
+def _probabilities(odds: np.ndarray, share: float) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(odds + np.log(share / (1 - share)), -40, 40)))
+
+
+def distances_in_units(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins: Twins, lines: int) -> np.ndarray:
+    """Return what likelihood ratios are made of, float64 (n, 4); see :func:`estimate_parallel`."""
+    found, usual = _distances(pairs, lists, twins, False), _distances(mismatched, lists, twins, True)
+    middle, high = np.quantile(usual, (0.5, _UNUSUAL), axis=0)
+    return np.c_[(found - middle) / np.maximum(high - middle, 1e-6), np.full(len(found), np.log(lines / _UNIT_LINES))]
+
+
+def _distances(pairs: Pairs, lists: Neighbours, twins: Twins, struck: bool) -> np.ndarray:
+    """Return the cosine of each pair, and by how much each of its lines is nearer to the other than to the next best.
+
+    The lesser of the latter two comes first; float64 (n, 3). Twins of a partner are no next best.
+    """
+    cosines, others = [], []
+    for scores, ids, groups, rows, partners in (
+        (lists.forward, lists.forward_ids, twins.forward, pairs.source, pairs.target),
+        (lists.backward, lists.backward_ids, twins.backward, pairs.target, pairs.source),
+    ):
+        near, group = scores[rows].astype(np.float64), groups[rows]
+        own = ids[rows] == partners[:, None]
+        alike = np.where(own, group, -1).max(axis=1, keepdims=True, initial=-1)
+        out = (ids[rows] < 0) | (group == alike) | (struck & (group == 0))
+        cosines.append(np.where(own, near, -np.inf).max(axis=1, initial=-np.inf))
+        others.append(np.where(out, -np.inf, near).max(axis=1, initial=-np.inf))
+    cosine = np.maximum(*cosines)
+    gaps = [np.where(np.isfinite(other), cosine - other, cosine) for other in others]
+    return np.stack([cosine, np.minimum(*gaps), np.maximum(*gaps)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """Which neighbours of a line say nearly the same: int8 (n, k), the first place in its list of such a one, both ways."""
+
+    forward: np.ndarray
+    backward: np.ndarray
+
+    @classmethod
+    def of(cls, lists: Neighbours, source: Vectors, target: Vectors) -> Twins:
+        """Compare the neighbours of each line with those before them."""
+        return cls(_groups(lists.forward_ids, target), _groups(lists.backward_ids, source))
+
+    @classmethod
+    def none(cls, lists: Neighbours) -> Twins:
+        """Take every neighbour for one of its own."""
+        ways = (lists.forward_ids, lists.backward_ids)
+        return cls(*(np.broadcast_to(np.arange(ids.shape[1], dtype=np.int8), ids.shape) for ids in ways))
+
+    def left_out(self, lists: Neighbours) -> Neighbours:
+        """Return the lists with the first of all that say nearly the same."""
+        out = []
+        for scores, ids, groups in (
+            (lists.forward, lists.forward_ids, self.forward),
+            (lists.backward, lists.backward_ids, self.backward),
+        ):
+            again = groups != np.arange(groups.shape[1])
+            order = np.argsort(again, axis=1, kind="stable")
+            out += [np.where(again, -np.inf, scores).astype(np.float32), np.where(again, -1, ids)]
+            out[-2:] = [np.take_along_axis(column, order, 1) for column in out[-2:]]
+        return Neighbours(*out)
+
+
+def _groups(ids: np.ndarray, vectors: Vectors) -> np.ndarray:
+    groups = np.tile(np.arange(ids.shape[1], dtype=np.int8), (len(ids), 1))
+    for start in range(0, len(ids), _BLOCK):
+        part = np.asarray(ids[start : start + _BLOCK])
+        columns = [vectors.take(np.maximum(column, 0)) for column in part.T]
+        for later in range(1, len(columns)):
+            for earlier in range(later):
+                group = groups[start : start + _BLOCK]
+                free = (group[:, later] == later) & (group[:, earlier] == earlier) & (part[:, later] >= 0)
+                same = np.flatnonzero(free)
+                same = same[row_products(columns[earlier][same], columns[later][same]) >= _SAME]
+                group[same, later] = earlier
+    return groups
