@@ -22,7 +22,7 @@ from xswe.training.config import TrainConfig
 def composed(verb: str, *words: str) -> dict[str, Any]:
     """Return the settings of a verb, as Hydra composes them."""
     compose.register(verb)
-    return compose.composed(verb, compose.overrides([*words]))
+    return compose.plain(compose.composed(verb, compose.overrides([*words])))
 
 
 def train_config(values: dict[str, Any]) -> TrainConfig:

@@ -48,15 +48,15 @@ def overrides(arguments: list[str]) -> list[str]:
     return [*words, "hydra.output_subdir=.hydra"] if has_folder and "hydra.output_subdir" not in given else words
 
 
-def composed(verb: str, words: list[str]) -> dict[str, Any]:
-    """Return the settings of a verb that is to run once, as plain values; see :func:`plain`."""
+def composed(verb: str, words: list[str]) -> DictConfig:
+    """Compose the settings of a verb that is to run once."""
     with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf").resolve())):
         config = compose(verb, overrides=words, return_hydra_config=True)
     HydraConfig.instance().set_config(config)
     OmegaConf.set_readonly(config, False)
     with open_dict(config):
         del config["hydra"]
-    return plain(config)
+    return config
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

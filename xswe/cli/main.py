@@ -279,7 +279,8 @@ def _run(verb: str, words: list[str]) -> int:
     words = compose.overrides(quoted(words, names(verb)))
     try:
         if not any("hydra" in word or word.startswith("-") for word in words):
-            _call(verb, lambda: compose.composed(verb, words), trace)
+            config = compose.composed(verb, words)
+            _call(verb, lambda: compose.plain(config), trace)
             return 0
         sys.argv = ["xswe", *words]
         run = hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=verb)

@@ -17,7 +17,7 @@ from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts, TextView
 from xswe.io.resources import resource
-from xswe.io.settings import build, check_choice, defaults, for_all
+from xswe.io.settings import build, check_choice, convert, defaults, for_all
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
@@ -176,7 +176,7 @@ class TrainConfig:
         """
         values = {**values, "languages": check_languages(values["languages"])}
         values["threads"] = values.get("threads") or available_threads()
-        values["contexts"] = {**values["contexts"], "seed": values.get("seed", cls.seed)}
+        values["contexts"] = {**values["contexts"], "seed": convert(int, values.get("seed", cls.seed), "seed")}
         for name in ("teacher", "distilled"):
             own = dict(values.get(name) or {})
             model, usual = own.pop("model", None), defaults(TeacherConfig)
