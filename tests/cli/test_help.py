@@ -13,7 +13,8 @@ from tests.cli.verbs import composed, run_verb
 from xswe.cli import help as help_module
 from xswe.cli.help import SHORT, settings, verb_help
 from xswe.cli.settings import composed_defaults
-from xswe.cli.verbs import MISSING, VERBS
+from xswe.cli.verbs import VERBS
+from xswe.io.signatures import MISSING
 from xswe.text.readers import READERS
 from xswe.text.sentences import is_document
 

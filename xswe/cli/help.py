@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, OWN, PACKAGES, VERBS, merged
+from xswe.cli.verbs import FLAGS, OWN, PACKAGES, VERBS, merged
 from xswe.io.resources import resource
+from xswe.io.signatures import MISSING, NO_SETTINGS
 
 _LIBRARY = Path(__file__).parents[1]
 _WIDTH, _COLUMN = 100, 34

@@ -6,14 +6,14 @@ import dataclasses
 import importlib
 import inspect
 import re
-import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from xswe.cli.verbs import FLAGS, MISSING, NO_SETTINGS, VERBS, merged
+from xswe.cli.verbs import FLAGS, VERBS, merged
 from xswe.errors import ConfigError
 from xswe.io.settings import OF_THE_RUN, build, convert
+from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
 
 Values = dict[str, Any]
 
@@ -24,64 +24,14 @@ def function(path: str) -> Callable[..., Any]:
     return typing.cast("Callable[..., Any]", getattr(importlib.import_module(f"xswe.{module}"), name))
 
 
-def _hint(call: Callable[..., Any], name: str) -> Any:
-    """Return the type of an argument; Any where only a type checker knows it."""
-    there = types.SimpleNamespace(__annotations__={name: call.__annotations__[name]})
-    try:
-        return typing.get_type_hints(there, call.__globals__)[name]
-    except NameError:
-        return Any
-
-
-def _dataclass_in(hint: Any) -> type[Any] | None:
-    kinds = (hint, *typing.get_args(hint))
-    return next((kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
-
-
-def config_class(call: Callable[..., Any]) -> type[Any] | None:
-    """Return the dataclass of a function's settings."""
-    return _dataclass_in(_hint(call, "config")) if "config" in call.__annotations__ else None
-
-
-def _parts(call: Callable[..., Any]) -> Iterator[tuple[str, str, Any, type[Any] | None]]:
-    """Yield the settings of a function: name, type as written, default, and the dataclass of one that is a section."""
-    seen = set()
-    for name, one in inspect.signature(call).parameters.items():
-        if name in NO_SETTINGS or one.kind is one.VAR_KEYWORD:
-            continue
-        seen.add(name)
-        section = _dataclass_in(_hint(call, name)) if name in _SECTIONS else None
-        default = MISSING if one.default is one.empty else one.default
-        yield name, str(one.annotation), default, section
-    cls = config_class(call)
-    for field in dataclasses.fields(cls) if cls else ():
-        if field.name not in NO_SETTINGS | seen:
-            factory = field.default_factory
-            default = field.default if factory is dataclasses.MISSING else factory()
-            section = type(default) if dataclasses.is_dataclass(default) else None
-            if field.name in _SECTIONS:
-                section = _dataclass_in(typing.get_type_hints(cls)[field.name])
-            yield field.name, str(field.type), MISSING if default is dataclasses.MISSING else default, section
-
-
-_SECTIONS = ("bootstrap", "corpus", "distilled", "execution", "teacher")  # also where none is the default
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with lists for tuples."""
-    if isinstance(value, dict):
-        return {name: _plain(own) for name, own in value.items()}
-    return [_plain(own) for own in value] if isinstance(value, (list, tuple)) else value
-
-
 def own_settings(verb: str, mode: str = "") -> Values:
     """Return the settings of a verb's function with their defaults; a section is a mapping."""
     spec, out = VERBS[verb], Values()
-    for name, _, default, section in _parts(function(spec.calls[mode])):
+    for name, _, default, section in parts(function(spec.calls[mode])):
         if section:
-            out[name] = _plain(dataclasses.asdict(section()))
+            out[name] = plain(dataclasses.asdict(section()))
         elif name not in spec.groups and not (name == "languages" and "pair" in spec.groups):
-            out[name] = _plain(default)
+            out[name] = plain(default)
     if "neighbours" in out:
         out.setdefault("threads", None)
     for values in out.values():
@@ -123,7 +73,7 @@ def names(verb: str) -> set[str]:
     """Return the settings that are names or texts, and no numbers."""
     found = {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}
     for path in VERBS[verb].calls.values():
-        for name, written, _, _ in _parts(function(path)):
+        for name, written, _, _ in parts(function(path)):
             if re.search(r"\bstr\b", written) and not re.search(r"\b(int|float|bool|dict)\b", written):
                 found.add(name)
     return found
@@ -133,7 +83,7 @@ def of_one(verb: str) -> set[str]:
     """Return the settings that are one name, in whose place no list may stand."""
     found = {"model", "output", "report", "source", "target"}
     for path in VERBS[verb].calls.values():
-        for name, written, _, _ in _parts(function(path)):
+        for name, written, _, _ in parts(function(path)):
             if re.match(r"(str|Path|Lines|Side)\b", written):
                 found.add(name)
     return found - set(VERBS[verb].many)
@@ -144,12 +94,12 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
     spec, call = VERBS[verb], function(VERBS[verb].calls[mode])
     parameters = inspect.signature(call).parameters
     out: dict[str, Any] = {}
-    for name, _, _, section in _parts(call):
+    for name, _, _, section in parts(call):
         if name in parameters and name in values:
             value = values[name]
             where = name if section else f"{verb}.{name}"
             keep = name in ("model", *spec.many) or (name == "input" and mode in spec.bitext)
-            out[name] = value if keep else convert(_hint(call, name), value, where)
+            out[name] = value if keep else convert(hint_of(call, name), value, where)
     if cls := config_class(call):
         given = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
         given = {name: value for name, value in given.items() if name not in out}
@@ -223,7 +173,7 @@ def check_shape(verb: str, values: Values) -> Values:
     known = [*usual, *groups, "recipe"] if "recipe" in spec.groups else [*usual, *groups]
     if unknown := sorted(values.keys() - set(known) - {"hydra"}):  # what + added, or a file of the user's
         raise ConfigError(f"there is no setting {unknown[0]!r}{meant(unknown[0], known)}")
-    sections = {name for path in spec.calls.values() for name, _, _, section in _parts(function(path)) if section}
+    sections = {name for path in spec.calls.values() for name, _, _, section in parts(function(path)) if section}
     for name in (groups | sections) & values.keys():
         if not isinstance(value := values[name], Mapping):
             chosen = f"; a file chooses it by  defaults: [override /{name}: {value}, _self_]" if name in groups else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from xswe.io.signatures import MISSING
+
 ALL_ROWS = "{0}\nall rows: {output}"
 
 
@@ -227,10 +229,7 @@ OWN = {
     "threads": "null for all processors",
     "verify": "true: only read the whole index, and compare it with its checksums",
 }
-# Arguments of functions that are not settings: the dataclass and single fields of it, and what the verb decides.
-NO_SETTINGS = frozenset({"config", "settings", "evidence", "distinct", "results"})
 FLAGS = {"search": "verify"}  # what is done in the place of the verb's function
-MISSING = "???"
 # Groups whose choices Hydra puts elsewhere than their folder in conf/ says.
 PACKAGES = {"recipe": "recipe@_global_", "distilled": "teacher@distilled"}
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from xswe.cli.settings import MISSING, Values, composed_defaults, held, names
+from xswe.cli.settings import Values, composed_defaults, held, names
 from xswe.cli.verbs import VERBS
+from xswe.io.signatures import MISSING
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.:%@?|*+-]*")  # without quotes, brackets, commas, blanks: one primitive of the grammar
 _INT = re.compile(r"[+-]?(0|[1-9][0-9]*)")
