@@ -299,10 +299,11 @@ def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log
     from xswe.cli.settings import as_keys, check_shape
     from xswe.errors import Unfinished, XsweError, no_room
     from xswe.io.inputs import watched
+    from xswe.progress import LogHandler
     from xswe.work.folder import pipes_spooled
 
     if not has_log:
-        logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", force=True)
+        logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", handlers=[LogHandler()], force=True)
     logging.getLogger("xswe").setLevel(logging.INFO)
     values: dict[str, Any] = {}
     try:

@@ -17,6 +17,7 @@ from xswe.io.inputs import steady
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.settings import for_all
 from xswe.io.sources import damage, is_remote, open_member, open_remote, packing_of, parted, suffix_of, unpacked
+from xswe.progress import reading
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -83,7 +84,8 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
             if not (packing := packing_of(path)):
                 _check_text(raw, path)
-            yield unpacked(raw, packing)
+            with reading(raw):
+                yield unpacked(raw, packing)
 
 
 def _check_text(stream: BinaryIO, path: str | Path) -> None:

@@ -246,10 +246,13 @@ def take_steps(
             progress.update()
             if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
                 state.look(**judge())
-                progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
+                shown = {"loss": "loss", "dev": "development_loss"}  # in what 80 columns leave beside the bar
+                last = state.history[-1]
+                progress.set_postfix({short: f"{last[name]:.3g}" for short, name in shown.items() if name in last})
                 log(state.history)
                 if enough(step + 1 - state.step):
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
+                    progress.total = progress.n
                     break
             if save is not None and due():
                 save()
