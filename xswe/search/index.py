@@ -1,8 +1,8 @@
 """An index of sentences: built once, asked many times in milliseconds, and changed while it is asked.
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
-``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``signs.npy``
-(:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
+``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``first_signs.npy`` and
+``second_signs.npy`` (:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
 The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
 their end is cut off by the next change, and what was removed or replaced is left out when the index is opened
 (:mod:`xswe.search.snapshot`).
@@ -51,7 +51,7 @@ from xswe.search.compaction import PROGRESS, Compaction
 from xswe.search.layout import file_of, map_array, shapes_of
 from xswe.search.numbers import BLOCK, Numbers, NumbersAhead, numbers_ahead, numbers_of
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
-from xswe.search.signs import centre_of, make_signs, words_of
+from xswe.search.signs import ROWS, SIGNS, centre_of, make_signs
 from xswe.search.snapshot import Question, Snapshot, answers
 from xswe.search.types import Encoder, Hit, Hits, Storage, check_storage, rerank_hits
 from xswe.search.verification import REBUILD, check_files, check_there, sums_of_files, verify_index
@@ -96,7 +96,7 @@ class Asking(TypedDict, total=False):
 
     Attributes:
         rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``; with
-            more of them more of the nearest are found, and with as many as there are sentences all. None for 0.7 times
+            more of them more of the nearest are found, and with as many as there are sentences all. None for 0.4 times
             the root of their number.
         threads: how many share the sentences; None for all processors.
         rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that scores the nearest
@@ -407,7 +407,7 @@ class Index:
         with ExitStack() as stack:
             columns: dict[str, SummedArray] = {}
             for name, shape in shapes_of(facts, self.dim).items():
-                if name != "signs":
+                if name not in SIGNS:
                     path = self.folder / file_of(facts, name)
                     known = sums.get(file_of(facts, name))
                     columns[name] = SummedArray(path, shape.kind, shape.rows, shape.row, known, advice=REBUILD)
@@ -422,7 +422,7 @@ class Index:
                 column.close()
                 writing.note_sums(file_of(facts, name), column.known, since=column.kept)
             facts["slots"] = columns["codes"].size
-            if _SIGNED[self.method] and facts["slots"] >= _FEWEST:
+            if _SIGNED[self.method] and facts["slots"] >= max(_FEWEST, ROWS):
                 self._sign(writing, facts, {name: column.known for name, column in columns.items()})
         writing.note(facts)
 
@@ -485,26 +485,34 @@ class Index:
         writing.upgrade({**noted, "documents": json.dumps(self._documents())}, sums)
 
     def _sign(self, writing: Writing, facts: dict[str, Any], sums: Mapping[str, FileSums]) -> None:
-        """Write the sign bits of the slots that have none yet, and take their centre from the first of all slots."""
-        first, slots = facts["signed"], facts["slots"]
+        """Write the sign bits of the blocks that have none yet, and take their centre from the first of all slots."""
+        first, last = facts.get("blocks", 0), facts["slots"] // ROWS
         shapes, arrays = shapes_of(facts, self.dim), {}
         for name in ("codes", "scales"):
             path = self.folder / file_of(facts, name)
             arrays[name] = map_array(path, shapes[name])
             row = self.dim if name == "codes" else 4
-            Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(first, slots), row)
+            Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(first * ROWS, last * ROWS), row)
         codes, scales = arrays["codes"], arrays["scales"]
         if not first:
             facts["centre"] = centre_of(codes[:_FEWEST], scales[:_FEWEST]).tobytes()
-        centre, name = np.frombuffer(facts["centre"], np.float32), file_of(facts, "signs")
-        known = (writing.state.sums or {}).get(name) if first else None
-        column = SummedArray(self.folder / name, np.uint64, first, (words_of(self.dim),), known, advice=REBUILD)
-        with closing(column):
-            for start in range(first, slots, BLOCK):
-                column.append(make_signs(codes[start : start + BLOCK], scales[start : start + BLOCK], centre))
+        centre = np.frombuffer(facts["centre"], np.float32)
+        facts["blocks"] = last
+        columns, shapes = {}, shapes_of(facts, self.dim)
+        with ExitStack() as stack:
+            for name in SIGNS:
+                known = (writing.state.sums or {}).get(file_of(facts, name)) if first else None
+                there = first * shapes[name].rows // last
+                path = self.folder / file_of(facts, name)
+                columns[name] = SummedArray(path, np.uint8, there, shapes[name].row, known, advice=REBUILD)
+                stack.callback(columns[name].close)
+            for start in range(first * ROWS, last * ROWS, BLOCK):
+                some = slice(start, min(start + BLOCK, last * ROWS))
+                for column, signs in zip(columns.values(), make_signs(codes[some], scales[some], centre), strict=True):
+                    column.append(signs)
                 release(codes)
-        writing.note_sums(name, column.known, since=column.kept)
-        facts["signed"] = slots
+        for name, column in columns.items():
+            writing.note_sums(file_of(facts, name), column.known, since=column.kept)
 
     def update(
         self, rows: Iterable[int], texts: Iterable[str] | None = None, metadata: Iterable[Any] | None = None
@@ -603,7 +611,7 @@ class Index:
             facts |= compaction.facts
             for name, column in columns.items():
                 writing.note_sums(file_of(facts, name), column)
-            if _SIGNED[self.method] and facts["slots"] >= _FEWEST:
+            if _SIGNED[self.method] and facts["slots"] >= max(_FEWEST, ROWS):
                 self._sign(writing, facts, columns)
             writing.note(facts)
         self._sentences.shrink()
@@ -728,7 +736,7 @@ def index(
 
 
 # What the database of a new index says beside what it is built from.
-_NEW: dict[str, Any] = {"slots": 0, "generation": 0, "numbered": 0, "signed": 0, "centre": b"", "columns": "[]"}
+_NEW: dict[str, Any] = {"slots": 0, "generation": 0, "numbered": 0, "blocks": 0, "centre": b"", "columns": "[]"}
 
 
 class _Plan(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from xswe.io.ragged import HEADER
 from xswe.search.columns import Columns
 from xswe.search.numbers import columns_of
-from xswe.search.signs import words_of
+from xswe.search.signs import ROWS, bytes_of
 
 
 class Shape(NamedTuple):
@@ -27,8 +27,9 @@ def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, Shape]:
     slots = facts.get("slots", facts["rows"])
     columns = columns_of(facts["storage"], dim) | Columns.of(facts.get("columns")).files()
     shapes = {name: Shape(slots, *column) for name, column in columns.items()}
-    if signed := facts.get("signed", 0):
-        shapes["signs"] = Shape(signed, np.uint64, (words_of(dim),))
+    if blocks := facts.get("blocks", 0):
+        shapes |= {"first_signs": Shape(blocks, np.uint8, (bytes_of(dim), ROWS))}
+        shapes |= {"second_signs": Shape(blocks * ROWS, np.uint8, (bytes_of(dim),))}
     if facts.get("numbered", 0):
         shapes["rows"] = Shape(slots, np.int64, ())
     return shapes

@@ -1,13 +1,17 @@
 """Which of many vectors may be among the nearest to one, found by a bit a dimension.
 
-Of each vector the signs of its coordinates are kept, less their mean. The rows whose bits differ in the fewest places from
-those of a query are found at the speed of memory. Of these the inner products of the query with the signs, as numbers 1 and
--1, choose the candidates, which then are scored like any other rows. Nothing is trained, and to add rows is to append bits.
+Of each vector the signs of its coordinates are kept, less their mean. The rows whose signs, as numbers 1 and -1, have the
+largest inner products with a query are the candidates, which then are scored like any other rows. Nothing is trained, and
+to add rows is to append blocks of them.
+
+How much the signs of four dimensions take from the product is one of 16 small numbers, which a register holds: one
+instruction looks up those of 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le Scouarnec, 2019). Only rows that
+lose little by the first half of the dimensions are looked at further: half of the bits is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,43 +20,46 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from xswe.io.compiler import LEAN, address_of, prefetch_row, trailing_zeros
+from xswe.io.compiler import LEAN, address_of, prefetch, trailing_zeros
 from xswe.io.parallel import over_blocks
-from xswe.io.products import largest
 
-NEAR = 5  # rows that are near by their bits, for each candidate
-_STRIPE = 4  # words of a row that are compared at a time: rows of bits are padded to a multiple of 256 bits
-_ROWS = 8  # rows that are compared at a time
-_LANES = 32  # distances that are compared with a limit at a time
-_CHUNK = 4096  # rows whose distances are kept at a time, in the cache; a multiple of _LANES
-_GROUP, _SAMPLE = 64, 8192  # rows of a sample are neighbours, so many at a time
-_GENEROUS = 1.3  # by how many more rows than are wanted the sample's limit is meant to let in
-_TOGETHER = 8  # queries that share a pass over the bits
-_LEVELS = 4095  # of the numbers of a query, so that 16 bits hold the sum of eight
-_AHEAD = 16  # rows that memory is asked for in advance
-_EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
+SIGNS = "first_signs", "second_signs"  # the arrays of an index
+ROWS = 64  # rows of a block, of which a byte each is a line of memory
+_GROUP = 32  # dimensions whose losses are added up in a byte
+_BYTES, _TABLES = _GROUP // 8, _GROUP // 4  # of a group: bytes of a row, and tables of a query
+_MOST = 255  # that a group can lose
+_SAMPLED = 128  # blocks of a sample, at least
+_SURE = 2.0  # deviations by which a sample's limit is meant to let in more rows than are wanted
+_PASSING = 30  # rows that pass by the first half of their dimensions, for each that is wanted
+_ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
+_WAITING = 256  # rows that passed, and wait for memory
+_TOGETHER = 8  # queries that share a pass over the blocks
 
 
 class Signs(NamedTuple):
     """The sign bits of vectors."""
 
-    bits: np.ndarray  # uint64 (n, words), of :func:`make_signs`
+    first: np.ndarray  # uint8 (b, bytes, ROWS), of :func:`make_signs`
+    second: np.ndarray  # uint8 (b * ROWS, bytes), as well
     centre: np.ndarray  # float32 (d,), what was taken off the vectors
-    live: np.ndarray  # uint32, of :func:`live_bits`: which rows count
+    live: np.ndarray  # uint64, of :func:`live_bits`: which of all rows count
 
 
 class _Found(NamedTuple):
-    """Rows that are near to queries, in rising order."""
+    """Rows that lose little for queries, in rising order."""
 
     rows: np.ndarray  # int32 (q, room)
-    distances: np.ndarray  # uint16 (q, room)
+    losses: np.ndarray  # uint16 (q, room)
     counts: np.ndarray  # int64 (q,), how many there are of each query
-    limits: np.ndarray  # int64 (q,), the largest distance of a row that still enters; -1 for none
+    passed: np.ndarray  # int32 (q, _WAITING + ROWS), rows that passed by the first half
+    passed_losses: np.ndarray  # uint16, of these
+    passed_counts: np.ndarray  # int64 (q,)
+    limits: np.ndarray  # int64 (q, 2), the largest losses, by the first half and in all, of a row that enters; -1 for none
 
 
-def words_of(dim: int) -> int:
-    """Return the words of a row of bits."""
-    return -(-dim // (64 * _STRIPE)) * _STRIPE
+def bytes_of(dim: int) -> int:
+    """Return the bytes of each half of the dimensions of a row."""
+    return -(-dim // (2 * _GROUP)) * _BYTES
 
 
 def centre_of(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -75,245 +82,330 @@ def _add_up(codes: np.ndarray, scales: np.ndarray, total: np.ndarray) -> int:
 
 
 def live_bits(scales: np.ndarray) -> np.ndarray:
-    """Return a bit for each row that has a scale, uint32, zeros behind the last."""
+    """Return a bit for each row that has a scale, uint64, zeros behind the last."""
     packed = np.packbits(scales == scales, bitorder="little")
-    return np.concatenate([packed, np.zeros(-len(packed) % 4, np.uint8)]).view("<u4").astype(np.uint32, copy=False)
+    return np.concatenate([packed, np.zeros(-len(packed) % 8, np.uint8)]).view("<u8").astype(np.uint64, copy=False)
 
 
-def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Return the sign bits of what codes stand for, uint64 (n, words); the first dimension is the lowest bit."""
-    out = np.zeros((len(codes), words_of(codes.shape[1])), np.uint64)
-    _sign(codes, scales, centre, out)
+def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sign bits of what codes stand for, of whole blocks of rows.
+
+    Returns:
+        Of the first half of the dimensions, uint8 (b, bytes, ROWS): of each 32 rows the first 16 are at even places, the
+        others at odd ones. Of the second half, uint8 (b * ROWS, bytes). The first of eight dimensions is the lowest bit.
+    """
+    size, blocks = bytes_of(codes.shape[1]), len(codes) // ROWS
+    out = np.empty((blocks, size, ROWS), np.uint8), np.empty((blocks * ROWS, size), np.uint8)
+    _sign(codes, scales, centre, *out)
     return out
 
 
 @njit(**LEAN)
-def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, out: np.ndarray) -> None:
+def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
     """See :func:`make_signs`."""
-    for i in range(len(codes)):
-        for j in range(len(centre)):
-            bit = np.uint64(np.float32(codes[i, j]) * scales[i] > centre[j])
-            out[i, j >> 6] |= bit << np.uint64(j & 63)
-
-
-def _counter(one_stripe: bool) -> Any:
-    """Return what writes in how many bits ``_ROWS`` rows, of one stripe each or of any number, differ from a query."""
-    long, short, index = ir.IntType(64), ir.IntType(16), ir.IntType(32)
-    half, lanes = ir.VectorType(long, _STRIPE), 2 * _STRIPE
-    both = ir.VectorType(long, lanes)  # a stripe of a row, and that of the next row
-
-    def mixed(builder: Any, a: Any, b: Any, order: Iterable[int]) -> Any:
-        places = [*order]
-        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(index, len(places)), places))
-
-    def load(builder: Any, address: Any, word: Any, kind: Any) -> Any:
-        place = builder.add(address, builder.mul(word, long(8)))
-        return builder.load(builder.inttoptr(place, kind.as_pointer()), align=8)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, query, words, out = arguments
-        count = builder.module.declare_intrinsic(f"llvm.ctpop.v{lanes}i64", (), ir.FunctionType(both, [both]))
-
-        def counts(word: Any) -> list[Any]:
-            """Return the counts of the stripes at a word, of two rows each."""
-            own, found = load(builder, query, word, half), []
-            own = mixed(builder, own, own, [*range(_STRIPE)] * 2)
-            for row in range(0, _ROWS, 2):
-                first = builder.add(word, builder.mul(words, long(row)))
-                if one_stripe:
-                    other = load(builder, rows, first, both)
-                else:
-                    one, next_one = (load(builder, rows, place, half) for place in (first, builder.add(first, words)))
-                    other = mixed(builder, one, next_one, range(lanes))
-                found.append(builder.call(count, [builder.xor(own, other)]))
-            return found
-
-        if one_stripe:
-            totals = counts(long(0))
-        else:
-            places = [cgutils.alloca_once_value(builder, ir.Constant(both, None)) for _ in range(_ROWS // 2)]
-            with cgutils.for_range_slice(builder, long(0), words, long(_STRIPE), long) as (word, _):
-                for place, more in zip(places, counts(word), strict=True):
-                    builder.store(builder.add(builder.load(place), more), place)
-            totals = [builder.load(place) for place in places]
-        sums = totals[0]  # four counts share a lane, and are added up together
-        for i, total in enumerate(totals[1:], 1):
-            sums = builder.or_(sums, builder.shl(total, ir.Constant(both, [16 * i] * lanes)))
-        for step in (2, 1):
-            sums = builder.add(sums, mixed(builder, sums, sums, (lane ^ step for lane in range(lanes))))
-        two = builder.bitcast(mixed(builder, sums, sums, (0, _STRIPE)), ir.VectorType(short, _ROWS))
-        eight = mixed(builder, two, two, (row // 2 + row % 2 * (_ROWS // 2) for row in range(_ROWS)))
-        builder.store(eight, builder.inttoptr(out, eight.type.as_pointer()), align=2)
-        return context.get_dummy_value()
-
-    @intrinsic
-    def counter(_: Any, rows: Any, query: Any, words: Any, out: Any) -> Any:
-        """Write the differences, uint16 (_ROWS,), of uint64 (_ROWS, words) from uint64 (words,), given their addresses."""
-        return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate
-
-    return counter
-
-
-_count_differences, _count_short_differences = _counter(False), _counter(True)
-
-
-@intrinsic
-def _reach(_: Any, distances: Any, limit: Any) -> Any:
-    """Return a bit for each of ``_LANES`` distances, uint16 from an address on, that is not above a limit."""
-    kind = ir.VectorType(ir.IntType(16), _LANES)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        own = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=2)
-        one = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[1], ir.IntType(32)(0))
-        order = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), None)
-        limits = builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order)
-        mask = builder.bitcast(builder.icmp_unsigned("<=", own, limits), ir.IntType(_LANES))
-        return builder.zext(mask, ir.IntType(64))
-
-    return types.uint64(types.uintp, types.uint16), generate
-
-
-@intrinsic
-def _ones(_: Any, word: Any) -> Any:
-    """Return how many bits of a uint64 are 1."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
-
-
-@njit(**LEAN)
-def _difference(row: np.ndarray, query: np.ndarray) -> np.int64:
-    total = np.int64(0)
-    for word in range(len(query)):
-        total += np.int64(_ones(row[word] ^ query[word]))
-    return total
-
-
-@njit(**LEAN)
-def _measure(bits: np.ndarray, query: np.ndarray, rows: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
-    """Write the distances of the rows from ``first`` to ``last``, or of those of some rows."""
-    place, words = first, len(query)
-    if not len(rows):
-        while place + _ROWS <= last:
-            there = address_of(bits, place * words), address_of(query, 0), address_of(out, place - first)
-            if words == _STRIPE:
-                _count_short_differences(there[0], there[1], words, there[2])
+    size = first.shape[1]
+    for i in range(len(second)):
+        place = i % ROWS // 32 * 32 + i % 32 // 16 + i % 16 * 2
+        for byte in range(size + second.shape[1]):
+            bits = np.int64(0)
+            for j in range(8 * byte, min(8 * byte + 8, len(centre))):
+                bits |= np.int64(np.float32(codes[i, j]) * scales[i] > centre[j]) << np.int64(j - 8 * byte)
+            if byte < size:
+                first[i // ROWS, byte, place] = np.uint8(bits)
             else:
-                _count_differences(there[0], there[1], words, there[2])
-            place += _ROWS
-    for i in range(place, last):
-        out[i - first] = np.uint16(_difference(bits[rows[i] if len(rows) else i], query))
+                second[i, byte - size] = np.uint8(bits)
+
+
+# Looking up a number for each of 32 rows: how depends on the processor.
+
+
+_BYTE, _SHORT, _INT, _LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+_TABLE, _PLACES, _SUMS = ir.VectorType(_BYTE, 16), ir.VectorType(_BYTE, 32), ir.VectorType(_SHORT, 16)
+LookUp = Callable[[Any, Any, Any], Any]  # of a builder, a table and the places of 32 rows in it: their numbers
+
+
+def _order(builder: Any, vector: Any, other: Any, places: Iterable[int]) -> Any:
+    order = [*places]
+    return builder.shuffle_vector(vector, other, ir.Constant(ir.VectorType(_INT, len(order)), order))
+
+
+def _look_up_by(name: str, rows: int) -> LookUp:
+    """Return what looks up the numbers of so many rows at a time by an instruction of the processor."""
+
+    def look_up(builder: Any, table: Any, places: Any) -> Any:
+        kind = ir.VectorType(_BYTE, rows)
+        function = builder.module.declare_intrinsic(name, (), ir.FunctionType(kind, [kind, kind]))
+        own = _order(builder, table, table, [*range(16)] * (rows // 16))
+        parts = [_order(builder, places, places, range(first, first + rows)) for first in range(0, 32, rows)]
+        found = [builder.call(function, [own, part]) for part in parts]
+        return found[0] if rows == 32 else _order(builder, *found, range(32))
+
+    return look_up
+
+
+def _look_up_plainly(builder: Any, table: Any, places: Any) -> Any:
+    found = ir.Constant(_PLACES, ir.Undefined)
+    for row in range(32):
+        number = builder.extract_element(table, builder.extract_element(places, _INT(row)))
+        found = builder.insert_element(found, number, _INT(row))
+    return found
+
+
+LOOK_UPS: dict[str, LookUp] = {  # by the feature of a processor, the first that it has
+    "avx2": _look_up_by("llvm.x86.avx2.pshuf.b", 32),
+    "ssse3": _look_up_by("llvm.x86.ssse3.pshuf.b.128", 16),
+    "neon": _look_up_by("llvm.aarch64.neon.tbl1.v16i8", 16),
+    "": _look_up_plainly,
+}
+
+
+def look_up_of(context: Any) -> LookUp:
+    """Return what looks up numbers on the processor that code is compiled for."""
+    triple, _, features = context.codegen().magic_tuple()
+    known = {"", *(feature[1:] for feature in features.split(",") if feature.startswith("+"))}
+    if not triple.startswith(("aarch64", "arm64")):
+        known.discard("neon")
+    return next(look_up for feature, look_up in LOOK_UPS.items() if feature in known)
+
+
+def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
+    """Write what :func:`_lose` does."""
+    rows, tables, groups, losses, limit = arguments
+
+    def at(address: Any, place: Any, kind: Any) -> Any:
+        return builder.inttoptr(builder.add(address, place), kind.as_pointer())
+
+    def every(kind: Any, number: int) -> Any:
+        return ir.Constant(kind, [number] * kind.count)
+
+    parts = range(0, ROWS, 32)
+    totals = [cgutils.alloca_once_value(builder, ir.Constant(_SUMS, None)) for _ in range(0, ROWS, 16)]
+    with cgutils.for_range(builder, groups) as loop:
+        line, table = (builder.mul(loop.index, _LONG(size)) for size in (_BYTES * ROWS, 16 * _TABLES))
+        lost = [ir.Constant(_PLACES, None) for _ in parts]
+        for byte in range(_BYTES):
+            both = [builder.add(table, _LONG(16 * number)) for number in (2 * byte, 2 * byte + 1)]
+            low, high = (builder.load(at(tables, place, _TABLE), align=1) for place in both)
+            for part, start in enumerate(parts):
+                own = builder.load(at(rows, builder.add(line, _LONG(byte * ROWS + start)), _PLACES), align=1)
+                shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), every(_SUMS, 4)), _PLACES)
+                for numbers, four in ((low, own), (high, shifted)):
+                    found = look_up(builder, numbers, builder.and_(four, every(_PLACES, 15)))
+                    lost[part] = builder.add(lost[part], found)
+        for part, found in enumerate(lost):
+            pairs = builder.bitcast(found, _SUMS)
+            halves = builder.and_(pairs, every(_SUMS, 255)), builder.lshr(pairs, every(_SUMS, 8))
+            for total, more in zip(totals[2 * part : 2 * part + 2], halves, strict=True):
+                builder.store(builder.add(builder.load(total), more), total)
+    sums, near = [builder.load(total) for total in totals], _LONG(0)
+    for number, own in enumerate(sums):
+        builder.store(own, at(losses, _LONG(32 * number), _SUMS), align=2)
+    for part, start in enumerate(parts):
+        own = _order(builder, *sums[2 * part : 2 * part + 2], range(32))
+        one = builder.insert_element(ir.Constant(own.type, ir.Undefined), limit, _INT(0))
+        mask = builder.bitcast(builder.icmp_unsigned("<=", own, _order(builder, one, one, [0] * 32)), _INT)
+        near = builder.or_(near, builder.shl(builder.zext(mask, _LONG), _LONG(start)))
+    return near
+
+
+@intrinsic
+def _lose(_: Any, rows: Any, tables: Any, groups: Any, losses: Any, limit: Any) -> Any:
+    """Write what the rows of a block lose by its groups of dimensions, uint16 (ROWS,), given addresses and a limit.
+
+    Returns a bit for each row that does not lose more than the limit.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return emit_losses(builder, arguments, look_up_of(context))
+
+    return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uint16), generate
+
+
+class Tables(NamedTuple):
+    """What the signs of dimensions take from the products with queries.
+
+    All that a row loses is the same multiple of what its product falls short of the largest possible, up to rounding.
+    """
+
+    fours: np.ndarray  # uint8 (q, 2 * bytes, 16), by the low and by the high four bits of each byte of the first half
+    eights: np.ndarray  # uint16 (q, bytes, 256), by the bytes of the second half
+
+
+def tables_of(queries: np.ndarray) -> Tables:
+    """Return the tables of float32 (q, d) queries."""
+    count, size = len(queries), bytes_of(queries.shape[1])
+    tables = Tables(np.empty((count, 2 * size, 16), np.uint8), np.empty((count, size, 256), np.uint16))
+    _tabulate(np.ascontiguousarray(queries), tables)
+    return tables
+
+
+@njit(**LEAN)
+def _tabulate(queries: np.ndarray, tables: Tables) -> None:
+    """See :func:`tables_of`."""
+    dim, size = queries.shape[1], tables.eights.shape[1]
+    for q in range(len(queries)):
+        most = np.float32(1e-30)
+        for first in range(0, dim, _GROUP):
+            total = np.float32(0.0)
+            for j in range(first, min(first + _GROUP, dim)):
+                total += abs(queries[q, j])
+            most = max(most, total)
+        step = np.float32(_MOST - _GROUP // 2) / most
+        for table in range(2 * size):
+            _add_bits(queries[q], 4 * table, 4, step, tables.fours[q, table])
+        for table in range(size):
+            _add_bits(queries[q], 8 * (size + table), 8, step, tables.eights[q, table])
+
+
+@njit(**LEAN)
+def _add_bits(query: np.ndarray, first: np.int64, bits: np.int64, step: np.float32, out: np.ndarray) -> None:
+    """Fill ``out`` with what dimensions from ``first`` on take, by their signs; a step times what they are, rounded."""
+    out[0] = 0
+    for bit in range(bits):
+        number = query[first + bit] if first + bit < len(query) else np.float32(0.0)
+        loss = np.int64(np.rint(abs(number) * step))
+        for low in range(1 << bit):
+            others = np.int64(out[low])
+            out[low] = others + loss if number > 0 else others
+            out[low + (1 << bit)] = others if number > 0 else others + loss
 
 
 @njit(**LEAN)
 def _keep_nearest(found: _Found, q: int, wanted: int, counts: np.ndarray) -> None:
-    """Keep so many of the rows of a query, those at the smallest distances, and of equal ones the first."""
+    """Keep so many of the rows of a query, those that lose least, and of equal ones the first."""
     counts[:] = 0
     for i in range(found.counts[q]):
-        counts[found.distances[q, i]] += 1
+        counts[found.losses[q, i]] += 1
     nearer, border = np.int64(0), np.int64(0)
     while nearer + counts[border] < wanted:
         nearer += counts[border]
         border += 1
     at_border, kept = wanted - nearer, np.int64(0)
     for i in range(found.counts[q]):
-        distance = found.distances[q, i]
-        if distance > border or (distance == border and at_border == 0):
+        loss = found.losses[q, i]
+        if loss > border or (loss == border and at_border == 0):
             continue
-        if distance == border:
+        if loss == border:
             at_border -= 1
-        found.rows[q, kept], found.distances[q, kept] = found.rows[q, i], distance
+        found.rows[q, kept], found.losses[q, kept] = found.rows[q, i], loss
         kept += 1
-    found.counts[q], found.limits[q] = kept, border - 1  # a later row at the border is behind those that are kept
+    found.counts[q], found.limits[q, 1] = kept, border - 1  # a later row at the border is behind those that are kept
+
+
+@njit(**LEAN)
+def _lost(second: np.ndarray, row: np.int64, tables: np.ndarray) -> np.int64:
+    """Return what a row loses by the second half of the dimensions, of which these are the tables."""
+    total = np.int64(0)
+    for byte in range(second.shape[1]):
+        total += np.int64(tables[byte, np.uint64(second[row, byte])])
+    return total
+
+
+@njit(**LEAN)
+def _look_further(signs: Signs, tables: Tables, q: int, wanted: int, found: _Found, counts: np.ndarray) -> None:
+    """Take of the rows that wait those within the limits by all dimensions."""
+    if found.counts[q] + found.passed_counts[q] > found.rows.shape[1]:
+        _keep_nearest(found, q, wanted, counts)
+    limit, count, eights = found.limits[q, 1], found.counts[q], tables.eights[q]
+    for i in range(found.passed_counts[q]):
+        row = np.int64(found.passed[q, i])
+        loss = np.int64(found.passed_losses[q, i]) + _lost(signs.second, row, eights)
+        if loss <= limit:
+            found.rows[q, count], found.losses[q, count] = row, loss
+            count += 1
+    found.counts[q], found.passed_counts[q] = count, 0
 
 
 @njit(**LEAN)
 def _scan(
     signs: Signs,
-    queries: np.ndarray,
-    rows: np.ndarray,
+    live: np.ndarray,
+    tables: Tables,
     bounds: tuple[int, int],
     wanted: int,
     found: _Found,
-    distances: np.ndarray,
+    losses: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Find the ``wanted`` rows between bounds that differ least from each query, unless the limits leave out some."""
-    room = found.rows.shape[1] - _CHUNK
-    for first in range(bounds[0], bounds[1], _CHUNK):
-        size = min(_CHUNK, bounds[1] - first)
-        for q in range(len(queries)):
-            _measure(signs.bits, queries[q], rows, first, first + size, distances)
-            if found.counts[q] > room:
-                _keep_nearest(found, q, wanted, counts)
-            if found.limits[q] < 0:
+    """Find the ``wanted`` rows between two blocks that lose least for each query, unless the limits leave out some."""
+    first, size = signs.first, signs.first.shape[1]
+    for block in range(bounds[0], bounds[1]):
+        if live[block] == 0:
+            continue
+        for q in range(len(tables.fours)):
+            places = address_of(first, block * size * ROWS), address_of(tables.fours, q * size * 32)
+            limit = np.uint16(found.limits[q, 0])
+            near = live[block] & _lose(places[0], places[1], size // _BYTES, address_of(losses, 0), limit)
+            if near == 0:
                 continue
-            limit, count = np.uint16(found.limits[q]), found.counts[q]
-            for start in range(0, size, _LANES):
-                near = _reach(address_of(distances, start), limit)
-                if not len(rows):
-                    near &= np.uint64(signs.live[(first + start) // _LANES])
-                while near:
-                    place = start + np.int64(trailing_zeros(near))
-                    near &= near - np.uint64(1)
-                    if place >= size:
-                        break
-                    row = rows[first + place] if len(rows) else np.int32(first + place)
-                    if signs.live[row // _LANES] >> np.uint32(row % _LANES) & np.uint32(1):
-                        found.rows[q, count], found.distances[q, count] = row, distances[place]
-                        count += 1
-            found.counts[q] = count
-    for q in range(len(queries)):
+            count = found.passed_counts[q]
+            while near:
+                place = np.int64(trailing_zeros(near))
+                near &= near - np.uint64(1)
+                row = block * ROWS + place
+                prefetch(signs.second, row * signs.second.shape[1])
+                found.passed[q, count], found.passed_losses[q, count] = row, losses[place]
+                count += 1
+            found.passed_counts[q] = count
+            if count >= _WAITING:
+                _look_further(signs, tables, q, wanted, found, counts)
+    for q in range(len(tables.fours)):
+        _look_further(signs, tables, q, wanted, found, counts)
         if found.counts[q] > wanted:
             _keep_nearest(found, q, wanted, counts)
 
 
 @njit(**LEAN)
 def _guess(
-    signs: Signs, query: np.ndarray, rows: np.ndarray, size: int, wanted: float, distances: np.ndarray, counts: np.ndarray
-) -> np.int64:
-    """Return at about which distance from a query so many of ``size`` rows are, by a sample."""
-    counts[:] = 0
-    sampled, step = np.int64(0), max(_GROUP, size // (_SAMPLE // _GROUP))
-    for first in range(0, size, step):
-        last = min(first + _GROUP, size)
-        _measure(signs.bits, query, rows, first, last, distances)
-        for i in range(last - first):
-            counts[distances[i]] += 1
-        sampled += last - first
-    border, nearer = np.int64(0), np.float64(counts[0])
-    while border + 1 < len(counts) and nearer * size < wanted * sampled:
-        border += 1
+    signs: Signs,
+    live: np.ndarray,
+    tables: Tables,
+    step: int,
+    shares: tuple[float, float],
+    limits: np.ndarray,
+    losses: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Fill ``limits`` with losses, by the first half and in all, that at least so large shares of the rows do not exceed.
+
+    They are of a sample, each ``step``-th block; where that is too small to tell, all rows are within.
+    """
+    first, size = signs.first, signs.first.shape[1]
+    for q in range(len(tables.fours)):
+        sampled = np.int64(0)
+        for half in range(2):  # in all, only the rows that pass by the first half are looked at
+            counts[:] = 0
+            for block in range(0, len(first), step):
+                places = address_of(first, block * size * ROWS), address_of(tables.fours, q * size * 32)
+                limit = np.uint16(65_535 if half == 0 else limits[q, 0])
+                near = live[block] & _lose(places[0], places[1], size // _BYTES, address_of(losses, 0), limit)
+                while near:
+                    place = np.int64(trailing_zeros(near))
+                    near &= near - np.uint64(1)
+                    loss = np.int64(losses[place])
+                    if half == 1:
+                        loss += _lost(signs.second, block * ROWS + place, tables.eights[q])
+                    counts[loss] += 1
+                    sampled += 1 - half
+            limits[q, half] = _quantile(counts, shares[half] * sampled)
+
+
+@njit(**LEAN)
+def _quantile(counts: np.ndarray, expected: float) -> np.int64:
+    """Return the least loss within which so many rows, and some more to be sure, were counted."""
+    nearer, rank = np.int64(0), expected + _SURE * np.sqrt(expected + 1.0)
+    for border in range(len(counts)):
         nearer += counts[border]
-    return border
+        if nearer >= rank:
+            return border
+    return len(counts) - 1
 
 
 @njit(**LEAN)
-def _weigh(bits: np.ndarray, rows: np.ndarray, sums: np.ndarray, out: np.ndarray) -> None:
-    """Write the sums of the numbers of a query, int16 (bytes of a row, 256), that rows of bits choose."""
-    for i in range(len(rows)):
-        prefetch_row(bits, rows[min(i + _AHEAD, len(rows) - 1)])
-        row, total = bits[rows[i]], np.int32(0)
-        for word in range(len(row)):
-            left = row[word]
-            for byte in range(8):
-                total = np.int32(total + np.int32(sums[8 * word + byte, left & np.uint64(255)]))
-                left >>= np.uint64(8)
-        out[i] = total
-
-
-@njit(**LEAN)
-def _sum_up(numbers: np.ndarray, sums: np.ndarray) -> None:
-    """Fill ``sums``, int16 (bytes, 256): the sum of those of the eight numbers of each byte that its bits choose."""
-    for byte in range(len(sums)):
-        sums[byte, 0] = 0
-        for bit in range(8):
-            for low in range(1 << bit):
-                place = 8 * byte + bit
-                number = numbers[place] if place < len(numbers) else np.int16(0)
-                sums[byte, (1 << bit) + low] = np.int16(sums[byte, low] + number)
+def _mark(rows: np.ndarray, live: np.ndarray, out: np.ndarray) -> None:
+    """Set the bits of those of the rows that count."""
+    for row in rows:
+        out[row // ROWS] |= live[row // ROWS] & (np.uint64(1) << np.uint64(row % ROWS))
 
 
 def candidates(
@@ -322,53 +414,57 @@ def candidates(
     """Return, for each query, the rows that may be among the nearest; neither threads nor other queries change which.
 
     Queries are float32 (q, d), and ``rows`` int32, rising, to look at some only. So many as ``count`` are returned of each,
-    int32, rising; fewer where there are no more.
+    int32, rising, and those behind the last block; fewer where there are no more.
     """
-    words, out = signs.bits.shape[1], []
-    centred = np.zeros((len(queries), 64 * words), bool)
-    centred[:, : queries.shape[1]] = queries > signs.centre
-    bits = np.packbits(centred, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
-    sums = np.empty((8 * words, 256), np.int16)
+    live, out = signs.live, list[np.ndarray]()
+    if rows is not None:
+        live = np.zeros_like(signs.live)
+        _mark(rows, signs.live, live)
+    blocks = len(signs.first)
+    last = np.unpackbits(live[blocks:].astype("<u8").view(np.uint8), bitorder="little")
+    rest = (blocks * ROWS + np.flatnonzero(last)).astype(np.int32)
+    share = count / max(1, blocks * ROWS if rows is None else len(rows))
     for start in range(0, len(queries), _TOGETHER):
-        some = slice(start, start + _TOGETHER)
-        for query, near in zip(queries[some], _nearest(bits[some], NEAR * count, signs, rows, threads), strict=True):
-            if len(near) > count:
-                largest_part = max(float(np.abs(query).max()), 1e-30)
-                _sum_up(np.rint(query * np.float32(_LEVELS / largest_part)).astype(np.int16), sums)
-                weights = np.empty(len(near), np.int32)
-                _weigh(signs.bits, near, sums, weights)
-                near = near[largest(weights, count)]
-            out.append(near)
+        near = _nearest(tables_of(queries[start : start + _TOGETHER]), count, share, signs, live, threads)
+        out += [np.concatenate([one, rest]) for one in near]
     return out
 
 
-def _nearest(bits: np.ndarray, wanted: int, signs: Signs, rows: np.ndarray | None, threads: int) -> list[np.ndarray]:
-    """Return, for each row of bits of a query, so many rows that differ least from it, rising."""
-    some, size = _EVERY if rows is None else rows, len(signs.bits) if rows is None else len(rows)
-    wanted, most = min(wanted, size), 64 * bits.shape[1]
+def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, live: np.ndarray, threads: int) -> list[np.ndarray]:
+    """Return, of each query, so many rows that lose least, rising; they are about such a share of those that count."""
+    blocks, (queries, size, _) = len(signs.first), tables.eights.shape
+    most, wanted = 2 * size // _BYTES * _MOST, min(wanted, blocks * ROWS)
+    limits = np.empty((queries, 2), np.int64)
+    room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
+    _guess(signs, live, tables, max(1, blocks // _SAMPLED), (_PASSING * share, share), limits, *room)
 
-    def work(start: int, stop: int, limits: list[int]) -> _Found:
-        shape = len(bits), wanted + 2 * _CHUNK
-        lists = np.empty(shape, np.int32), np.empty(shape, np.uint16)
-        found = _Found(*lists, np.zeros(len(bits), np.int64), np.array(limits, np.int64))
-        _scan(signs, bits, some, (start, stop), wanted, found, np.empty(_CHUNK, np.uint16), np.empty(most + 1, np.int64))
+    def work(start: int, stop: int) -> _Found:
+        lists = [np.empty((queries, size), kind) for size in _sizes(wanted) for kind in (np.int32, np.uint16)]
+        counts = np.zeros((2, queries), np.int64)
+        found = _Found(*lists[:2], counts[0], *lists[2:], counts[1], limits.copy())
+        room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
+        _scan(signs, live, tables, (start, stop), wanted, found, *room)
         return found
 
-    room = np.empty(_GROUP, np.uint16), np.empty(most + 1, np.int64)
-    limits = [int(_guess(signs, query, some, size, _GENEROUS * wanted, *room)) for query in bits]
     while True:
-        parts = over_blocks(lambda a, b: work(a * _LANES, min(b * _LANES, size), limits), -(-size // _LANES), threads)  # noqa: B023
-        missing = [q for q, limit in enumerate(limits) if limit < most and sum(part.counts[q] for part in parts) < wanted]
-        if not missing:
+        parts = over_blocks(work, blocks, threads)
+        found = np.sum([part.counts for part in parts], axis=0)
+        missing = (found < wanted) & (limits < most).any(axis=1)
+        if not missing.any():
             break
-        limits = [most if q in missing else limit for q, limit in enumerate(limits)]
-    return [_joined(parts, q, wanted) for q in range(len(bits))]
+        limits[missing] = most
+    return [_joined(parts, q, wanted) for q in range(queries)]
+
+
+def _sizes(wanted: int) -> tuple[int, int]:
+    """Return how many rows there is room for, of those that are found and of those that wait."""
+    return 2 * wanted + _ROOM, _WAITING + ROWS
 
 
 def _joined(parts: list[_Found], q: int, wanted: int) -> np.ndarray:
-    """Return the nearest rows of all parts, rising."""
+    """Return the rows of all parts that lose least, rising."""
     near = np.concatenate([part.rows[q, : part.counts[q]] for part in parts])
     if len(parts) == 1 or len(near) <= wanted:
         return near
-    distances = np.concatenate([part.distances[q, : part.counts[q]] for part in parts])
-    return near[np.sort(np.argsort(distances, kind="stable")[:wanted])]
+    losses = np.concatenate([part.losses[q, : part.counts[q]] for part in parts])
+    return near[np.sort(np.argsort(losses, kind="stable")[:wanted])]

@@ -23,11 +23,11 @@ from xswe.search.columns import Columns, Where
 from xswe.search.kernels import Coded, nearest
 from xswe.search.layout import file_of, map_array, shapes_of
 from xswe.search.sentences import State
-from xswe.search.signs import Signs, candidates, live_bits
+from xswe.search.signs import SIGNS, Signs, candidates, live_bits
 from xswe.search.types import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
 
-LEAST_RESCORED = 256
+LEAST_RESCORED = 128
 _KEPT_FILTERS = 16  # of the last conditions, which sentences meet them
 _FEW = 20  # times as many sentences as candidates: so few are all scored
 _READ = 16_384  # slots that are read at a time
@@ -66,25 +66,26 @@ class Snapshot:
         vectors = Vectors(self._arrays[name]) if blocks is None else CheckedVectors(self._arrays[name], blocks)
         self._coded = Coded(self._arrays["codes"], scales, vectors, self.facts["error"], self.names)
         self._signs: Signs | None = None
-        if "signs" in self._arrays:
-            self._signs = Signs(self._arrays["signs"], np.frombuffer(self.facts["centre"], np.float32), live_bits(scales))
+        if SIGNS[0] in self._arrays:
+            first, second = (self._arrays[name] for name in SIGNS)
+            self._signs = Signs(first, second, np.frombuffer(self.facts["centre"], np.float32), live_bits(scales))
         self._columns = Columns.of(self.facts.get("columns"))
         self._filters: OrderedDict[str, np.ndarray] = OrderedDict()
         self._lock = Lock()
         self._order: np.ndarray | None = None
 
     def check_added(self, before: Snapshot) -> None:
-        """Compare with its checksums what an earlier snapshot had not of the array that searches read whole.
+        """Compare with its checksums what an earlier snapshot had not of the arrays that searches read whole.
 
         A search would do so, and everybody who searches at that time would wait for it.
         """
-        name = "codes" if self._signs is None else "signs"
-        if name not in self._blocks:
-            return
-        blocks, known = self._blocks[name], before._blocks.get(name)
-        same = known is not None and known.path == blocks.path
-        first = len(before._arrays[name]) * self._arrays[name].strides[0] // blocks.known.block if same else 0
-        blocks.check(np.arange(first, len(blocks.known.sums)))
+        for name in ("codes",) if self._signs is None else SIGNS:
+            if name not in self._blocks:
+                continue
+            blocks, known = self._blocks[name], before._blocks.get(name)
+            same = known is not None and known.path == blocks.path
+            first = len(before._arrays[name]) * self._arrays[name].strides[0] // blocks.known.block if same else 0
+            blocks.check(np.arange(first, len(blocks.known.sums)))
 
     @property
     def slots(self) -> int:
@@ -198,7 +199,7 @@ class Snapshot:
     def rescored(self, wanted: int | None, k: int, slots: np.ndarray | None) -> int:
         """Return how many candidates of a query are scored in full; 0 for all sentences that are looked at."""
         size = self.live if slots is None else len(slots)
-        chosen = max(k, max(LEAST_RESCORED, round(0.7 * size**0.5)) if wanted is None else wanted)
+        chosen = max(k, max(LEAST_RESCORED, round(0.4 * size**0.5)) if wanted is None else wanted)
         few = chosen if wanted is not None or slots is None else _FEW * chosen
         return 0 if self._signs is None or few >= size else chosen
 
@@ -215,8 +216,9 @@ class Snapshot:
                 codes.check_rows(slots, self._dim, threads)
             yield from nearest(queries, k, self._coded, slots, threads=threads)
             return
-        if "signs" in self._blocks:
-            self._blocks["signs"].check(threads=threads)
+        for name in SIGNS:
+            if name in self._blocks:
+                self._blocks[name].check(threads=threads)
         for query, own in zip(queries, candidates(queries, rescored, self._signs, slots, threads), strict=True):
             if codes is not None:
                 codes.check_rows(own, self._dim, threads)
@@ -224,7 +226,7 @@ class Snapshot:
 
     def array_blocks(self, slots: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
         """Yield the numbers of some slots, of all arrays but the sign bits and rows, compared with their checksums."""
-        names = [name for name in self._arrays if name not in ("signs", "rows")]
+        names = [name for name in self._arrays if name not in (*SIGNS, "rows")]
         for start in range(0, len(slots), _READ):
             own = slots[start : start + _READ]
             for name in names:
