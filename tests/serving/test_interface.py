@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import xswe
+from tests.conftest import SAMPLE
 from tests.serving.conftest import HOSTILE, SERVERS, served_by
 from xswe.serving.messages import from_query
 
@@ -225,8 +226,7 @@ def test_the_counterpart_is_marked_in_the_translation(client):
 def test_counts_are_those_of_the_corpus(client):
     found = post(client, "/phrases", query="snow", languages=["en"], k=3, corpora=["memory.tmx"])
     snow = next(variant for variant in found["variants"] if variant["text"].lower() == "snow")
-    sample = xswe.io.files.resource("corpora") / "sample" / "sentences.tsv"
-    english = [line.split("\t")[0] for line in sample.read_text("utf-8").splitlines()[:1200]]
+    english = [line.split("\t")[0] for line in SAMPLE.read_text("utf-8").splitlines()[:1200]]
     assert not snow["more"]
     assert snow["count"] >= sum(len(re.findall(r"\bsnow\b", text, re.IGNORECASE)) for text in english)
 

@@ -22,9 +22,7 @@ from xswe.serving.refusals import WRONG, Refused, failure
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-_OPEN = frozenset(
-    ("/", "/healthz", "/readyz", "/api", "/openapi.json")
-)  # what needs no key: pages without data, and the pulse
+_OPEN = frozenset(("/", "/healthz", "/readyz", "/api", "/openapi.json"))  # need no key: pages without data, the pulse
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
