@@ -146,7 +146,7 @@ class Stage:
     def checksum(self, shard: int) -> int | None:
         """Return the checksum of the (first) file of a shard as it was written; None if the shard is not done."""
         told = sound_record(self.side_car(shard), self.identity)
-        return told and told["files"][0][3]
+        return None if told is None else int(told["files"][0][3])
 
     def forget(self, shard: int) -> None:
         """Remove the files of a shard that nobody needs."""
