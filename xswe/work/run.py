@@ -195,12 +195,12 @@ def run_shards(
         mine = sorted(mine, key=costs.__getitem__, reverse=True)
     remove_leftovers(stage.folder)
     for turn in range(RETRIES + 1):
-        _go_through(stage, mine, execution, threads, opened, stopped)
+        new = _go_through(stage, mine, execution, threads, opened, stopped)
         stage.inputs.check_unchanged()
         if stopped is not None and stopped.is_set():
             return
         # Once more, for what became of those that were done: a disk, or somebody, may have taken one away since.
-        mine = [shard for shard in mine if stage.counts(shard) is None]
+        mine = [shard for shard in mine if stage.counts(shard) is None] if new else []
         if not mine:
             break
         if turn == RETRIES:
@@ -217,14 +217,14 @@ def _go_through(
     threads: int | None,
     opened: Any,
     stopped: threading.Event | None,
-) -> None:
-    """Do those of some shards that are not done; raise an XsweError if some failed."""
-    failed, sound = dict[int, str](), count(1)
+) -> int:
+    """Do those of some shards that are not done; returns how many that were. XsweError: some failed."""
+    failed, sound, new, manifest = dict[int, str](), count(1), 0, stage.folder / "manifest.json"
     with bar(stage.name, len(shards), "shard") as progress:
 
         def counted() -> None:
             progress.update(1)
-            kept.keep(stage.folder / "manifest.json", f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
+            kept.keep(manifest, f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
 
         def todo() -> Iterator[int]:
             """Yield what is to be done; the rest is counted."""
@@ -239,6 +239,7 @@ def _go_through(
         work = on_ray(stage, todo(), execution, opened) if execution.has_workers else _here(stage, todo(), threads, opened)
         with closing(work) as done:
             for shard, found in done:
+                new += 1
                 if "error" not in found:
                     counted()
                     continue
@@ -249,6 +250,7 @@ def _go_through(
         stage.inputs.check_unchanged()  # which would explain it
         more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
         raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
+    return new
 
 
 def _refuse_other_work(stage: Stage) -> None:
