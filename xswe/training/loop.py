@@ -26,6 +26,7 @@ from xswe.io.compiler import changes
 from xswe.io.files import whole_file
 from xswe.progress import bar, every
 from xswe.training.optimisers import Adam
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 
 logger = logging.getLogger(__name__)
 History = list[dict[str, float]]
@@ -143,6 +144,18 @@ class Schedule:
         """Set which rows stay together in the epoch of ``step``."""
         self.groups, self.groups_epoch, self._epoch = groups, self.epoch_of(step), -1
 
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return what seed and step do not determine, as arrays and JSON values for a checkpoint."""
+        if self.groups is None:
+            return {}, {}
+        return {f"groups.{k}": order for k, order in enumerate(self.groups)}, {"groups_epoch": self.groups_epoch}
+
+    def restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
+        """Resume from such a state."""
+        if "groups_epoch" in values:
+            self.groups = [arrays[f"groups.{k}"] for k in range(len(self.sizes))]
+            self.groups_epoch = values["groups_epoch"]
+
     def _permutation(self, epoch: int, k: int, size: int) -> np.ndarray:
         generator = np.random.default_rng([self.seed, epoch, k])
         if not self.neighbours or self.groups is None:
@@ -223,12 +236,14 @@ class BestTable:
 
 def take_steps(
     state: BestTable,
+    schedule: Schedule,
     config: Any,
     take: Callable[[int], float],
     judge: Callable[[], dict[str, float]],
     *,
     name: str,
-    save: Callable[[], None] | None,
+    checkpoint: Path | None,
+    identity: str,
     log: Callable[[History], None],
     enough: Callable[[int], bool] = lambda _: False,
 ) -> None:
@@ -237,8 +252,14 @@ def take_steps(
     ``take`` takes the step of a number from 0, and returns the loss before it; ``judge`` measures ``development_loss``,
     and whatever else, or nothing without development data. ``log`` gets the history after each look; ``enough``, given
     the steps without improvement, returns True to stop early. ``config`` has ``max_steps``, ``eval_steps`` and
-    ``threads``, ``name`` is the bar's, and ``save`` writes a checkpoint.
+    ``threads``, ``name`` is what this is called. A checkpoint of the same identity is gone on from; None for none.
     """
+    if found := load_checkpoint(checkpoint, identity):
+        state.restore(*found)
+        schedule.restore(*found)
+        logger.info("resuming the %s at step %d", name, state.optimiser.steps)
+    if not state.history and (first := judge()):
+        state.begin(**first)
     due = every()
     with awake(config.threads), bar(name, config.max_steps, "step", state.optimiser.steps) as progress:
         while (step := state.optimiser.steps) < config.max_steps:
@@ -254,8 +275,10 @@ def take_steps(
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
                     progress.total = progress.n
                     break
-            if save is not None and due():
-                save()
+            if checkpoint is not None and due():
+                (arrays, values), (orders, epoch) = state.state(), schedule.state()
+                where = f"after step {state.optimiser.steps:,} of the {name}"
+                save_checkpoint(checkpoint, identity, arrays | orders, values | epoch, where)
 
 
 def write_history(path: Path, history: History) -> None:

@@ -11,7 +11,6 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +31,6 @@ from xswe.training.optimisers import Adam, Optimiser
 from xswe.training.pairs import ParallelBags, equal_bags, grouped
 from xswe.training.stages import OFF, decisive
 from xswe.training.triplets import GradedLoss, ParallelWords, SpanTraining, Triplets, WordTriples
-from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 
 logger = logging.getLogger(__name__)
 _BLOCK = 1024  # sources that are compared with all targets at once
@@ -271,9 +269,6 @@ def refine(
     further = [schedule.sizes, list(matrix.shape), *further]
     identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), *further)
     state = BestTable(trainer.matrix, trainer.optimiser)
-    _restore(checkpoint, identity, state, schedule)
-    if development and not state.history:
-        state.begin(**_judged(trainer, development))
 
     def take(step: int) -> float:
         if config.neighbours:
@@ -283,11 +278,13 @@ def refine(
 
     take_steps(
         state,
+        schedule,
         config,
         take,
         lambda: _judged(trainer, development) if development else {},
-        name="refine",
-        save=None if checkpoint is None else partial(_save, checkpoint, identity, state, schedule),
+        name="refinement",
+        checkpoint=checkpoint,
+        identity=identity,
         log=log,
         enough=lambda steps: bool(development) and config.waited(steps, schedule.per_epoch),
     )
@@ -299,27 +296,6 @@ def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], 
     if schedule.groups_epoch != schedule.epoch_of(step):
         c = trainer.config
         schedule.regroup(step, [grouped(trainer.vectors, bitext, c.neighbours, c.seed) for bitext in bitexts])
-
-
-def _save(path: Path, identity: str, state: BestTable, schedule: Schedule) -> None:
-    """Write everything that determines the rest of the run into one file."""
-    tensors, meta = state.state()
-    if schedule.groups is not None:
-        meta["groups_epoch"] = schedule.groups_epoch
-        tensors |= {f"groups.{k}": order for k, order in enumerate(schedule.groups)}
-    save_checkpoint(path, identity, tensors, meta, f"after step {meta['steps']:,} of the refinement")
-
-
-def _restore(path: Path | None, identity: str, state: BestTable, schedule: Schedule) -> None:
-    """Resume from a checkpoint of these settings and data, if there is one."""
-    if (found := load_checkpoint(path, identity)) is None:
-        return
-    tensors, meta = found
-    state.restore(tensors, meta)
-    if "groups_epoch" in meta:
-        schedule.groups = [tensors[f"groups.{k}"] for k in range(len(schedule.sizes))]
-        schedule.groups_epoch = meta["groups_epoch"]
-    logger.info("resuming the refinement at step %d", meta["steps"])
 
 
 class SpanTrainer:
@@ -421,11 +397,6 @@ def train_spans(
     schedule = Schedule(tuple(map(len, usable)), config.batch_size, config.seed)
     identity = fingerprint({**asdict(config), "threads": None, "triples": None}, schedule.sizes, list(matrix.shape))
     state = BestTable(trainer.matrix, trainer.optimiser)
-    if found := load_checkpoint(checkpoint, identity):
-        state.restore(*found)
-        logger.info("resuming the span training at step %d", trainer.optimiser.steps)
-    elif fixed:
-        state.begin(_mean_loss(trainer, fixed))
 
     def take(step: int) -> float:
         which, rows = schedule.at(step)
@@ -434,19 +405,16 @@ def train_spans(
 
     take_steps(
         state,
+        schedule,
         config,
         take,
         lambda: {"development_loss": _mean_loss(trainer, fixed)} if fixed else {},
-        name="train spans",
-        save=None if checkpoint is None else partial(_save_spans, checkpoint, identity, state),
+        name="span training",
+        checkpoint=checkpoint,
+        identity=identity,
         log=log,
     )
     return state.best, state.history
-
-
-def _save_spans(path: Path, identity: str, state: BestTable) -> None:
-    where = f"after step {state.optimiser.steps:,} of the span training"
-    save_checkpoint(path, identity, *state.state(), where)
 
 
 def _mean_loss(trainer: SpanTrainer, triplets: Sequence[Triplets]) -> float:
