@@ -31,7 +31,7 @@ from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
 from xswe.training.shared_teacher import SharedTeacher
 from xswe.training.stages import OFF
-from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.config import ExecutionConfig
 from xswe.work.once import once
 from xswe.work.run import OPENED, map_shards
 from xswe.work.stage import Advancing, Job, Made, Stage
@@ -140,15 +140,9 @@ def _harvest(
 
 
 class _Harvest:
-    """Sums of the states of some of the units.
+    """Sums of states, of a width, of some of the units, int32, each once.
 
-    Args:
-        some: int32, those units, each once.
-        units: what has a vector.
-        width: of a state.
-
-    Attributes:
-        arrays: ``units``; ``sums``, float32 (n, width); ``counts``, int64 (n,), the sentences that each is the sum of.
+    ``arrays``: ``units``; ``sums``, float32 (n, width); ``counts``, int64 (n,), the sentences that each is the sum of.
     """
 
     def __init__(self, some: np.ndarray, units: Units, width: int) -> None:
@@ -219,15 +213,9 @@ class _Opened(Advancing):
 
 @dataclass(frozen=True)
 class ExtractJob(Job):
-    """Sum the states of the sentences of a shard.
+    """Sum the states of the sentences of a shard."""
 
-    Attributes:
-        folder: of the stage.
-        teacher: how workers elsewhere load the encoder.
-        languages: how many there are.
-    """
-
-    folder: Path
+    folder: Path  # of the stage
     teacher: SharedTeacher
     languages: int
     heavy = True
@@ -266,35 +254,6 @@ class ExtractJob(Job):
         return made, {"lines": len(rows), "sentences": len(rows)}
 
 
-def extract(
-    teacher: Teacher,
-    units: Units,
-    samples: Sequence[LanguageSample],
-    config: ExtractConfig,
-    folder: Path,
-    execution: ExecutionConfig = LOCAL,
-) -> Extraction:
-    """Average the teacher's states of every unit over its context sentences.
-
-    Args:
-        teacher: the encoder.
-        units: what gets a vector.
-        samples: the context sentences of each language.
-        config: the settings.
-        folder: for the shards of long work, from which a later call goes on; no other work's. Remove it once the vectors
-            are kept.
-        execution: who does it.
-
-    Returns:
-        The vectors. The same inputs give the same bytes, interrupted or not, and whoever did it.
-
-    Raises:
-        ConfigError: the workers of a cluster cannot load the teacher.
-        Unfinished: with ``execution=array``, the others are not done yet.
-    """
-    return averaged(teacher, units, samples, config, sums_by_shard(teacher, units, samples, config, folder, execution))
-
-
 def sums_by_shard(
     teacher: Teacher,
     units: Units,
@@ -303,9 +262,10 @@ def sums_by_shard(
     folder: Path,
     execution: ExecutionConfig,
 ) -> Sums:
-    """Return the sums of the shards, language by language, for :func:`averaged`.
+    """Return the sums of the shards, language by language, for :func:`averaged`; long work is kept in the folder.
 
-    With ``array`` all are there when this returns, else they are made as they are asked for; see :func:`extract`.
+    With ``array`` all are there when this returns, else they are made as they are asked for. ConfigError: the workers of a
+    cluster cannot load the teacher. Unfinished: with an array, the others are not done yet.
     """
     folder, shared = folder.absolute(), SharedTeacher.of(teacher, execution)
     opened = _Opened(teacher, units, [(sample.texts, sample.contexts) for sample in samples])
@@ -375,7 +335,10 @@ def averaged(
     config: ExtractConfig,
     sums: Sums,
 ) -> Extraction:
-    """Make the vectors of the sums of all shards."""
+    """Average the teacher's states of every unit over its context sentences, given the sums of all shards.
+
+    The same inputs give the same bytes, interrupted or not, and whoever did it.
+    """
     state = sums.means
     for arrays in sums.shards:
         while state.language < arrays["language"]:

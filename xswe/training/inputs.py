@@ -310,21 +310,13 @@ def _count_vocabulary(
 
 @dataclass(frozen=True)
 class CountJob(Job):
-    """Count the words of a range of a language's training texts.
+    """Count the words of a range of a language's training texts."""
 
-    Attributes:
-        folder: of the stage; the splitter is beside the shards.
-        corpus: the folder of the corpus stage.
-        pairs: the language pairs in it.
-        sizes: each language, and how many texts it has; the shards of the first come first.
-        texts: of a shard.
-    """
-
-    folder: Path
-    corpus: Path
+    folder: Path  # of the stage; the splitter is beside the shards
+    corpus: Path  # folder of the corpus stage
     pairs: tuple[Pair, ...]
-    sizes: tuple[tuple[str, int], ...]
-    texts: int
+    sizes: tuple[tuple[str, int], ...]  # each language, and how many texts it has; the shards of the first come first
+    texts: int  # of a shard
 
     def open(
         self, splitter: WordSplitter | None = None, threads: int = 1

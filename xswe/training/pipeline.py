@@ -88,17 +88,11 @@ def run_stages(
     shared: Path | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> Trained:
-    """Train a model; nothing but stages is written.
+    """Train a model; nothing but stages is written into the run folder, or into ``shared``, which several runs share.
 
-    Args:
-        config: the settings.
-        teacher: the encoder whose states are the start, and whose tokenizer some units are made of; None starts from
-            random vectors.
-        folder: the run folder; an earlier run's stages in it are used again where they fit.
-        distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
-            pair it reads the side in the model's first language (the source, where neither is).
-        shared: the folder that the stages lie in, where several runs share them; None for the run folder.
-        execution: who counts words, and asks the teachers for states and vectors; the rest is done in this process.
+    The start are a teacher's states, some units are made of its tokenizer; without one it is random. Where
+    ``objective.distillation`` is above 0, the vectors that ``distilled`` makes of each pair's side in the model's first
+    language (the source, where neither is) are imitated.
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)

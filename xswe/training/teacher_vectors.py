@@ -79,17 +79,11 @@ def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
 
 @dataclass(frozen=True)
 class VectorsJob(Job):
-    """Encode the texts of a shard.
+    """Encode the texts of a shard."""
 
-    Attributes:
-        folder: of the stage.
-        teacher: how workers elsewhere load the encoder.
-        size: texts of a shard.
-    """
-
-    folder: Path
+    folder: Path  # of the stage
     teacher: SharedTeacher
-    size: int
+    size: int  # texts of a shard
     heavy = True
 
     def open(self) -> tuple[Teacher, Texts]:
