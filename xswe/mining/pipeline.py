@@ -229,8 +229,8 @@ def _listed(counts: dict[str, int]) -> str:
 
 def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MineReport:
     """Return what is to be told of a run."""
-    source, target = (SideReport(side.read, len(side), side.dropped, side.near) for side in sides)
-    target = None if sides[0] is sides[1] else target
+    source, other = (SideReport(side.read, len(side), side.dropped, side.near) for side in sides)
+    target = None if sides[0] is sides[1] else other
     threshold = mined.threshold.sentence()
     if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
         threshold = f"threshold: none, no lines of the {' and the '.join(empty)} are left"
@@ -322,10 +322,9 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     if gold is not None:
         most = np.inf if config.max_score is None else config.max_score
         origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
-    within = (None, None)
-    if precision is not None and config.max_score is None:
-        within = expected.within(least) or within
-    told = within[0], None if gold is not None else within[1]
+    within = expected.within(least) if precision is not None and config.max_score is None else None
+    between, reached = within or (None, None)
+    told = between, None if gold is not None else reached
     return Threshold(value, origin, precision, recall, expected.unsure, missed_by(config.precision, precision), *told)
 
 
