@@ -28,6 +28,7 @@ _COLUMN = re.compile(
     re.IGNORECASE,
 )
 JUDGED = 1000  # lines, at a file's beginning
+SPREAD = 250  # of a file's first block, at most so many lines are asked for their language
 _LEAST = 10  # fewer lines say too little
 _FOREIGN_LINES, _FOREIGN_SHARE = 3, 0.1  # of lines in another language, from which a side is said to have it
 _SHARE = 0.9
@@ -97,7 +98,8 @@ def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequ
     """Warn, once, of a side of which a tenth of the lines are in another language than that which is given."""
     if len(languages) != 2 or languages[0] == languages[1] or not set(languages) <= set(LANGUAGES):
         return
-    for side, texts in enumerate((source, target)):
+    step = len(source) // SPREAD + 1
+    for side, texts in enumerate((source[::step], target[::step])):
         found = Counter(filter(None, map(likely_language, texts)))
         others = {code: count for code, count in found.items() if code != languages[side]}
         count = sum(others.values())

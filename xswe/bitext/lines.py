@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from xswe.bitext import kernels
-from xswe.bitext.checks import JUDGED, check_columns_are_text, check_languages_of, check_sides_are_text
+from xswe.bitext.checks import JUDGED, SPREAD, check_columns_are_text, check_languages_of, check_sides_are_text
 from xswe.bitext.rows import Negatives, Rows, copied
 from xswe.errors import InputError
 from xswe.io.lines import (
@@ -82,7 +82,7 @@ class LineBlock:
 
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
         """Refuse lines whose texts are numbers or addresses; of the first ones, those in ``fine``."""
-        texts, spread = self._decoded(fine[:JUDGED]), self._decoded(fine[:: len(fine) // JUDGED + 1])
+        texts, spread = self._decoded(fine[:JUDGED]), self._decoded(fine[:: len(fine) // SPREAD + 1])
         numbers = (fine[:JUDGED] + 1).tolist()
         if len(texts) == 1:
             numbered = list(zip(numbers, texts[0], strict=True))

@@ -83,6 +83,8 @@ class RecordBlock:
 
 def raw_of(kind: str, number: int, beside: Any, pair: tuple[str, str] | None, separator: str) -> tuple[bytes, Any]:
     """Return the bytes of a record that is no line, from what its reader gives beside its texts; and what writing needs."""
+    if kind == "jsonl":
+        return beside[0], None
     if kind == "csv":
         return _csv_line(beside[1], separator), None
     if kind == "xlsx":
@@ -97,7 +99,7 @@ def raw_of(kind: str, number: int, beside: Any, pair: tuple[str, str] | None, se
         from lxml.etree import tostring
 
         return tostring(beside, encoding="unicode", with_tail=False).encode(), None
-    return beside[0], None
+    raise ValueError(kind)
 
 
 def frame_of(kind: str, path: str) -> tuple[bytes, bytes]:

@@ -197,13 +197,10 @@ class Source:
         """Yield the pairs, each followed by its negatives, and count what has none."""
         translated = self.kind in ("catalogue", "xliff")
         for _, _, texts in _UNITS[self.kind](self, False, skipped):
-            if not isinstance(texts, str):
-                if not translated or all(texts):
-                    yield texts
-                    continue
-                texts = "not translated"
-            if texts:
-                skipped.add(texts)
+            if isinstance(texts, tuple) and (not translated or all(texts)):
+                yield texts
+            elif texts:
+                skipped.add(texts if isinstance(texts, str) else "not translated")
 
     # Its records.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
 from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,7 @@ def jsonl_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[Table
     """
     path, raises, names, keys = source.paths[0], RAISES[source.on_error], list[str](), list[str]()
     named = [column for column in source.columns if isinstance(column, str)]
+    simple = bool(named) or not source.with_negatives
     lines: Iterator[tuple[int, Any, bytes]]
     if exact:
         blocks = line_blocks(source.paths, exact=True)
@@ -132,6 +134,11 @@ def jsonl_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[Table
         except (ValueError, RecursionError) as error:
             problem = f"not JSON ({brief(error)})"
         else:
+            if simple and len(keys) == 2:  # most files have the same keys in all lines
+                a, b = record.get(keys[0]), record.get(keys[1])
+                if isinstance(a, str) and isinstance(b, str):
+                    yield number, (line, end), (a.strip(), b.strip())
+                    continue
             if list(record) != names:
                 names = list(record)
                 places = find_columns(names, source.columns, source.languages, by_number=False)
@@ -216,9 +223,10 @@ def row_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUn
         raise _no_columns(source, header, line=1)
     places = places or [0, 1]
     text_of: Callable[[Any], str] = str.strip if source.kind == "csv" else as_text
+    texts_of = itemgetter(*places)
     for number, row in rows:
         if len(row) == len(header):
-            yield number, (header, row), tuple(text_of(row[place]) for place in places)
+            yield number, (header, row), tuple(map(text_of, texts_of(row)))
             continue
         if row and raises:
             problem = f"{len(row)} values under {len(header)} columns"
@@ -228,8 +236,9 @@ def row_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUn
 
 def fields_within(record: Any) -> Mapping[str, Any]:
     """Return the fields of a record, which may be those within ``translation``; none where it is not an object."""
-    inner = record.get("translation") if isinstance(record, Mapping) else None
-    return inner if isinstance(inner, Mapping) else record if isinstance(record, Mapping) else {}
+    if not isinstance(record, dict):
+        return {}
+    return inner if isinstance(inner := record.get("translation"), dict) else record
 
 
 def _texts_of(record: Mapping[str, Any], keys: Sequence[str]) -> tuple[list[str], str]:
