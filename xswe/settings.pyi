@@ -41,7 +41,7 @@ class AlignSettings(TypedDict, total=False):
     fixed: str | Path | Sequence[Any] | None
     uncorrected: str | Path | Sequence[Any] | None
     moved: bool
-    gaps: bool | None
+    gaps: bool
     bom: bool
     date: str | None
 
@@ -203,7 +203,7 @@ class MannerSettings(TypedDict, total=False):
     """How beads are written."""
 
     languages: Sequence[str]
-    gaps: bool | None
+    gaps: bool
     bom: bool
     date: str | None
     original: str

@@ -67,8 +67,7 @@ class AlignConfig:
             none; pairs with the status ``rejected`` or ``wrong`` are not found again.
         uncorrected: what ``fixed`` was made of: pairs that it has and ``fixed`` has no more are rejected.
         moved: find what stands elsewhere in the other text, as chapters that were swapped.
-        gaps: write lines without a counterpart, too; null for those formats alone that hold each line of both texts
-            (``.xlsx``, ``.csv``, ``.html``, ``.jsonl``, ``.ladder``).
+        gaps: write lines without a counterpart, too, beside an empty text.
         bom: begin ``.csv`` with a byte-order mark, by which Excel knows UTF-8.
         date: of the units of TMX and XLIFF: ``now``, or as in 2026-01-31; null for none, which keeps the bytes the same.
     """
@@ -88,7 +87,7 @@ class AlignConfig:
     fixed: str | Path | Sequence[Any] | None = None
     uncorrected: str | Path | Sequence[Any] | None = None
     moved: bool = True
-    gaps: bool | None = None
+    gaps: bool = True
     bom: bool = False
     date: str | None = None
 

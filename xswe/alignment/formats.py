@@ -22,8 +22,6 @@ _OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
 _MEMORIES = {kind: MEMORIES[kind] for kind in ("tmx", "xliff", "xliff2")}  # in which beads have a status and notes
 COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
-# Formats in which each line of both texts stands, also one without a counterpart, unless somebody wants it otherwise.
-WHOLE = frozenset((*_OWN, *_TABLES))
 
 
 class Written(NamedTuple):
@@ -58,14 +56,14 @@ class Manner:
 
     Attributes:
         languages: of source and target, with the locales that somebody named.
-        gaps: write lines without a counterpart; None for those formats alone that hold each line of both texts.
+        gaps: write lines without a counterpart, beside an empty text.
         bom: begin ``.csv`` with a byte-order mark.
         date: of the units of a memory: ``now``, or in ISO 8601; None for none.
         original: name of the source's file.
     """
 
     languages: tuple[str, ...] = ()
-    gaps: bool | None = None
+    gaps: bool = True
     bom: bool = False
     date: str | None = None
     original: str = ""
@@ -91,10 +89,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
 
 def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: Manner) -> None:
     """Write beads in a format of :func:`bead_format`, whole or not at all."""
-    if kind in WHOLE if manner.gaps is None else manner.gaps:
-        shown = iter(beads)
-    else:
-        shown = (bead for bead in beads if bead.source and bead.target)
+    shown = (bead for bead in beads if manner.gaps or (bead.source and bead.target))
     if kind in _TABLES:
         rows = map(_row, shown)
         write_table(path, _TABLES[kind], COLUMNS, rows, bom=manner.bom and kind == "csv")

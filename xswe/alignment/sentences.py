@@ -138,7 +138,9 @@ class AlignedTexts(Result[Bead]):
         cut = "" if self.threshold.origin == "none" else f", {self.threshold.sentence()}"
         beads = f"{int(self.is_pair.sum()):,} beads with {shares} of them"
         changes = f"; corrections: {self.changes}" if self.changes else ""
-        return f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}"
+        alone = lines - int(np.diff(self.spans)[:, ::2][self.is_pair].sum())
+        left = "" if self.manner.gaps or not alone else f"; left out: {alone:,} lines without a counterpart"
+        return f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}{left}"
 
     @property
     def is_pair(self) -> np.ndarray:
