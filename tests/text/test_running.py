@@ -237,6 +237,18 @@ def test_the_verbs_that_read_lines_cut_running_text(tmp_path, capsys):
     assert "en.html is cut into sentences by its language" in capsys.readouterr().err
 
 
+def test_navigation_and_footers_of_html_are_left_out_and_counted(tmp_path, caplog):
+    menu = "".join(f'<li><a href="{n}">Chapter {n}</a></li>' for n in range(4))
+    page = f"""<nav><p>Skip to content</p></nav><ul>{menu}</ul><main><h1>Cats</h1><p>A <a href="x">cat</a> sleeps.</p>
+        <ul><li><a href="a">One source</a></li><li><a href="b">Another source</a></li></ul>
+        <p><a href="c">A whole sentence that is a link.</a></p></main><footer><p>© 2024 <b>Cats</b></p></footer>"""
+    (tmp_path / "en.html").write_text(page, "utf-8")
+    caplog.set_level("INFO")
+    kept = ["Cats", "A cat sleeps.", "One source", "Another source", "A whole sentence that is a link."]
+    assert paragraphs_of(tmp_path / "en.html") == kept
+    assert "left out: 6 paragraphs of navigation and footers" in caplog.text
+
+
 def test_markdown_is_a_document_as_html_is(tmp_path):
     (tmp_path / "a.md").write_text("# Trains\n\nOne\nline. And another.\n", "utf-8")
     (tmp_path / "a.markdown").write_text("# Trains\n\nOne\nline. And another.\n", "utf-8")

@@ -6,10 +6,11 @@ import logging
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from xswe.errors import InputError, brief, needs
@@ -29,6 +30,9 @@ _BLOCKS = frozenset(
         h3 h4 h5 h6 header hr html li main nav ol option p pre section summary table tbody td tfoot th thead title tr ul""",
     )
 )
+_ASIDE = frozenset(("nav", "footer"))
+# A menu has at least so many blocks one after the other, of less than so many characters, of which a larger share is links.
+_MENU, _SHORT, _LINKED = 3, 80, 0.6
 _SILENT = frozenset(("script", "style", "template", "noscript", "svg", "rt", "rp"))
 
 
@@ -160,40 +164,55 @@ def _plain(text: str) -> str:
 # HTML and EPUB.
 
 
+class _Block(NamedTuple):
+    """The text of a block of HTML, the share of it that is links, and whether it stands beside what the page says."""
+
+    text: str
+    linked: float
+    aside: bool
+
+
 class _Text(HTMLParser):
     """Collects the text of blocks, with entities resolved and blanks collapsed."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[str] = []
+        self.found: list[_Block] = []
         self._held: list[str] = []
         self._silent: list[str] = []
+        self._linked = self._links = self._asides = 0
+
+    def _count(self, tag: str, more: int) -> None:
+        self._links = max(0, self._links + more * (tag == "a"))
+        self._asides = max(0, self._asides + more * (tag in _ASIDE))
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         if tag in _SILENT:
             self._silent.append(tag)
         if tag in _BLOCKS:
             self.end_block()
+        self._count(tag, 1)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._silent:
             del self._silent[self._silent.index(tag) :]
         if tag in _BLOCKS:
             self.end_block()
+        self._count(tag, -1)
 
     def handle_data(self, data: str) -> None:
         if not self._silent:
             self._held.append(data)
+            self._linked += len("".join(data.split())) if self._links else 0
 
     def end_block(self) -> None:
         """Add the collected text as a paragraph."""
         if text := " ".join("".join(self._held).split()):
-            self.found.append(text)
-        self._held = []
+            self.found.append(_Block(text, self._linked / len(text.replace(" ", "")), self._asides > 0))
+        self._held, self._linked = [], 0
 
 
-def html_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of HTML: the text of its blocks, without scripts, styles and the readings of ruby."""
+def _html_blocks(text: str) -> list[_Block]:
     parser = _Text()
     parser.feed(text)
     parser.close()
@@ -201,9 +220,33 @@ def html_paragraphs(text: str) -> list[str]:
     return parser.found
 
 
+def html_paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of HTML: the text of its blocks, without scripts, styles and the readings of ruby."""
+    return [block.text for block in _html_blocks(text)]
+
+
 def read_html(path: Path) -> Iterator[str]:
-    """Yield the paragraphs of an HTML file in UTF-8."""
-    yield from html_paragraphs(_decoded(path))
+    """Yield the paragraphs of an HTML file in UTF-8, without navigation and footers, which the log counts.
+
+    These are what stands in ``nav`` and ``footer``, and runs of short blocks of which most is links.
+    """
+    left = 0
+    for menu, blocks in groupby(_html_blocks(_decoded(path)), key=_is_menu):
+        run = list(blocks)
+        kept = [block.text for block in run if not block.aside and not (menu and len(run) >= _MENU)]
+        left += len(run) - len(kept)
+        yield from kept
+    _tell_left(path, {"paragraphs of navigation and footers": left})
+
+
+def _is_menu(block: _Block) -> bool:
+    return block.linked > _LINKED and len(block.text) < _SHORT and not _ENDS.search(block.text)
+
+
+def _tell_left(path: Path, left: Mapping[str, int]) -> None:
+    """Log what is left out of a document."""
+    if shown := ", ".join(f"{count:,} {what}" for what, count in left.items() if count):
+        logger.info("%s: left out: %s", path, shown)
 
 
 def read_epub(path: Path) -> Iterator[str]:
@@ -273,8 +316,7 @@ def read_docx(path: Path) -> Iterator[str]:
         for number in _references(paragraph, kinds[1]):
             at_end += notes[1].get(number, ())
     yield from at_end
-    if shown := ", ".join(f"{count:,} {what}" for what, count in left.items() if count):
-        logger.info("%s: left out: %s", path, shown)
+    _tell_left(path, left)
 
 
 def _docx_notes(path: Path, kind: str) -> dict[str, list[str]]:
