@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli.verbs import composed
@@ -97,6 +97,7 @@ def test_most_commands_need_no_hydra():
     assert simple("encode", [*NAMED[1:], "modl=a"]) is None
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(TOKENS), max_size=4), st.booleans(), st.sampled_from(["input", "threads", "columns"]))
 def test_any_value_is_read_as_hydra_reads_it_or_left_to_it(tokens, is_list, name):
     value = f"[{''.join(tokens)}]" if is_list else "".join(tokens)
