@@ -61,7 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
 
         _print(verb_help(verb, "--help-all" in asked))
         return 0
-    rest = [spelling(key) + sign + value for key, sign, value in (argument.partition("=") for argument in rest)]
+    if any("neighbors" in argument for argument in rest):
+        rest = [spelling(key) + sign + value for key, sign, value in (argument.partition("=") for argument in rest)]
     if mistake := next(filter(None, (_mistake(verb, argument) for argument in rest)), ""):
         return _complain(mistake)
     return _run_until_interrupted(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
