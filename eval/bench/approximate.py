@@ -37,7 +37,7 @@ SETTINGS = {
     "sizes": "320000,1000000",
     "asked": 200,
     "rounds": 5,
-    "hnsw_most": 320_000,  # sentences; to build its graph takes long
+    "hnsw_most": 1_000_000,  # sentences; to build its graph takes long
     "output": "",
     "picture": "",
 }

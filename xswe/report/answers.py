@@ -37,7 +37,7 @@ class FileSearchConfig:
         method: of an index that is built: ``exact``, or ``binary`` (approximate: chosen by sign bits, for a million
             sentences).
         storage: of an index that is built: ``float32``, ``float16`` or ``int8``.
-        rescored: with ``method=binary``: how many sentences are scored in full; null for 0.7 times the root of
+        rescored: with ``method=binary``: how many sentences are scored in full; null for 0.5 times the root of
             their number.
         threads: null for all processors.
         execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster.

@@ -96,7 +96,7 @@ class Asking(TypedDict, total=False):
 
     Attributes:
         rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``; with
-            more of them more of the nearest are found, and with as many as there are sentences all. None for 0.4 times
+            more of them more of the nearest are found, and with as many as there are sentences all. None for 0.5 times
             the root of their number.
         threads: how many share the sentences; None for all processors.
         rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that scores the nearest

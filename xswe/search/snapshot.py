@@ -27,7 +27,7 @@ from xswe.search.signs import SIGNS, Signs, candidates, live_bits
 from xswe.search.types import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
 
-LEAST_RESCORED = 128
+LEAST_RESCORED = 256
 _KEPT_FILTERS = 16  # of the last conditions, which sentences meet them
 _FEW = 20  # times as many sentences as candidates: so few are all scored
 _READ = 16_384  # slots that are read at a time
@@ -199,7 +199,7 @@ class Snapshot:
     def rescored(self, wanted: int | None, k: int, slots: np.ndarray | None) -> int:
         """Return how many candidates of a query are scored in full; 0 for all sentences that are looked at."""
         size = self.live if slots is None else len(slots)
-        chosen = max(k, max(LEAST_RESCORED, round(0.4 * size**0.5)) if wanted is None else wanted)
+        chosen = max(k, max(LEAST_RESCORED, round(0.5 * size**0.5)) if wanted is None else wanted)
         few = chosen if wanted is not None or slots is None else _FEW * chosen
         return 0 if self._signs is None or few >= size else chosen
 
