@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 import xswe
 from xswe.alignment.lexicon import vocabularies
 from xswe.errors import ConfigError, ModelError
+from xswe.io.resources import resource
 from xswe.model.folder import owners, smallest
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
@@ -115,7 +116,7 @@ def test_damaged_counts_are_named(counted, tmp_path, tensors):
 
 
 def test_what_is_shipped_is_small():
-    counts = load_file(xswe.io.files.resource("pretrained") / "mini" / "counts.safetensors")["counts"]
+    counts = load_file(resource("pretrained") / "mini" / "counts.safetensors")["counts"]
     assert counts.dtype == np.uint16
     assert counts.shape == (4, 32000)
     assert (counts > 0).any(0).sum() > 25_000
