@@ -362,6 +362,17 @@ def _(choice, folder):
     return export(m.ExportRequest(choice, [[saying, m.Saying("de", "Katze")]])), KINDS[choice]
 
 
+@probe("xswe.serving.messages:Matching")
+def _(choice, folder):
+    from xswe.serving.concordance import Words, phrases_in
+    from xswe.serving.messages import PhrasesRequest
+
+    passages = ["The station closed.", "The train, and the trains."]
+    words = Words(xswe.load("mini"))
+    found = phrases_in(words, 1000, PhrasesRequest("train", passages=passages, match=choice))
+    return str([(one.text, one.forms) for one in found.variants])
+
+
 @probe("xswe.serving.messages:Encoding")
 def _(choice, folder):
     from xswe.serving.embeddings import _ROWS

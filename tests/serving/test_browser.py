@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,24 @@ def test_a_direction_is_kept_in_the_address_and_in_what_is_exported(page):
     page.reload()
     page.wait_for_selector(".language")
     assert page.input_value("#from") == "en"
+
+
+def test_a_string_is_found_with_what_its_translations_say(page):
+    page.select_option("#match", "exact")
+    page.select_option("#from", "en")
+    search(page, "snow")
+    assert page.locator(".language h2").all_inner_texts() == ["English"]
+    assert page.locator(".variant").count() == 1
+    said = page.locator(".said-as")
+    assert said.locator("dt").all_inner_texts() == ["de", "zh", "ja"]
+    assert "雪" in said.locator("dd").last.inner_text()
+    assert re.search(r"Schnee \d+ × \d+ %", said.locator("dd").first.inner_text())
+    page.locator(".variant > input").check()
+    memory = ElementTree.parse(saved(page, "[data-export=tmx]")).getroot()
+    assert [[one.text.lower() for one in unit.iter("seg")][:2] for unit in memory.iter("tu")] == [["snow", "schnee"]]
+    page.select_option("#match", "fuzzy")
+    until(page, "document.querySelectorAll('.variant').length > 1")
+    assert "match=fuzzy" in page.url
 
 
 @pytest.mark.parametrize("page", [390, 1400], indirect=True)

@@ -231,6 +231,25 @@ def test_counts_are_those_of_the_corpus(client):
     assert snow["count"] >= sum(len(re.findall(r"\bsnow\b", text, re.IGNORECASE)) for text in english)
 
 
+def test_a_string_is_found_as_it_is_written(client, sample):
+    found = post(client, "/phrases", query="SNOW", match="exact", languages=["en"], lines=1000)["variants"]
+    assert [form["text"] for form in found] == ["snow"]
+    assert found[0]["count"] == len(found[0]["lines"])
+    assert found[0]["count"] == sum(len(re.findall(r"\bsnow\b", text, re.IGNORECASE)) for text in sample["en"])
+    for line in found[0]["lines"]:
+        (start, end), *_ = line["passage"]["spans"]
+        assert line["passage"]["text"][start:end].lower() == "snow"
+    others = [other for line in found[0]["lines"] for other in line["translations"] if other["language"] == "ja"]
+    assert any("雪" in other["text"][a:b] for other in others for a, b in other["spans"])
+    own = post(client, "/phrases", query="雪", match="exact", corpora=["manual.ja.txt"])["variants"]
+    assert {line["passage"]["corpus"] for form in own for line in form["lines"]} == {"manual.ja.txt"}
+    by_address = client.get("/phrases", params={"query": "templ", "match": "fuzzy", "languages": "en"}).json()["variants"]
+    assert [(form["text"], form["score"]) for form in by_address] == [("temple", 0.8)]
+    assert post(client, "/phrases", query="templ", match="exact")["variants"] == []
+    long = client.post("/phrases", json={"query": "a" * 65, "match": "fuzzy"})
+    assert refusal(long)[2:] == ("query", "string_above_max_length")
+
+
 def test_phrases_are_shown_as_the_corpus_writes_them(bare):
     english = ["Station closed.", "Station open.", "We see the station.", "STATION", "The station is old."]
     japanese = ["プリンターを買う", "このプリンターは新しい", "印刷機とプリンター", "列車は遅れた", "その列車に乗る"]

@@ -26,6 +26,7 @@ from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, writ
 from xswe.io.parallel import run
 from xswe.io.products import largest, row_products
 from xswe.io.ragged import Bags, Texts, bounds_of
+from xswe.io.settings import for_all
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
@@ -33,9 +34,10 @@ from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import PLACES, Term, find_terms, in_usual_form
 from xswe.search.columns import ColumnType
 from xswe.search.index import Index, index
-from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
+from xswe.serving.messages import Found, Line, Marked, Matching, Phrases, PhrasesRequest, SearchRequest, Variant
+from xswe.serving.occurrences import LONGEST, Occurrence, find_string
 from xswe.serving.passages import Corpus, Passages, read_corpora
-from xswe.serving.refusals import TOO_LARGE, Refused
+from xswe.serving.refusals import TOO_LARGE, TOO_LONG, Refused
 from xswe.text.languages import has_cjk, has_kana
 from xswe.version import __version__
 
@@ -43,6 +45,9 @@ NEAR = 64  # units of the model that count as near to a phrase
 LOOKED_AT = 1000  # passages of a language that are searched span by span
 _NEAREST = 0.3  # least cosine of a near unit
 _LONGEST = 8  # words of a span that is marked
+_APPROXIMATE = for_all(
+    Matching, {"meaning": None, "exact": False, "fuzzy": True}
+)  # how a string is sought; None: it is not
 
 
 class Words:
@@ -118,6 +123,7 @@ class Concordance:
         first = next(iter(self._languages.values())).passages.texts[0][:40]
         with suppress(Refused):  # what is compiled is loaded before anybody waits for it
             self.phrases(PhrasesRequest(first))
+            self.phrases(PhrasesRequest(first, match="fuzzy"))
             self.search(SearchRequest(first))
 
     def __len__(self) -> int:
@@ -140,14 +146,17 @@ class Concordance:
 
     def phrases(self, request: PhrasesRequest) -> Phrases:
         """Return what says a phrase, in each language, with passages and their translations."""
+        room, wanted = _Room(self._most), self._wanted(request.languages)
         near = self._words.near(request.query)
-        if not len(near[0]):
-            return Phrases(request.query, [])
-        room = _Room(self._most)
-        tasks: list[Callable[[], list[Variant]]] = [
-            partial(self._variants, code, request, *near, room) for code in self._wanted(request.languages)
-        ]
-        variants = [variant for found in run(tasks, self._threads) for variant in found]
+        if _APPROXIMATE[request.match] is not None:
+            variants = [variant for code in wanted for variant in self._occurring(code, request, room)]
+        elif len(near[0]):
+            tasks: list[Callable[[], list[Variant]]] = [
+                partial(self._variants, code, request, *near, room) for code in wanted
+            ]
+            variants = [variant for found in run(tasks, self._threads) for variant in found]
+        else:
+            variants = []
         self._words.mark_counterparts([line for variant in variants for line in variant.lines])
         return Phrases(request.query, variants)
 
@@ -157,8 +166,8 @@ class Concordance:
         """Return what says a phrase in one language."""
         own, postings, _ = self._languages[code]
         weights = postings.weigh(units, cosines, len(own))
-        if (wanted := self._numbers(request.corpora)) is not None:
-            weights[~np.isin(own.corpora, list(wanted))] = 0
+        if (chosen := self._rows(code, request.corpora)) is not None:
+            weights[~chosen] = 0
         rows = np.flatnonzero(weights)
         more = len(rows) > LOOKED_AT
         if more:
@@ -169,6 +178,15 @@ class Concordance:
             lines = [self._line(code, row, term.score, room, span) for row, span in places]
             variants.append(variant_of(term, code, more, lines))
         return variants
+
+    def _occurring(self, code: str, request: PhrasesRequest, room: _Room) -> list[Variant]:
+        """Return the forms of the string itself in one language."""
+        texts, rows = self._languages[code].passages.texts, self._rows(code, request.corpora)
+
+        def line(score: float, place: Occurrence) -> Line:
+            return self._line(code, place.row, score, room, (place.start, place.end))
+
+        return _occurring(texts, request, code, line, rows, self._threads)
 
     def _line(self, code: str, row: int, score: float, room: _Room, *spans: tuple[int, int]) -> Line:
         """Return a passage, spans of it marked, and the passages of other languages that are of the same unit."""
@@ -189,6 +207,11 @@ class Concordance:
     def _wanted(self, languages: Sequence[str]) -> list[str]:
         return [code for code in self._languages if not languages or code in languages]
 
+    def _rows(self, code: str, corpora: Sequence[str]) -> np.ndarray | None:
+        """Return which passages of a language are of the corpora that are asked for; None for all."""
+        wanted = self._numbers(corpora)
+        return None if wanted is None else np.isin(self._languages[code].passages.corpora, list(wanted))
+
     def _numbers(self, corpora: Sequence[str]) -> frozenset[int] | None:
         """Return the numbers of the corpora that are asked for; None for all."""
         return frozenset(map(self.corpora.index, set(corpora) & set(self.corpora))) if corpora else None
@@ -199,16 +222,48 @@ def variant_of(term: Term, code: str, more: bool, lines: list[Line]) -> Variant:
     return Variant(term.text, code, round(term.score, 4), term.times, more, list(term.variants), lines)
 
 
+def _occurring(
+    texts: Texts,
+    request: PhrasesRequest,
+    code: str,
+    line: Callable[[float, Occurrence], Line],
+    rows: np.ndarray | None = None,
+    threads: int = 1,
+) -> list[Variant]:
+    """Return the forms of a string in texts, with a line for each place."""
+    approximate = _APPROXIMATE[request.match] is True
+    if approximate and len(request.query) > LONGEST:
+        raise Refused(400, f"match=fuzzy takes at most {LONGEST} characters: send fewer, or match=exact", "query", TOO_LONG)
+    found = find_string(
+        texts, request.query, approximate=approximate, k=request.k, lines=request.lines, rows=rows, threads=threads
+    )
+    out = []
+    for form in found.forms:
+        score = 1 - form.errors / len(request.query)
+        if score >= request.min_score:
+            lines = [line(score, place) for place in form.places]
+            first, *others = form.spellings
+            out.append(Variant(first, code, round(score, 4), form.times, found.more, others, lines))
+    return out
+
+
 def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
     """Return what says a phrase in passages that came with the request, which repeats at most so many bytes of them."""
-    variants, room = [], _Room(most)
-    for term in words.terms(request.query, request.passages, request):
-        lines = []
-        for place in term.places:
-            room.take(len(place.context))
-            passage = Marked(place.context, _script(place.context), "", place.passage + 1, [(place.start, place.end)])
-            lines.append(Line(round(term.score, 4), passage))
-        variants.append(variant_of(term, _script(term.text), False, lines))
+    room = _Room(most)
+
+    def line(score: float, row: int, span: tuple[int, int]) -> Line:
+        text = request.passages[row]
+        room.take(len(text))
+        return Line(round(score, 4), Marked(text, _script(text), "", row + 1, [span]))
+
+    if _APPROXIMATE[request.match] is None:
+        variants = []
+        for term in words.terms(request.query, request.passages, request):
+            lines = [line(term.score, place.passage, (place.start, place.end)) for place in term.places]
+            variants.append(variant_of(term, _script(term.text), False, lines))
+    else:
+        texts, script = Texts.of(request.passages), _script(request.query)
+        variants = _occurring(texts, request, script, lambda score, place: line(score, place.row, (place.start, place.end)))
     return Phrases(request.query, variants)
 
 

@@ -16,6 +16,7 @@ T = TypeVar("T")
 Language = Literal["en", "de", "zh", "ja"]
 Exported = Literal["tmx", "tbx", "tsv"]
 Encoding = Literal["float", "base64"]
+Matching = Literal["meaning", "exact", "fuzzy"]
 Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -42,6 +43,8 @@ class PhrasesRequest(Struct):
     """A word or phrase whose translations are sought in the corpora, or in passages that come with the request.
 
     The best ``k`` forms of each language, and ``lines`` passages of each form; ``k`` times ``lines`` is at most 20,000.
+    With ``match`` exact the query itself is sought, in any case and width, and with fuzzy what differs from it in a quarter
+    of its characters at most; a ``*`` before or behind it stands for the rest of a word.
     """
 
     query: str
@@ -51,6 +54,7 @@ class PhrasesRequest(Struct):
     corpora: list[str] = []
     passages: list[str] = []
     min_score: Annotated[float, Meta(ge=0, le=1)] = 0.6
+    match: Matching = "meaning"
 
 
 class CompareRequest(Struct):
@@ -142,7 +146,8 @@ class Found(Struct):
 class Variant(Struct):
     """A form that says what was asked, how often, its spellings, and passages that it stands in.
 
-    With ``more``, the language has more passages than were looked at, and the count is that of the nearest ones.
+    With ``more``, the language has more passages than were looked at, and the count is that of the nearest ones. The score
+    is a cosine, or of a string the share of its characters that are the same.
     """
 
     text: str

@@ -5,6 +5,8 @@
   const ticks = new Map(); // what was ticked: a unit of sayings for each
   let running = null, drawn = "", last = null;
   const CONTEXT = 80; // characters on each side of a keyword
+  const CHOICES = ["match", "from", "lines", "sort"]; // menus whose values the address holds
+  const PASSAGES = { "": 5, exact: 40, fuzzy: 10 }; // of a form at first; translations are counted in them
 
   const chosen = (id) => [...by(id).querySelectorAll("input:checked")].map((box) => box.value);
   const all = (id) => by(id).querySelectorAll("input").length;
@@ -28,7 +30,7 @@
   function read() {
     const asked = new URLSearchParams(location.search);
     by("query").value = asked.get("q") || "";
-    for (const id of ["from", "lines", "sort"]) {
+    for (const id of CHOICES) {
       const value = asked.get(id) || "";
       by(id).value = [...by(id).options].some((one) => one.value === value) ? value : "";
     }
@@ -39,15 +41,20 @@
   }
 
   const wanted = (id) => (chosen(id).length === all(id) ? [] : chosen(id));
-  // From one language only what others say is sought.
+  // From one language only what others say is sought; but a string stands in the language that it is of.
   function targets() {
     const from = by("from").value;
-    return from ? chosen("languages").filter((code) => code !== from) : wanted("languages");
+    if (!from) return wanted("languages");
+    return by("match").value ? [from] : chosen("languages").filter((code) => code !== from);
   }
-  const request = (more) => ({ query: by("query").value.trim(), languages: targets(), corpora: wanted("corpora"), ...more });
+  function request(more) {
+    const match = by("match").value;
+    const asked = { query: by("query").value.trim(), languages: targets(), corpora: wanted("corpora"), lines: PASSAGES[match] };
+    return { ...asked, match: match || "meaning", ...more };
+  }
 
   function remember() {
-    const asked = Object.fromEntries(["from", "lines", "sort"].map((id) => [id, by(id).value]));
+    const asked = Object.fromEntries(CHOICES.map((id) => [id, by(id).value]));
     app.go({ q: by("query").value.trim(), lang: wanted("languages").join("\n"), corpus: wanted("corpora").join("\n"), ...asked });
     drawn = location.search;
   }
@@ -72,7 +79,8 @@
       const found = await (await app.ask("/phrases", asked, running.signal)).json();
       last = [found];
       draw(found);
-      const near = await (await app.ask("/search", { ...asked, k: 5 }, running.signal)).json();
+      const { query, languages, corpora } = asked;
+      const near = await (await app.ask("/search", { query, languages, corpora, k: 5 }, running.signal)).json();
       last.push(near);
       drawSentences(near);
     });
@@ -83,7 +91,7 @@
     const codes = [...new Set(variants.map((one) => one.language))];
     by("summary").textContent = variants.length
       ? `${variants.length} forms in ${codes.map((code) => names[code]).join(", ")}, ${seconds.toFixed(2)} s`
-      : "Nothing says this. Try another form, or more languages.";
+      : by("match").value ? "This stands nowhere. Find it by its meaning, or put * for the rest of a word." : "Nothing says this. Try another form, or more languages.";
     by("results").replaceChildren(...codes.map((code) => {
       const own = variants.filter((one) => one.language === code);
       const total = own.reduce((sum, one) => sum + one.count, 0);
@@ -95,28 +103,56 @@
     const name = `${one.language} ${one.text}`;
     const count = `${xswe.number(one.count)}${one.more ? "+" : ""}`;
     const lines = el("ul", { class: "lines" }, ...shown(one.lines));
-    const from = by("from").value;
-    const asked = from ? [{ language: from, text: query, note: "" }] : [];
+    const from = by("from").value, said = renderings(one.lines);
+    const asked = from && from !== one.language ? [{ language: from, text: query, note: "" }] : [];
     const term = { language: one.language, text: one.text, context: one.lines.length ? one.lines[0].passage.text : "", note: `query ${query}, score ${one.score}` };
+    const others = by("match").value ? said.map(({ language, forms: [[text]] }) => ({ language, text, note: "" })) : [];
     const fold = el("details", { open },
       el("summary", {},
         el("strong", { lang: one.language }, one.text),
-        el("span", { class: "count", title: one.more ? "of the nearest passages" : "in all passages" }, `${count} ×`),
+        el("span", { class: "count", title: !one.more ? "in all passages" : by("match").value ? "at least" : "of the nearest passages" }, `${count} ×`),
         el("span", { class: "count share", title: "of all forms of this language that are shown" }, `${Math.round((100 * one.count) / total)} %`),
         el("span", { class: "score" }, one.score.toFixed(2)),
         one.forms.length ? el("span", { class: "variants", lang: one.language }, one.forms.slice(0, 6).join(" · ")) : null),
+      by("match").value ? counted(said) : null,
       lines);
     if (one.count > one.lines.length) {
       const more = el("button", { type: "button" }, "More passages");
       more.addEventListener("click", () => app.trying(by("summary"), async () => {
-        const asked = { ...request({}), query: one.text, languages: [one.language], k: 1, lines: 200, min_score: 0.9 };
+        const asked = request({ query: one.text, languages: [one.language], k: 1, lines: 200, min_score: 0.9 });
+        if (asked.match === "fuzzy") asked.match = "exact";
         const found = await (await app.ask("/phrases", asked)).json();
         if (found.variants.length) lines.replaceChildren(...shown(found.variants[0].lines));
         more.remove();
       }));
       fold.append(more);
     }
-    return el("div", { class: "variant" }, tick(name, [...asked, term], `Tick the term ${one.text}`, query), fold);
+    return el("div", { class: "variant" }, tick(name, [...asked, term, ...others], `Tick the term ${one.text}`, query), fold);
+  }
+
+  // What is marked in the translations of passages, by language: each with its count, the most frequent first.
+  function renderings(lines) {
+    const found = new Map();
+    for (const { language, text, spans } of lines.flatMap((one) => one.translations)) {
+      const own = found.get(language) || { language, total: 0, counts: new Map() };
+      found.set(language, own);
+      if (!spans.length) continue;
+      const [start, end] = spans[0], form = Array.from(text).slice(start, end).join(""), name = form.toLowerCase();
+      const known = own.counts.get(name) || [form, 0];
+      known[1] += 1;
+      own.total += 1;
+      own.counts.set(name, known);
+    }
+    return [...found.values()].filter(({ total }) => total)
+      .map(({ language, total, counts }) => ({ language, total, forms: [...counts.values()].sort((a, b) => b[1] - a[1]) }));
+  }
+
+  function counted(said) {
+    if (!said.length) return null;
+    return el("dl", { class: "said-as" }, ...said.flatMap(({ language, total, forms }) => [
+      el("dt", { class: "code", title: `${names[language]}, of ${total} of the passages below` }, language),
+      el("dd", {}, ...forms.slice(0, 6).map(([text, times]) => el("span", {}, el("bdi", { lang: language }, text),
+        el("span", { class: "count" }, ` ${times} × ${Math.round((100 * times) / total)} %`))))]));
   }
 
   function tick(name, unit, label, query) {
@@ -211,7 +247,7 @@
     return [...concepts.values()];
   }
 
-  by("from").addEventListener("change", () => { if (by("query").value.trim()) search(); });
+  for (const id of ["match", "from"]) by(id).addEventListener("change", () => { if (by("query").value.trim()) search(); });
   for (const id of ["lines", "sort"]) by(id).addEventListener("change", () => {
     remember();
     if (!last) return;
