@@ -1,7 +1,7 @@
-"""Make the pictures of the documentation: reports of the sample corpus and the local application, in a real browser.
+"""Make the pictures of the documentation: reports of the sample and of a story, and the application, in a real browser.
 
     python -m eval.report.screenshots [output=docs/pictures] [run=runs/quickstart] [browser=/usr/bin/chromium]
-        [only=reports,serve]
+        [only=reports,story,serve]
 
 Needs the extras ``serve`` and ``dev``, chromium, and fonts for Chinese and Japanese. Without a run folder one is trained,
 in some minutes.
@@ -27,7 +27,7 @@ from xswe.phrases.search import SpanConfig
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PHRASES = ("train", "supplier", "election", "doctor's appointment", "contract")
-DEFAULTS = {"output": "docs/pictures", "run": "", "browser": "", "only": "reports,serve"}
+DEFAULTS = {"output": "docs/pictures", "run": "", "browser": "", "only": "reports,story,serve"}
 COLOURS = 48  # enough for text, and a fifth of the bytes
 
 
@@ -49,6 +49,13 @@ def make_pages(folder: Path, run: str) -> dict[str, tuple[Path, str]]:
         "terms": (xswe.write_report(terms, folder / "terms.html"), "article.term"),
         "training": (xswe.write_report(run or folder / "run", folder / "training.html"), "#steps"),
     }
+
+
+def make_story(folder: Path) -> dict[str, tuple[Path, str]]:
+    """Write the page of the tutorial's story and its translation."""
+    books, page = [f"examples/books/kiln.{code}.txt" for code in ("en", "de")], folder / "story.html"
+    aligned = xswe.align_files("mini", *books, folder / "story.csv", languages=("en", "de"), split=True)
+    return {"aligned": (xswe.write_report(aligned, page, languages=("en", "de")), "#map")}
 
 
 def shoot_pages(pages: dict[str, tuple[Path, str]], output: Path, chromium: Any) -> None:
@@ -109,7 +116,7 @@ def main(settings: dict[str, Any]) -> None:
 
     browser, wanted = (
         settings["browser"] or shutil.which("chromium"),
-        chosen(settings["only"], "only", ["reports", "serve"]),
+        chosen(settings["only"], "only", ["reports", "story", "serve"]),
     )
     if not browser:
         raise ConfigError("there is no chromium: give browser=PATH")
@@ -120,6 +127,8 @@ def main(settings: dict[str, Any]) -> None:
         chromium = playwright.chromium.launch(executable_path=browser, args=ARGUMENTS)
         if "reports" in wanted:
             shoot_pages(make_pages(folder, settings["run"]), output, chromium)
+        if "story" in wanted:
+            shoot_pages(make_story(folder), output, chromium)
         if "serve" in wanted:
             with application(folder) as address:
                 shoot_application(address, output, chromium)
