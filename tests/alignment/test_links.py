@@ -265,6 +265,36 @@ def test_inflections_are_one_term_in_its_base_form(tmp_path):
     ]
 
 
+def test_words_beside_a_term_are_part_of_it_unless_their_links_are_there_too():
+    far = pair_of(
+        "Prince Shotoku was",
+        "聖徳太子は今日来た",
+        ["Prince", "Shotoku", "was"],
+        ["聖徳太子", "は", "今日", "来た"],
+        [(1, 0), (0, 3)],
+    )
+    near = pair_of(
+        "Emperor Meiji was",
+        "明治天皇は来た",
+        ["Emperor", "Meiji", "was"],
+        ["明治", "天皇", "は", "来た"],
+        [(0, 1), (1, 0)],
+    )
+    later = pair_of("the Restoration", "明治維新後", ["the", "Restoration"], ["明治維新後"], [(1, 0)])
+    found = {term[:2] for term in xswe.bilingual_terms([far] * 3 + [near] * 3 + [later] * 3, ("en", "ja"))}
+    assert ("Prince Shotoku", "聖徳太子") in found
+    assert ("Emperor Meiji", "明治天皇") in found
+    assert ("Emperor Meiji", "明治") not in found
+    assert ("Restoration", "明治維新") in found
+
+
+def test_a_wider_term_stands_beside_the_narrower_one_where_both_are_usual():
+    both = pair_of("Fukui Prefecture", "福井県", ["Fukui", "Prefecture"], ["福井県"], [(0, 0)])
+    alone = pair_of("in Fukui", "福井県", ["in", "Fukui"], ["福井県"], [(1, 0)])
+    found = {term[:2]: term.times for term in xswe.bilingual_terms([both] * 3 + [alone] * 3, ("en", "ja"))}
+    assert found == {("Fukui Prefecture", "福井県"): 3, ("Fukui", "福井県"): 6}
+
+
 def test_words_without_a_link_beside_a_term_are_part_of_it():
     arrow = pair_of("the right arrow", "右矢印を", ["the", "right", "arrow"], ["右", "矢", "印", "を"], [(1, 0), (2, 1)])
     gate = pair_of("Edo period ends", "江戸時代の末", ["Edo", "period", "ends"], ["江戸時代", "の末"], [(0, 0)])

@@ -28,6 +28,7 @@ Span = tuple[int, int]
 _Pair = tuple[str, str]  # a term and its translation, as they are counted
 _FURTHER = 2  # words without a link that a term may have on either side
 _WIDER = 0.7  # share of a term's places at which a word beside it has no link, from which on that is part of the term
+_LEAST, _SOME = 3, 0.5  # places, and share of them, from which on a wider term stands beside the narrower one
 _PART = 0.8  # likewise of a term found within a longer one
 _BASE = 0.03  # of the places of the usual form, at how many a shorter one stands that is taken for the base form
 _LINES = 5  # places that are listed
@@ -139,7 +140,7 @@ class _Counts:
         for here, there, agreed in _linked_spans(pair, self.most):
             if (texts := self._texts(pair, here, there)) is not None:
                 found.setdefault(texts, agreed)
-                for both in product(_wider(pair, 0, here, self.most), _wider(pair, 1, there, self.most)):
+                for both in product(_wider(pair, 0, here, there, self.most), _wider(pair, 1, there, here, self.most)):
                     further = self._texts(pair, *both) if both != (here, there) else None
                     if further not in (None, texts):
                         wider[texts].add(further)
@@ -182,6 +183,10 @@ class _Counts:
             counts[whole] += times
             if whole != texts:
                 self.agreed[whole] += self.agreed[texts]
+            elif longer := [(n, one) for one, n in self.wider[texts].items() if n >= max(_LEAST, _SOME * times)]:
+                n, one = max(longer)
+                counts[one] += n
+                self.agreed[one] += self.agreed[texts] * n / times
         groups: defaultdict[_Pair, list[Counter[_Pair]]] = defaultdict(list)
         for texts, times in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             alike = groups[_stems(texts[0]), _stems(texts[1])]
@@ -279,11 +284,15 @@ def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, flo
         yield (a, b), (c, d), sum(own) / len(own)
 
 
-def _wider(pair: LinkedPair, side: int, span: Span, most: int) -> Iterator[Span]:
-    """Yield a run of words, and those with words beside it that have no link and may be part of a term."""
+def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int) -> Iterator[Span]:
+    """Yield a run of words, and those with words beside it that may be part of a term.
+
+    These have no link, or none to what stands near its translation.
+    """
     text, words = (pair.target, pair.target_words) if side else (pair.source, pair.source_words)
-    linked = {link[side] for link in pair.links}
-    rims = rim_words(has_cjk(text))
+    near = range(other[0] - _FURTHER, other[1] + _FURTHER)
+    linked = {link[side] for link in pair.links if link[1 - side] in near}
+    rims = rim_words(has_cjk(text)) - _JOINING
 
     def may_join(place: int, other: int) -> bool:
         """Return True if the word at a place, beside another one, may be part of the same term."""
@@ -291,7 +300,8 @@ def _wider(pair: LinkedPair, side: int, span: Span, most: int) -> Iterator[Span]
             return False
         between = text[words[min(place, other)][1] : words[max(place, other)][0]]
         word = text[slice(*words[place])]
-        return not between.strip() and any(map(str.isalnum, word)) and word.casefold() not in rims
+        joined = between == "-" or not between.strip()
+        return joined and any(map(str.isalnum, word)) and word.casefold() not in rims
 
     left, right = span[0], span[1]
     while span[0] - left < _FURTHER and may_join(left - 1, left):
@@ -326,6 +336,8 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
     """Return where a term may stand in a span: whole words with their hyphens; of Japanese without particles."""
     if language == "ja":
         start, end = without_particles(text, start, end, True)
+        if found := _AFTERWARDS.search(text[start:end]):
+            end = start + found.start()
     if found := _HYPHENED.search(text, 0, start):
         start = found.start()
     if found := _HYPHENS.match(text, end):
@@ -376,6 +388,7 @@ _CLAUSE = re.compile(
     "[^ぁ-ゖ](?:を|が|は|に|で|も|へ|と|や|から|まで|より)[^ぁ-ゖ]|[ぁ-ゖ]て[いしき]|[ぁ-ゖ]た$|[いっ]て$|または|および|など"
     "|[0-9][年月日]|[年月日][0-9]"
 )
+_AFTERWARDS = re.compile("(?<=[^ぁ-ゖ]{2})(?:後|以降|以後|以前|当時|頃)$")
 _INFLECTION = re.compile("[たてるずれ]|ま[すせし]|な[いか]|られ|よう")
 _ARTICLES = frozenset(re.findall(r"\w+", "a an the this these each every no any your its their our his her my some"))
 _BEFORE_VERBS = frozenset(
