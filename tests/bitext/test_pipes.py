@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import threading
 
 import numpy as np
 import pytest
 
 from tests.cli.verbs import run_verb
+from xswe.errors import InputError
+from xswe.io.lines import read_lines
+from xswe.work import folder as work_folder
+from xswe.work.folder import spooled
 
 PAIRS = "".join(f"The train number {n} is late.\tDer Zug Nummer {n} hat Verspätung.\n" for n in range(30))
 SIDES = ["\n".join(row.split("\t")[side] for row in PAIRS.splitlines()) + "\n" for side in range(2)]
@@ -20,6 +26,21 @@ VERBS = {
     "corpus": (["corpus.paths=[{}]", "pair=en-de"], [PAIRS]),
     "encode": (["model=mini", "input={}"], [SIDES[0]]),
 }
+
+
+def test_a_pipe_that_would_fill_the_disk_is_refused(tmp_path, monkeypatch):
+    free = shutil.disk_usage(tmp_path).free
+    monkeypatch.setattr(work_folder, "_FREE", free + (1 << 40))
+    monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": io.BytesIO(PAIRS.encode())}))
+    with pytest.raises(InputError, match=r"standard input: after 0\.0 GB less than .* GiB would be free in .*set TMPDIR"):
+        spooled("-", tmp_path)
+
+
+def test_an_empty_input_is_warned_of_once(tmp_path, caplog):
+    (tmp_path / "a.txt").write_text("")
+    for _ in range(2):
+        assert list(read_lines(tmp_path / "a.txt")) == []
+    assert [record.message for record in caplog.records] == [f"{tmp_path / 'a.txt'}: it is empty"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without pipes that have names")

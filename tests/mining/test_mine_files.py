@@ -189,6 +189,15 @@ def test_an_empty_file_mines_nothing(model, tmp_path):
     assert (tmp_path / "out.tsv").read_bytes() == b""
 
 
+def test_two_empty_files_are_an_error(model, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("")
+    files = [str(tmp_path / name) for name in ("a", "b")]
+    with pytest.raises(InputError, match=r"a and .*b: no line in it; give texts, one a line"):
+        mine_to_file(model, *files, str(tmp_path / "out.tsv"), MineConfig(neighbours=ONE))
+    assert not (tmp_path / "out.tsv").exists()
+
+
 def test_mining_files_equals_mining_their_vectors(model, files, sample, tmp_path):
     out = tmp_path / "pairs.tsv"
     report = mine_to_file(model, *map(str, files), str(out), MineConfig(neighbours=ONE))

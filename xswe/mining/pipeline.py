@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xswe.bitext.output import Format
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
 from xswe.io.settings import check_choice
@@ -444,6 +444,9 @@ def mine_sides(
         ):
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
             sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
+    if not any(side.read for side in sides):
+        names = " and ".join(lines if isinstance(lines, str) else "the lines given" for lines in given if lines is not None)
+        raise InputError(names, "no line in it", "give texts, one a line")
     both = (sides[0], sides[-1])
     seconds["read and encode"] = time.monotonic() - start
     start = time.monotonic()

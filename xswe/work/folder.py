@@ -9,14 +9,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.io.files import held, is_special, remove_folder, scratch
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
 
 logger = logging.getLogger(__name__)
+_BLOCK = 8 << 20  # bytes that are copied at a time
+_FREE = 1 << 30  # bytes of a disk that copies leave free
 _WRITTEN = ("output", "rejects", "report", "work", "index")  # settings that name what is written
 
 
@@ -72,9 +74,22 @@ def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
         return name
     execution.check_names(name)
     unrepeatable()
-    with open(folder / "input", "wb") as stream:
-        shutil.copyfileobj(sys.stdin.buffer, stream)
+    _copy("standard input", sys.stdin.buffer, folder / "input")
     return str(folder / "input")
+
+
+def _copy(name: str, stream: BinaryIO, path: Path) -> None:
+    """Copy what can be read once to a file, and leave a gibibyte of its disk free.
+
+    Raises:
+        InputError: there is more of it.
+    """
+    with open(path, "wb") as copy:
+        while block := stream.read(_BLOCK):
+            if shutil.disk_usage(path.parent).free < _FREE + len(block):
+                problem = f"after {copy.tell() / 1e9:.1f} GB less than {_FREE >> 30} GiB would be free in {path.parent}"
+                raise InputError(name, problem, "write it to a file, or set TMPDIR (or work=) to a larger disk")
+            copy.write(block)
 
 
 def _is_pipe(name: str) -> bool:
@@ -107,8 +122,8 @@ def pipes_spooled(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 unrepeatable()
                 path = Path(stack.enter_context(scratch("xswe-pipe-"))) / Path(value).name
                 logger.info("%s: copied to %s while it is read (TMPDIR=... names another place)", value, path.parent)
-                with open(value, "rb") as pipe, open(path, "wb") as copy:
-                    shutil.copyfileobj(pipe, copy)
+                with open(value, "rb") as pipe:
+                    _copy(value, pipe, path)
                 copies[value] = str(path)
             return copies[value]
 
