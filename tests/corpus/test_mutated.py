@@ -4,126 +4,24 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
-import tarfile
 import zipfile
 
 import numpy as np
 import pytest
 
+from eval.experiments import damaged_texts
+from eval.experiments.damaged_texts import PAIR as EN_JA
+from eval.experiments.damaged_texts import mutate, tarred, tsv
 from xswe.bitext import lines as blocks
 from xswe.bitext.source import find_pairs
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.convert import convert
 from xswe.errors import XsweError
 
-EN_JA = ("en", "ja")
-ROWS = [(f"This is sentence number {i}.", f"これは{i}番目の文です。") for i in range(400)]
-
-
-def tsv():
-    return "".join(f"{a}\t{b}\n" for a, b in ROWS).encode()
-
-
-def moses(pack=zipfile.ZIP_DEFLATED):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", pack) as archive:
-        archive.writestr("X.en-ja.en", "".join(f"{a}\n" for a, _ in ROWS))
-        archive.writestr("X.en-ja.ja", "".join(f"{b}\n" for _, b in ROWS))
-    return out.getvalue()
-
-
-def tar(name="en-ja/en-ja.txt"):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        info = tarfile.TarInfo(name)
-        info.size = len(tsv())
-        archive.addfile(info, io.BytesIO(tsv()))
-    return out.getvalue()
-
-
-def tmx():
-    unit = "<tu><tuv xml:lang='en'><seg>{}</seg></tuv><tuv xml:lang='ja'><seg>{}</seg></tuv></tu>\n"
-    return (
-        "<?xml version='1.0'?><tmx version='1.4'><body>" + "".join(unit.format(*row) for row in ROWS) + "</body></tmx>"
-    ).encode()
-
-
-def xliff():
-    unit = "<trans-unit id='1'><source>{}</source><target>{}</target></trans-unit>\n"
-    body = "".join(unit.format(*row) for row in ROWS)
-    return (
-        f"<xliff version='1.2'><file source-language='en' target-language='ja'><body>{body}</body></file></xliff>".encode()
-    )
-
-
-def po():
-    return "".join(f'msgid "{a}"\nmsgstr "{b}"\n\n' for a, b in ROWS).encode()
-
-
-def mo(folder):
-    import polib
-
-    (folder / "base.po").write_bytes(po())
-    polib.pofile(str(folder / "base.po")).save_as_mofile(str(folder / "base.mo"))
-    return (folder / "base.mo").read_bytes()
-
-
-def jsonl():
-    return "".join(json.dumps({"en": a, "ja": b}) + "\n" for a, b in ROWS).encode()
-
-
-def parquet():
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(pa.table({"en": [a for a, _ in ROWS], "ja": [b for _, b in ROWS]}), out)
-    return out.getvalue()
-
 
 @pytest.fixture(scope="module")
-def bases(tmp_path_factory):
-    made = {
-        "a.tsv": tsv(),
-        "a.tsv.gz": gzip.compress(tsv()),
-        "a.zip": moses(),
-        "b.zip": moses(zipfile.ZIP_STORED),
-        "a.tar.gz": tar(),
-        "a.tmx": tmx(),
-        "a.xlf": xliff(),
-        "a.po": po(),
-        "a.mo": mo(tmp_path_factory.mktemp("mo")),
-        "a.csv": b"en,ja\n" + tsv().replace(b"\t", b","),
-        "a.jsonl": jsonl(),
-        "a.parquet": parquet(),
-    }
-    assert len(made) == 12
-    return made
-
-
-def mutate(data, generator):
-    """Damage a file in one of nine ways."""
-    place = int(generator.integers(0, len(data)))
-    size = int(generator.integers(1, 200))
-    kind = int(generator.integers(0, 9))
-    if kind == 0:
-        return data[:place]
-    if kind == 1:
-        return data[:place] + generator.bytes(size) + data[place + size :]
-    if kind == 2:
-        return data[:place] + bytes(size) + data[place:]
-    if kind == 3:
-        return data[:place] + data[place + size :]
-    if kind == 4:
-        return data[:place] + data[max(0, place - size) :]
-    if kind == 5:
-        return data.replace(b"\t", b" ").replace(b"</seg>", b"", 3).replace(b"</source>", b"</sauce>", 2)
-    if kind == 6:
-        return data.decode("utf-8", "replace").encode("utf-16")
-    if kind == 7:
-        return data[:place] + "häßlich\n".encode("latin-1") + data[place:]
-    return generator.bytes(len(data) // 10)
+def bases():
+    return damaged_texts.bases()
 
 
 def check(folder, name, data):
@@ -168,6 +66,16 @@ def test_many_more_damaged_files(tmp_path, bases, number):
     assert len(trial(tmp_path, bases, number)) == 2
 
 
+@pytest.mark.parametrize("number", range(26))
+def test_damaged_files_are_read_in_every_way(tmp_path, bases, number):
+    made = [(name, data, False) for name, data in bases.items()]
+    made += [(name, data, True) for name, data in damaged_texts.documents().items()]
+    name, data, document = made[number % len(made)]
+    assert set(damaged_texts.trial(tmp_path, name, data, document).values()) == {"fine"}
+    damaged = mutate(data, np.random.default_rng([5, number]))
+    assert set(damaged_texts.trial(tmp_path, name, damaged, document).values()) <= {"error", "skipped", "fine"}
+
+
 def test_the_whole_files_are_fine_and_damage_is_noticed(tmp_path, bases):
     for name, data in bases.items():
         folder = tmp_path / name.replace(".", "-")
@@ -185,7 +93,7 @@ def test_traversal_leaves_nothing(tmp_path, name):
         archive.writestr(name, "a\n")
         archive.writestr("X.en-ja.ja", "b\n")
     assert check(tmp_path, "evil.zip", out.getvalue()) == ["error", "error"]
-    assert check(tmp_path, "evil.tar.gz", tar("../evil.txt")) == ["error", "error"]
+    assert check(tmp_path, "evil.tar.gz", tarred("../evil.txt", tsv())) == ["error", "error"]
 
 
 @pytest.mark.slow
