@@ -87,13 +87,15 @@ def format_table() -> str:
     bitext, packed = {*formats.BY_SUFFIX}, {s for s, kind in formats.BY_SUFFIX.items() if formats.FORMATS[kind].packed}
     roles = {
         "bitext in": bitext,
-        "packed": packed,
+        "packed, in archives": packed - {".mo"},
         "filter, score": bitext - {".mo"},
         "dedup": {suffix for suffix, kind in formats.BY_SUFFIX.items() if formats.FORMATS[kind].family != "memory"},
         "`align fixed=`": {".ladder", *rows.SUFFIXES, ".jsonl"},
         "running text": {".txt", *READERS},
         "pairs out": {".tsv", *output.WRITTEN},
         "tables": {".json", *results._TEXTS, *results._LIBRARIES},
+        "`evaluate tasks=`, `serve corpora=`": bitext,
+        "`phrases passages=`": bitext | {*READERS},
         "hard negatives": {*score._SUFFIXES},
         "vectors": {*vector_files.SUFFIXES},
     }

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import lzma
+import tarfile
+import zipfile
 from html import escape
 from pathlib import Path
 
@@ -21,7 +24,10 @@ import xswe
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
+from xswe.io.lines import Skipped, read_lines
 from xswe.mining.score import score_bitext
+from xswe.phrases.in_files import PhraseFiles
+from xswe.serving.passages import Corpus
 
 PAIRS = [
     ("The train is late.", "Der Zug hat Verspätung."),
@@ -37,6 +43,7 @@ PACKINGS = {
     ".zst": lambda data: zstandard.ZstdCompressor().compress(data),
 }
 LANGUAGES = ("en", "de")
+ARCHIVES = (".zip", ".tar.gz")
 
 
 def made(suffix: str) -> bytes:
@@ -83,13 +90,25 @@ def put(folder: Path, suffix: str, packing: str = "") -> Path:
                 sheet.write_row(place, 0, row)
     elif suffix == ".mo":
         polib.pofile(made(".po").decode()).save_as_mofile(str(path))
+    elif packing == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("README.txt", "what it is")
+            archive.writestr(f"en-de/pairs{suffix}", made(suffix))
+    elif packing == ".tar.gz":
+        with tarfile.open(path, "w:gz") as packed:
+            info = tarfile.TarInfo(f"pairs{suffix}")
+            info.size = len(made(suffix))
+            packed.addfile(info, io.BytesIO(made(suffix)))
     else:
         path.write_bytes(PACKINGS[packing](made(suffix)))
     return path
 
 
 CELLS = [
-    (suffix, packing) for suffix in BY_SUFFIX for packing in PACKINGS if FORMATS[BY_SUFFIX[suffix]].packed or not packing
+    (suffix, packing)
+    for suffix in BY_SUFFIX
+    for packing in (*PACKINGS, *ARCHIVES)
+    if FORMATS[BY_SUFFIX[suffix]].packed or not packing
 ]
 CELLS = [(suffix, packing) for suffix, packing in CELLS if suffix != ".mo" or not packing]
 
@@ -106,6 +125,35 @@ def test_training_and_records_read_the_same_pairs(tmp_path, suffix, packing):
     (file,) = find_pairs([path], LANGUAGES)
     assert list(read_pairs(file)) == wanted
     assert [record.texts for record in Source((str(path),), languages=LANGUAGES).read()] == wanted
+
+
+@pytest.mark.parametrize("suffix", BY_SUFFIX)
+@pytest.mark.parametrize("packing", ["", *ARCHIVES])
+def test_a_corpus_to_serve_an_evaluation_and_phrases_read_the_same_pairs(tmp_path, mini, suffix, packing):
+    if (suffix, packing) not in CELLS:
+        pytest.skip("not packed")
+    path = put(tmp_path, suffix, packing)
+    wanted = sorted(PAIRS) if suffix == ".mo" else PAIRS
+    corpus = Corpus.of({"path": str(path), "languages": list(LANGUAGES)})
+    ((texts, _),) = corpus.blocks()
+    assert list(zip(texts["en"], texts["de"], strict=True)) == wanted
+    accuracy = xswe.evaluate(mini, tasks=[str(path)])
+    assert any(row.n == len(PAIRS) for row in accuracy)
+    if suffix != ".txt":  # which is plain text
+        files = PhraseFiles("Katze", str(path), "-", languages=LANGUAGES)
+        assert list(files.pairs(Skipped())) == wanted
+        assert files.is_bitext
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tmx"])
+def test_a_member_of_an_archive_is_named(tmp_path, mini, suffix):
+    path = put(tmp_path, suffix, ".zip")
+    name = f"{path}!en-de/pairs{suffix}"
+    found = xswe.filter(mini, name, tmp_path / f"out{suffix}", threshold=0.3, languages=LANGUAGES, ratio=0)
+    assert found.kept.tolist() == [True, True, False, True]
+    assert len(list(read_lines(f"{path}!README.txt"))) == 1
+    with pytest.raises(InputError, match=r"no member fits 'other\.tsv'"):
+        list(read_lines(f"{path}!other.tsv"))
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if suffix != ".mo"])

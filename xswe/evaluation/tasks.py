@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xswe.bitext.formats import BY_SUFFIX
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
@@ -22,6 +23,7 @@ from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.products import products, row_products
 from xswe.io.results import Result, table
+from xswe.io.sources import is_tar, is_zip, suffix_of
 from xswe.model.ensemble import Ensemble, fit_weights, locate
 from xswe.model.interchange import WORDLLAMA, is_model2vec, read_static
 from xswe.model.static import StaticModel
@@ -227,6 +229,8 @@ def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str
 
 def is_scored(path: Path) -> bool:
     """Tell whether at least half of a file's first lines are ``score<TAB>a<TAB>b``; blank ones do not count."""
+    if is_zip(path) or is_tar(path) or BY_SUFFIX.get(suffix_of(path), "tsv") != "tsv":
+        return False
     lines = (line for _, line in read_lines(path) if line and line.strip())
     first = [line.split("\t") for line in islice(lines, _FIRST_LINES)]
     return bool(first) and 2 * sum(len(fields) >= 3 and _number(fields[0]) is not None for fields in first) >= len(first)

@@ -9,8 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from xswe.bitext.formats import BY_SUFFIX
 from xswe.bitext.memories import Unit, write_tmx
-from xswe.bitext.source import find_pairs, read_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.bitext.termbases import Candidate, write_tbx
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json
@@ -18,7 +19,7 @@ from xswe.io.inputs import Inputs, state_of
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.settings import check_choice, for_all
-from xswe.io.sources import suffix_of
+from xswe.io.sources import is_tar, is_zip, suffix_of
 from xswe.model.encode_file import cut_once
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -35,7 +36,8 @@ from xswe.work.once import once
 Mode = Literal["phrases", "terms"]
 _TERMS = for_all(Mode, {"phrases": False, "terms": True})
 _EXCHANGE = (".tbx", ".tmx")
-_BITEXTS = (".csv", ".tmx", ".xlf", ".xliff", ".po", ".mo", ".parquet")  # passages that are read as bitext only
+_EITHER = (".tsv", ".jsonl", ".ndjson")  # passages that are bitext where languages are given
+_BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_EITHER, ".txt"))  # that are read as bitext only
 _TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
 Counterparts = Callable[
     [StaticModel, Sequence[tuple[str, str]], Sequence[Sequence[tuple[int, int]]]], list[list[tuple[int, int] | None]]
@@ -85,7 +87,10 @@ class PhraseFiles:
 
     @property
     def _suffix(self) -> str:
-        return suffix_of(self.passages)
+        if not (is_zip(Path(self.passages)) or is_tar(Path(self.passages))) or is_document(self.passages):
+            return suffix_of(self.passages)
+        sides = Source((self.passages,), languages=self.languages).paths
+        return suffix_of(sides[0]) if len(sides) == 1 else ".tsv"
 
     @property
     def is_cut(self) -> bool:
@@ -95,7 +100,7 @@ class PhraseFiles:
     @property
     def is_bitext(self) -> bool:
         """Whether the passages have another side."""
-        return not self.is_cut and len(self.languages) == 2 and self._suffix in (*_BITEXTS, ".tsv", ".jsonl")
+        return not self.is_cut and len(self.languages) == 2 and self._suffix in (*_BITEXTS, *_EITHER)
 
     def pairs(self, skipped: Skipped) -> Iterator[tuple[str, str]]:
         """Stream a bitext: the side in the language of the phrases, and the passage."""
