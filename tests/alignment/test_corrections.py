@@ -430,7 +430,7 @@ def test_the_verb_obeys_corrections(folders, tmp_path, capsys):
         output = tmp_path / f"c.{suffix}"
         assert main([*given, f"output={output}", f"fixed={tmp_path / 'b.ladder'}"]) == 0
         assert source.read_text("utf-8").splitlines()[6] in output.read_text("utf-8") or suffix == "ladder"
-        beside = r"(\t|</seg></tuv><tuv[^>]*><seg></seg>|</source>(?!<target)|,,|\", \"target\": \"\"| +\| +\|)"
+        beside = r"(\t|</seg></tuv><tuv[^>]*><seg></seg>|</source>(?!<target)|\"?,,|\", \"target\": \"\"| +\| +\|)"
         alone = re.escape(source.read_text("utf-8").splitlines()[7]) + beside
         assert re.search(alone, output.read_text("utf-8")) or suffix == "ladder"
     assert not re.search(r"^\[7\]:\[\d", (tmp_path / "c.ladder").read_text("utf-8"), re.MULTILINE)
