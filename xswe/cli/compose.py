@@ -83,4 +83,4 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 def has_log() -> bool:
     """Return True if the user has Hydra keep a log, by ``hydra/job_logging=``."""
-    return HydraConfig.get().job_logging.root is not None
+    return HydraConfig.get().job_logging["root"] is not None

@@ -39,5 +39,12 @@ def train_run(
         from xswe.training.rehearsal import rehearse
 
         return str(rehearse(config, folder))
-    how = {"shared": within if side_by_side else None, "keep_steps": keep_steps, "execution": execution}
-    return train(config.corpus.paths, config.languages, recipe=config, output=folder, **how)
+    return train(
+        config.corpus.paths,
+        config.languages,
+        recipe=config,
+        output=folder,
+        shared=within if side_by_side else None,
+        keep_steps=keep_steps,
+        execution=execution,
+    )
