@@ -34,10 +34,10 @@ def test_what_a_verb_reads_is_called_input_or_source_and_target(verb):
     assert not names & _OTHER_NAMES
     assert ("source" in names) == ("target" in names)
     assert names == {spelling(name) for name in names}
-    for path in VERBS[verb].calls.values():  # the verb has what its function has, under the same name
+    for path in VERBS[verb].calls.values() if verb != "train" else ():  # what its function has, under the same name
         inside = path.partition(":")[2]
         call = PARAMETERS[_INSIDE.get(inside, inside)]
-        assert verb == "train" or {"source", "target", "input"} & set(call) <= names
+        assert {"source", "target", "input"} & set(call) <= names
 
 
 @pytest.mark.parametrize(("name", "former", "new"), [(name, *pair) for name, own in FORMER.items() for pair in own.items()])
