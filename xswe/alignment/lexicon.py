@@ -316,7 +316,7 @@ def precision(
     config = config or LexiconConfig()
     config = replace(config, best=5, mutual=False, candidates=max(5, config.candidates))
     answers: dict[str, set[str]] = {}
-    for a, b in read_pairs(Source((gold,))):
+    for a, b in read_pairs(Source((str(gold),))):
         if a and b:
             answers.setdefault(a.casefold(), set()).add(b.casefold())
     there = {word.casefold() for word in target}

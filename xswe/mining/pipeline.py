@@ -445,8 +445,8 @@ def mine_sides(
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
             sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
     if not any(side.read for side in sides):
-        names = " and ".join(lines if isinstance(lines, str) else "the lines given" for lines in given if lines is not None)
-        raise InputError(names, "no line in it", "give texts, one a line")
+        read = " and ".join(lines if isinstance(lines, str) else "the lines given" for lines in given if lines is not None)
+        raise InputError(read, "no line in it", "give texts, one a line")
     both = (sides[0], sides[-1])
     seconds["read and encode"] = time.monotonic() - start
     start = time.monotonic()

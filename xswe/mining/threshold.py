@@ -375,7 +375,7 @@ def read_gold(path: str | Path) -> list[tuple[str, str]]:
     Raises:
         InputError: the file is missing or has no pair.
     """
-    pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((path,))) if all(pair)))
+    pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((str(path),))) if all(pair)))
     if not pairs:
         raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
     return pairs
