@@ -243,7 +243,7 @@ def fields_within(record: Any) -> Mapping[str, Any]:
 
 def _texts_of(record: Mapping[str, Any], keys: Sequence[str]) -> tuple[list[str], str]:
     """Return the texts of a record, or what is wrong with it."""
-    texts = [record.get(key) for key in keys[:2]]
+    texts: list[Any] = [record.get(key) for key in keys[:2]]
     if not all(isinstance(text, str) for text in texts):
         return [], f"no text under {keys[0]!r} and {keys[1]!r}"
     for key in keys[2:]:
