@@ -321,6 +321,8 @@ class Lines:
         """Cut off what exceeds the size limit of the line that a chunk continues."""
         if not self._begun:
             self._begun = True
+            while len(chunk) < 3 and (more := self._stream.read(3 - len(chunk))):
+                chunk += more
             chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf")
         feed = chunk.find(b"\n")
         head = len(chunk) if feed < 0 else feed
