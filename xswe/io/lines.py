@@ -16,7 +16,7 @@ import numpy as np
 
 from xswe.errors import InputError
 from xswe.io.inputs import steady
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Texts, concatenate
 from xswe.io.settings import for_all
 from xswe.io.sources import damage, is_remote, open_member, open_remote, packing_of, parted, suffix_of, unpacked
 from xswe.progress import reading
@@ -295,10 +295,6 @@ class Lines:
         """Return how many of the next ``lines`` lines, but at least one, begin before byte ``size``."""
         return max(1, min(lines, 1 + int(np.searchsorted(self._ends, size))))
 
-    def within(self, lines: int, size: int) -> int:
-        """Return how many of the next ``lines`` lines, but at least one, have ``size`` bytes together beside their ends."""
-        return max(1, int(np.searchsorted(self._ends[:lines] - np.arange(1, lines + 1), size, "right")))
-
     def _read(self) -> bytes:
         """Read a chunk; remember the end or an error of decompression."""
         try:
@@ -321,8 +317,6 @@ class Lines:
         """Cut off what exceeds the size limit of the line that a chunk continues."""
         if not self._begun:
             self._begun = True
-            while len(chunk) < 3 and (more := self._stream.read(3 - len(chunk))):
-                chunk += more
             chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf")
         feed = chunk.find(b"\n")
         head = len(chunk) if feed < 0 else feed
@@ -345,15 +339,21 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
     begin in that range of bytes: spans that partition the file partition its lines. A missing or damaged file, or a
     line that is not UTF-8, has a NUL byte or is of over 1 MiB raises InputError.
     """
-    start, number = span[0] if span else 0, 1
-    with lines_counted(path, start), open_binary(path) as stream:
-        source = Lines(cast(BinaryIO, Span(stream, *span)) if span else stream, inside=start > 0)
-        while count := source.ready(lines):
-            block = source.take(source.within(count, BLOCK_BYTES))
-            yield _cut(block, path, number)
-            number += len(block)
-        if source.damage is not None:
-            raise damaged_archive(path, source.damage, number, "fetch it again")
+    ready = Texts.of([])
+    for texts in _texts_of_file(path, span):
+        ready = concatenate([ready, texts]) if len(ready) else texts
+        while len(ready) >= lines or ready.offsets[-1] > BLOCK_BYTES:
+            block, ready = _parted(ready, lines)
+            yield block
+    while len(ready):
+        block, ready = _parted(ready, lines)
+        yield block
+
+
+def _parted(texts: Texts, lines: int) -> tuple[Texts, Texts]:
+    """Return a block of at most ``lines`` lines, of which only the first may be over-long, and the rest."""
+    size = max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
+    return texts[:size], texts[size:]
 
 
 class Span:
@@ -380,6 +380,13 @@ class Span:
         return data
 
 
+def _texts_of_file(path: str | Path, span: tuple[int, int] | None) -> Iterator[Texts]:
+    """Read the lines of a file, or those that begin within a span of it."""
+    start = span[0] if span else 0
+    with lines_counted(path, start), open_binary(path) as stream:
+        yield from _texts_of_chunks(path, cast(BinaryIO, Span(stream, *span)) if span else stream, start > 0)
+
+
 @contextmanager
 def lines_counted(path: str | Path, start: int) -> Iterator[None]:
     """Let errors in a span of a file that starts at byte ``start`` number lines from the file's beginning."""
@@ -396,11 +403,35 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
         raise InputError(error.path, error.problem, error.cure, error.line + before) from None
 
 
-def _cut(lines: Texts, path: str | Path, first: int) -> Texts:
-    """Return lines, the first of which has the number ``first``, without their ends."""
-    if (long := np.flatnonzero(lines.sizes > MAX_LINE_BYTES + 1)).size:
-        raise _too_long(path, first + int(long[0]))
-    data = lines.data.tobytes()
+def _texts_of_chunks(path: str | Path, stream: BinaryIO, inside: bool = False) -> Iterator[Texts]:
+    """Read chunks of a stream, from a file's beginning or from ``inside`` it, and cut them into lines."""
+    rest, line = b"", 1
+    while True:
+        try:
+            chunk = stream.read(_CHUNK)
+        except damage() as error:
+            raise damaged_archive(path, error, line + rest.count(b"\n"), "fetch it again") from None
+        if not chunk and not rest:
+            return
+        whole, newline, part = (rest + chunk).rpartition(b"\n")
+        if line == 1 and not (inside or newline or (chunk and len(part) <= MAX_LINE_BYTES)) and has_returns_alone(part):
+            raise InputError(path, *RETURNS_ALONE)
+        if not chunk:
+            whole, newline, part = rest, b"\n", b""  # the last line needs no end
+        if newline:
+            whole = whole.removeprefix(b"\xef\xbb\xbf") if line == 1 and not inside else whole
+            texts = _cut(whole + newline, path, line)
+            line += len(texts)
+            yield texts
+        if len(part) > MAX_LINE_BYTES:
+            raise _too_long(path, line)
+        rest = part
+        if not chunk:
+            return
+
+
+def _cut(data: bytes, path: str | Path, first: int) -> Texts:
+    """Cut bytes that end with a newline into lines, the first of which has the number ``first``."""
     if not data.isascii():
         try:
             data.decode("utf-8")
@@ -415,7 +446,10 @@ def _cut(lines: Texts, path: str | Path, first: int) -> Texts:
     ends = np.flatnonzero(~is_text)
     offsets = np.zeros(len(ends) + 1, np.int64)
     offsets[1:] = ends - np.arange(len(ends))
-    return Texts(numbers[is_text], offsets)
+    texts = Texts(numbers[is_text], offsets)
+    if (long := np.flatnonzero(texts.sizes > MAX_LINE_BYTES)).size:
+        raise _too_long(path, first + int(long[0]))
+    return texts
 
 
 def _too_long(path: str | Path, line: int) -> InputError:
