@@ -37,7 +37,6 @@ from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.text.units import Units
-from xswe.training.recipes import update
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -51,6 +50,7 @@ from xswe.training.inputs import (
 )
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
+from xswe.training.recipes import update
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages, decisive, only_run, versions
 from xswe.training.teacher_vectors import RowVectors, vectors_stage

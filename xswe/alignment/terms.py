@@ -102,7 +102,8 @@ class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
 
 def _with_forms(note: str, variants: Sequence[str]) -> str:
     """Return a note with the other forms of a term."""
-    return "; ".join(filter(None, (note, variants and f"forms: {', '.join(variants)}")))
+    forms = f"forms: {', '.join(variants)}" if variants else ""
+    return "; ".join(filter(None, (note, forms)))
 
 
 @dataclass

@@ -138,7 +138,7 @@ def _look_up_by(name: str, rows: int) -> LookUp:
         own = _order(builder, table, table, [*range(16)] * (rows // 16))
         parts = [_order(builder, places, places, range(first, first + rows)) for first in range(0, 32, rows)]
         found = [builder.call(function, [own, part]) for part in parts]
-        return found[0] if rows == 32 else _order(builder, *found, range(32))
+        return found[0] if rows == 32 else _order(builder, found[0], found[1], range(32))
 
     return look_up
 
@@ -201,7 +201,7 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
     for number, own in enumerate(sums):
         builder.store(own, at(losses, _LONG(32 * number), _SUMS), align=2)
     for part, start in enumerate(parts):
-        own = _order(builder, *sums[2 * part : 2 * part + 2], range(32))
+        own = _order(builder, sums[2 * part], sums[2 * part + 1], range(32))
         one = builder.insert_element(ir.Constant(own.type, ir.Undefined), limit, _INT(0))
         mask = builder.bitcast(builder.icmp_unsigned("<=", own, _order(builder, one, one, [0] * 32)), _INT)
         near = builder.or_(near, builder.shl(builder.zext(mask, _LONG), _LONG(start)))
@@ -391,7 +391,7 @@ def _guess(
 
 
 @njit(**LEAN)
-def _quantile(counts: np.ndarray, expected: float) -> np.int64:
+def _quantile(counts: np.ndarray, expected: float) -> int:
     """Return the least loss within which so many rows, and some more to be sure, were counted."""
     nearer, rank = np.int64(0), expected + _SURE * np.sqrt(expected + 1.0)
     for border in range(len(counts)):
@@ -439,9 +439,9 @@ def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, live: np.n
     _guess(signs, live, tables, max(1, blocks // _SAMPLED), (_PASSING * share, share), limits, *room)
 
     def work(start: int, stop: int) -> _Found:
-        lists = [np.empty((queries, size), kind) for size in _sizes(wanted) for kind in (np.int32, np.uint16)]
+        lists = [(np.empty((queries, size), np.int32), np.empty((queries, size), np.uint16)) for size in _sizes(wanted)]
         counts = np.zeros((2, queries), np.int64)
-        found = _Found(*lists[:2], counts[0], *lists[2:], counts[1], limits.copy())
+        found = _Found(*lists[0], counts[0], *lists[1], counts[1], limits.copy())
         room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
         _scan(signs, live, tables, (start, stop), wanted, found, *room)
         return found

@@ -137,7 +137,7 @@ def _size(byte: int) -> int:
 
 
 @njit(**INNER)
-def _code(data: np.ndarray, place: int) -> int:
+def _code(data: np.ndarray, place: int) -> np.int64:
     """Return the character that begins at a byte."""
     byte = np.int64(data[place])
     if byte < 0x80:
@@ -266,7 +266,7 @@ def _around(
 
 
 @njit(**INNER)
-def _hash(data: np.ndarray, place: int, end: int, folds: np.ndarray) -> int:
+def _hash(data: np.ndarray, place: int, end: int, folds: np.ndarray) -> np.uint64:
     """Return FNV's hash of a folded text."""
     hashed = np.uint64(14695981039346656037)
     while place < end:
@@ -292,7 +292,7 @@ def _find(
     scratch: np.ndarray,
     places: np.ndarray,
     hashes: np.ndarray,
-) -> int:
+) -> np.int64:
     """Write the occurrences in some rows, with a hash of their folded texts; and return how many there are."""
     found = np.int64(0)
     while row < stop:
