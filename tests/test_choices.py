@@ -252,9 +252,8 @@ def _(choice, folder):
 
 @probe("xswe.bitext.formats:PairFormat")
 def _(choice, folder):
-    from xswe.bitext.formats import FORMATS
+    from xswe.bitext.formats import FORMATS, HubSet
     from xswe.bitext.source import Source, read_pairs
-    from xswe.bitext.tables import HubSet
 
     suffix = next(iter(FORMATS[choice].suffixes), "")
     (folder / f"a{suffix}").write_text("cat\tKatze\n", "utf-8")

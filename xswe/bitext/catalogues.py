@@ -6,10 +6,11 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from xswe.bitext.formats import Described
 from xswe.bitext.memories import MemoryUnit, Unit, moment
 from xswe.errors import InputError, XsweError, brief, needs
 from xswe.io.files import scratch
@@ -17,15 +18,12 @@ from xswe.io.lines import RAISES, Skipped, open_binary, read_whole
 from xswe.io.sources import suffix_of
 from xswe.text.languages import base_language
 
-if TYPE_CHECKING:
-    from xswe.bitext.source import Source
-
 # What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
 _CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the file out"
 
 
-def catalogue_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
+def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
     """Yield (message, translation) of the entries of a ``.po`` or ``.mo`` file, and beside them these as they stand.
 
     Of plural forms the singular is used. Messages are in the first language, unless the catalogue's header names that as

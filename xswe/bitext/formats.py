@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from xswe.errors import InputError
+from xswe.io.lines import OnError
 from xswe.io.settings import for_all
 from xswe.io.sources import packing_of, suffix_of
 
@@ -53,3 +55,58 @@ def format_by_name(path: str | Path) -> PairFormat:
     if packing_of(path) and not FORMATS[kind].packed:
         raise InputError(path, f"{suffix_of(path)} files are not read packed", "unpack it")
     return kind
+
+
+@dataclass(frozen=True)
+class HubSet:
+    """A data set of the hub."""
+
+    repo: str  # its name, or a local folder or file that ``datasets.load_dataset`` reads
+    config: str = ""  # its configuration, or ""
+    split: str = "train"  # its split
+    revision: str | None = None  # the commit, tag or branch; None for the newest
+    streaming: bool = True  # read while it downloads, and keep nothing of it on the disk
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, (self.repo, self.config, self.split)))
+
+
+@dataclass(frozen=True)
+class Described:
+    """What readers of formats are told of a bitext, see :class:`xswe.bitext.source.Source`."""
+
+    # the file, or the source's and the target's (Moses); ``a.zip!b.txt`` is a member of an archive, ``-`` standard input
+    paths: tuple[str, ...]
+    # 0-based columns, or names of columns or fields, of source and target; further ones are of negatives, texts that say
+    # something else than the source. (0, 1) takes those named after the languages where columns have names
+    columns: tuple[int | str, ...] = (0, 1)
+    # codes of source and target, the same one twice for pairs of one language; empty to take a file's own two
+    languages: tuple[str, ...] = ()
+    on_error: OnError = "raise"  # what a damaged record does: ``raise``, or ``skip`` (it has no texts)
+    # of tab-separated text that is not packed: only the lines whose first byte is one of these
+    span: tuple[int, int] | None = None
+    # the 0-based column, or in an archive the member, that holds the corpus's own score; None for none
+    score: int | str | None = None
+    hub: HubSet | None = None  # a data set of the hub, instead of files
+    min_score: float | None = None  # pairs with a lower score are dropped; None for ``corpus.min_score``
+
+    @property
+    def by_name(self) -> bool:
+        """True if its columns have names."""
+        return all(isinstance(column, str) for column in self.columns)
+
+    @property
+    def kind(self) -> PairFormat:
+        """How it is laid out, by its name."""
+        return "hub" if self.hub is not None else "moses" if len(self.paths) == 2 else format_by_name(self.paths[0])
+
+    @property
+    def name(self) -> str:
+        """What errors and logs call it."""
+        return str(self.hub or self.paths[0])
+
+    @property
+    def with_negatives(self) -> bool:
+        """True if negatives are read where there are any."""
+        alike = len(self.languages) == 2 and self.languages[0] == self.languages[1] and not self.by_name
+        return len(self.columns) > 2 or (alike and FORMATS[self.kind].family == "table")

@@ -10,16 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from xswe.bitext.formats import Described
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
 from xswe.text.languages import base_language
 from xswe.version import __version__
-
-if TYPE_CHECKING:
-    from xswe.bitext.source import Source
 
 MemoryUnit = tuple[int, Any, tuple[str, str] | str]  # its number from 1, the element, both texts or why it has none
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
@@ -54,7 +52,7 @@ class _Watched:
         self._since = 0
 
 
-def tmx_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
+def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
     """Yield the units of a TMX file; where one of the languages is missing, they have no texts.
 
     Languages match by their first part (``en-US`` is English). Of several variants of a language the first counts. A file
@@ -110,7 +108,7 @@ def _variants(unit: Any) -> dict[str, str]:
     return found
 
 
-def xliff_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
+def xliff_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
     """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``); a side that is missing is an empty text.
 
     They come in the direction of the languages, or if there are none in the file's own. A file of others raises

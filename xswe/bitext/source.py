@@ -17,13 +17,12 @@ import numpy as np
 from xswe.bitext import kernels
 from xswe.bitext.catalogues import catalogue_units
 from xswe.bitext.checks import JUDGED, check_languages_of, check_sides_are_text, languages_told
-from xswe.bitext.formats import BY_SUFFIX, FORMATS, PairFormat, format_by_name
+from xswe.bitext.formats import BY_SUFFIX, FORMATS, Described, HubSet, PairFormat, format_by_name
 from xswe.bitext.lines import Job, Spans, bodies, line_blocks, line_job
 from xswe.bitext.memories import languages_of, tmx_units, xliff_units
 from xswe.bitext.records import WRITERS, Record, RecordBlock, frame_of, raw_of, side_by_side
 from xswe.bitext.rows import Rows, one_line, pack
 from xswe.bitext.tables import (
-    HubSet,
     batch_units,
     column_names,
     csv_separator,
@@ -67,23 +66,8 @@ _UNITS: dict[str, Callable[..., Iterator[tuple[int, Any, tuple[str, ...] | str]]
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Described):
     """A bitext: its files, and how they are read."""
-
-    # the file, or the source's and the target's (Moses); ``a.zip!b.txt`` is a member of an archive, ``-`` standard input
-    paths: tuple[str, ...]
-    # 0-based columns, or names of columns or fields, of source and target; further ones are of negatives, texts that say
-    # something else than the source. (0, 1) takes those named after the languages where columns have names
-    columns: tuple[int | str, ...] = (0, 1)
-    # codes of source and target, the same one twice for pairs of one language; empty to take a file's own two
-    languages: tuple[str, ...] = ()
-    on_error: OnError = "raise"  # what a damaged record does: ``raise``, or ``skip`` (it has no texts)
-    # of tab-separated text that is not packed: only the lines whose first byte is one of these
-    span: tuple[int, int] | None = None
-    # the 0-based column, or in an archive the member, that holds the corpus's own score; None for none
-    score: int | str | None = None
-    hub: HubSet | None = None  # a data set of the hub, instead of files
-    min_score: float | None = None  # pairs with a lower score are dropped; None for ``corpus.min_score``
 
     def __post_init__(self) -> None:
         paths = tuple(map(str, self.paths))
@@ -94,35 +78,15 @@ class Source:
             raise ConfigError(f"columns={list(self.columns)!r}: name two columns, the source's first, counted from 0")
         if len(self.languages) != 2 and FORMATS[self.kind].names_languages:
             object.__setattr__(self, "languages", languages_of(self.paths[0]))
-        if self.kind == "jsonl" and not self._named and len(self.languages) != 2:
+        if self.kind == "jsonl" and not self.by_name and len(self.languages) != 2:
             object.__setattr__(self, "columns", _fields_of(self.paths[0]))
         if self.kind == "tsv" and not all(isinstance(column, int) for column in self.columns):
             raise ConfigError(f"columns={list(self.columns)}: columns of tab-separated text are counted from 0")
 
     @property
-    def _named(self) -> bool:
-        return all(isinstance(column, str) for column in self.columns)
-
-    @property
-    def kind(self) -> PairFormat:
-        """How it is laid out, by its name."""
-        return "hub" if self.hub is not None else "moses" if len(self.paths) == 2 else format_by_name(self.paths[0])
-
-    @property
-    def name(self) -> str:
-        """What errors and logs call it."""
-        return str(self.hub or self.paths[0])
-
-    @property
     def files(self) -> list[Path]:
         """The files read, archives in place of their members."""
         return list(dict.fromkeys(parted(path)[0] for path in self.paths))
-
-    @property
-    def with_negatives(self) -> bool:
-        """True if negatives are read where there are any."""
-        alike = len(self.languages) == 2 and self.languages[0] == self.languages[1] and not self._named
-        return len(self.columns) > 2 or (alike and FORMATS[self.kind].family == "table")
 
     @property
     def is_cut(self) -> bool:
@@ -133,7 +97,7 @@ class Source:
     def layout(self) -> list[Any]:
         """All that decides, beside the bytes of its files, what is read."""
         members = tuple(member for path in self.paths if (member := parted(path)[1]))
-        two, named = self.columns[:2], self._named
+        two, named = self.columns[:2], self.by_name
         out: list[Any] = [self.kind, (0, 1) if named else two, members, self.score, two if named else None]
         out += [] if self.min_score is None else [self.min_score]
         return out + ([{"negatives": self.columns[2:]}] if self.columns[2:] else [])

@@ -8,16 +8,16 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from xswe.bitext.formats import Described
 from xswe.bitext.lines import bodies, line_blocks
 from xswe.bitext.rows import Negatives, one_line_each
 from xswe.errors import InputError, brief, needs
@@ -38,28 +38,11 @@ from xswe.io.results import write_table
 from xswe.io.sources import damage
 from xswe.text.languages import base_language
 
-if TYPE_CHECKING:
-    from xswe.bitext.source import Source
-
 logger = logging.getLogger(__name__)
 _BATCH = 16_384
 # A row: its number from 1, what stands beside its texts, and these (those of negatives after the two), or why it has none.
 TableUnit = tuple[int, Any, tuple[str, ...] | str]
 Batch = tuple[Any, tuple[Texts, Texts], Negatives | None]  # of rows: all their columns, both texts, and negatives
-
-
-@dataclass(frozen=True)
-class HubSet:
-    """A data set of the hub."""
-
-    repo: str  # its name, or a local folder or file that ``datasets.load_dataset`` reads
-    config: str = ""  # its configuration, or ""
-    split: str = "train"  # its split
-    revision: str | None = None  # the commit, tag or branch; None for the newest
-    streaming: bool = True  # read while it downloads, and keep nothing of it on the disk
-
-    def __str__(self) -> str:
-        return "/".join(filter(None, (self.repo, self.config, self.split)))
 
 
 def find_columns(
@@ -88,7 +71,7 @@ def find_columns(
     return [names.index(name) for name in wanted] if set(wanted) <= set(names) else None
 
 
-def _cure(source: Source, names: Sequence[str] = ()) -> str:
+def _cure(source: Described, names: Sequence[str] = ()) -> str:
     """Return what to do where the columns are missing."""
     a, b = source.columns[:2]
     if isinstance(a, int) or isinstance(b, int):
@@ -98,7 +81,7 @@ def _cure(source: Source, names: Sequence[str] = ()) -> str:
     return f"name its fields, as in {{path: ..., fields: [{a}, {b}]}}{further}"
 
 
-def _no_columns(source: Source, names: Sequence[str], what: str = "columns", line: int | None = None) -> InputError:
+def _no_columns(source: Described, names: Sequence[str], what: str = "columns", line: int | None = None) -> InputError:
     problem = f"it has the {what} {', '.join(names)}"
     return InputError(str(source.hub or source.paths[0]), problem, _cure(source, names), line)
 
@@ -109,7 +92,7 @@ def _listed(value: Any) -> list[str] | None:
     return list(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else None
 
 
-def jsonl_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
+def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
     """Yield the objects of a file of one a line; beside its texts, the line as it stands and its end.
 
     The two texts are under the names of :func:`find_columns`, of the object or of its ``translation``.
@@ -149,7 +132,7 @@ def jsonl_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[Table
         yield number, (line, end), problem.partition(" (")[0] or tuple(texts)
 
 
-def _no_text(source: Source) -> str:
+def _no_text(source: Described) -> str:
     named = [str(one) for one in source.columns[:2] if isinstance(one, str)] or list(source.languages)
     a, b = named if len(named) == 2 and named[0] != named[1] else ("anchor", "positive")
     return f"no text under {a!r} and {b!r}"
@@ -213,7 +196,7 @@ def sheet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     return ((number, list(map(as_text, row))) for number, row in sheet_rows(path))
 
 
-def row_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
+def row_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
     """Yield the rows of a ``.csv`` or of a workbook's first sheet; beside their texts, the header and the row itself."""
     path, raises = source.paths[0], RAISES[source.on_error]
     rows: Iterator[tuple[int, Any]] = iter(csv_rows(path) if source.kind == "csv" else sheet_rows(path))
@@ -254,7 +237,7 @@ def _texts_of(record: Mapping[str, Any], keys: Sequence[str]) -> tuple[list[str]
     return [text.strip() for text in texts], ""
 
 
-def parquet_blocks(source: Source, exact: bool = False) -> Iterator[Batch]:
+def parquet_blocks(source: Described, exact: bool = False) -> Iterator[Batch]:
     """Yield a Parquet file by batches of rows, without making Python strings of its texts; all columns if ``exact``.
 
     InputError: the file is damaged, or has no such columns of text.
@@ -287,7 +270,7 @@ def parquet_blocks(source: Source, exact: bool = False) -> Iterator[Batch]:
         raise _no_parquet(path, error) from None
 
 
-def batch_units(source: Source, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
+def batch_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
     """Yield the rows of a Parquet file; beside its texts, the batch, the row's place in it, and the row."""
     number = 0
     for batch, sides, _ in parquet_blocks(source, exact):
@@ -300,7 +283,7 @@ def _no_parquet(path: str | Path, error: Exception) -> InputError:
     return InputError(path, f"not a Parquet file of texts ({brief(error)[:200]})", "fetch it again")
 
 
-def _negatives(columns: Sequence[Sequence[Any]], source: Source) -> Negatives | None:
+def _negatives(columns: Sequence[Sequence[Any]], source: Described) -> Negatives | None:
     """Return the negatives of a block of records, given field by field; None where none are asked for."""
     if not columns:
         return None
@@ -326,7 +309,7 @@ def _texts(column: Any) -> Texts:
     return Texts(raw[bounds[0] : bounds[-1]], bounds - bounds[0])
 
 
-def hub_blocks(source: Source) -> Iterator[Batch]:
+def hub_blocks(source: Described) -> Iterator[Batch]:
     """Yield a data set by ``datasets``, without remote code; InputError: not available, or no such fields."""
     with needs("datasets", "corpora", "reading data sets of the hub"):
         import datasets
@@ -405,7 +388,7 @@ def parquet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         raise _no_parquet(path, error) from None
 
 
-def column_names(source: Source) -> list[str]:
+def column_names(source: Described) -> list[str]:
     """Return the names of a table's columns, or of the fields of its first object; of others none."""
     path, kind = source.paths[0], source.kind
     if kind == "jsonl":

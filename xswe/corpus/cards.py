@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from xswe.bitext.formats import HubSet
 from xswe.bitext.source import Source, find_pairs, least_score
-from xswe.bitext.tables import HubSet
 from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, write_json
 from xswe.io.resources import resource
