@@ -298,7 +298,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "docs/how-to/own-data.md": ("Apache-2.0",),
     "docs/how-to/phrases.md": ("SLICE 3.1",),
     "docs/how-to/reports.md": ("below 2 MB",),
-    "docs/how-to/search.md": ("0.7 times the root", "that finds 97 % of the exact ten"),
+    "docs/how-to/search.md": ("0.5 times the root", "that finds 97 % of the exact ten"),
     "docs/how-to/several-machines.md": (
         *("shards of 16 MiB", "Since 2.59 Ray"),
         *("an estimated 200 bytes a line, 40 GB for 10^8", "writes 2 GB a second", "times 30 %, an assumption"),

@@ -281,7 +281,7 @@ def test_words_beside_a_term_are_part_of_it_unless_their_links_are_there_too():
         [(0, 1), (1, 0)],
     )
     later = pair_of("the Restoration", "明治維新後", ["the", "Restoration"], ["明治維新後"], [(1, 0)])
-    found = {term[:2] for term in xswe.bilingual_terms([far] * 3 + [near] * 3 + [later] * 3, ("en", "ja"))}
+    found = {term[:2] for term in bilingual_terms([far] * 3 + [near] * 3 + [later] * 3, ("en", "ja"))}
     assert ("Prince Shotoku", "聖徳太子") in found
     assert ("Emperor Meiji", "明治天皇") in found
     assert ("Emperor Meiji", "明治") not in found
@@ -291,7 +291,7 @@ def test_words_beside_a_term_are_part_of_it_unless_their_links_are_there_too():
 def test_a_wider_term_stands_beside_the_narrower_one_where_both_are_usual():
     both = pair_of("Fukui Prefecture", "福井県", ["Fukui", "Prefecture"], ["福井県"], [(0, 0)])
     alone = pair_of("in Fukui", "福井県", ["in", "Fukui"], ["福井県"], [(1, 0)])
-    found = {term[:2]: term.times for term in xswe.bilingual_terms([both] * 3 + [alone] * 3, ("en", "ja"))}
+    found = {term[:2]: term.times for term in bilingual_terms([both] * 3 + [alone] * 3, ("en", "ja"))}
     assert found == {("Fukui Prefecture", "福井県"): 3, ("Fukui", "福井県"): 6}
 
 

@@ -135,8 +135,8 @@ def test_a_corpus_to_serve_an_evaluation_and_phrases_read_the_same_pairs(tmp_pat
     path = put(tmp_path, suffix, packing)
     wanted = sorted(PAIRS) if suffix == ".mo" else PAIRS
     corpus = Corpus.of({"path": str(path), "languages": list(LANGUAGES)})
-    ((texts, _),) = corpus.blocks()
-    assert list(zip(texts["en"], texts["de"], strict=True)) == wanted
+    blocks = list(corpus.blocks())
+    assert [pair for texts in blocks for pair in zip(texts["en"], texts["de"], strict=True)] == wanted
     accuracy = xswe.evaluate(mini, tasks=[str(path)])
     assert any(row.n == len(PAIRS) for row in accuracy)
     if suffix != ".txt":  # which is plain text

@@ -128,6 +128,7 @@ def test_what_is_logged_stands_above_the_bar(monkeypatch):
     with terminal() as (screen, stream):
         monkeypatch.setattr(sys, "stderr", stream)
         logger, handler = logging.getLogger("tests.bars"), progress.LogHandler(stream)
+        monkeypatch.setattr(logger, "propagate", False)  # to what other tests have left
         logger.addHandler(handler)
         with progress.bar("encode", 2, "line") as shown:
             shown.update(1)

@@ -267,7 +267,7 @@ def test_a_missing_model_is_told_before_the_port_is_taken():
         port = one.getsockname()[1]
         with pytest.raises(ModelError, match="nope"):
             xswe.serve("nope", port=port)
-        with pytest.raises(TypeError, match=r"xswe\.serve\(model\)"):
+        with pytest.raises(TypeError, match=r"xswe\.serve\(model, corpora\)"):
             xswe.serve(None, port=port)
 
 

@@ -23,7 +23,6 @@ from xswe.text.words import WordSplitter, WordUnits
 from xswe.training import extract as module
 from xswe.training.extract import ExtractConfig, LanguageSample
 from xswe.work import run as work_run
-from xswe.work.config import LOCAL
 
 VOCABULARY = ["cat", "at", "dog", "a", "rare"]
 
@@ -40,14 +39,9 @@ def sample_of(units, texts, code="en", n=100):
     return LanguageSample(code, chosen, contexts, exact.counts(len(units.tokens)))
 
 
-def extract_in(teacher, units, samples, config, folder):
-    sums = module.sums_by_shard(teacher, units, samples, config, folder, LOCAL)
-    return module.averaged(teacher, units, samples, config, sums)
-
-
 def extract(teacher, units, samples, config):
     with TemporaryDirectory() as folder:
-        return extract_in(teacher, units, samples, config, Path(folder))
+        return module.extract(teacher, units, samples, config, Path(folder))
 
 
 def run(units, texts, teacher=None, n=100, **options):
@@ -242,9 +236,9 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
                 yield made
 
     with pytest.raises(Killed):
-        extract_in(Dies(), *given, tmp_path / "shards")
+        module.extract(Dies(), *given, tmp_path / "shards")
     teacher = FakeTeacher()
-    resumed = extract_in(teacher, *given, tmp_path / "shards")
+    resumed = module.extract(teacher, *given, tmp_path / "shards")
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert resumed.contexts.tolist() == undisturbed.contexts.tolist()
     assert len(teacher.encoded) == 24 - 6 * (killed_after // 2)  # the shard that it was at is done again
@@ -263,7 +257,7 @@ def test_the_bar_moves_within_a_shard_by_sentences_and_past_what_is_kept(units, 
     monkeypatch.setattr(work_run, "bar", bar)
     samples = [sample_of(units, [f"{'a ' * i}cat" for i in range(12)])]
     for expected in ([3, 3, 0] * 2, [6, 6]):
-        extract_in(FakeTeacher(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
+        module.extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
         assert moved == expected
         moved.clear()
 
@@ -320,10 +314,10 @@ def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path, in
     undisturbed = extract(FakeTeacher(), *given)
     units.fails_at = 5
     with pytest.raises(Killed):
-        extract_in(FakeTeacher(), *given, tmp_path / "shards")
+        module.extract(FakeTeacher(), *given, tmp_path / "shards")
     assert not helpers()
     units.fails_at, teacher = None, FakeTeacher()
-    resumed = extract_in(teacher, *given, tmp_path / "shards")
+    resumed = module.extract(teacher, *given, tmp_path / "shards")
     assert len(teacher.encoded) == 30 - 4 * 3  # of the two shards before the one that failed
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
 
@@ -336,17 +330,17 @@ def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path, in
 
     samples = [sample_of(units, ["a cat", "dog cat at", "cat", "a dog at a cat", "at a", "a", "dog"])]
     with pytest.raises(KeyboardInterrupt):
-        extract_in(Interrupted(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
+        module.extract(Interrupted(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
     assert not helpers()
 
 
 def test_shards_of_other_inputs_are_refused(units, tmp_path, in_shards):
     given = [sample_of(units, ["a cat", "cat dog"])], ExtractConfig(isolated=False), tmp_path / "shards"
-    extract_in(FakeTeacher(1), units, *given)
+    module.extract(FakeTeacher(1), units, *given)
     other = FakeTeacher(1)
     other.identity = "another"
     with pytest.raises(ConfigError, match="holds the shards of other settings, inputs or another version"):
-        extract_in(other, units, *given)
+        module.extract(other, units, *given)
     assert not other.encoded
 
 

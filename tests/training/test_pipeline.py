@@ -16,7 +16,6 @@ import pytest
 
 from tests.clusters import slices
 from tests.conftest import FakeTeacher
-from tests.training.test_extract import extract_in
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError, Unfinished
@@ -26,7 +25,7 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.text.words import WordUnits
 from xswe.training import pipeline
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
-from xswe.training.extract import ExtractConfig
+from xswe.training.extract import ExtractConfig, extract
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
@@ -486,7 +485,7 @@ def test_separate_extraction_fills_what_a_language_lacks(tmp_path, tokenizer, fa
         bags, texts = units.bags(sentences), Texts.of(sentences)
         contexts = choose_contexts(bags, len(units.tokens), ContextConfig())
         samples.append(LanguageSample(code, texts, contexts, bags.counts(len(units.tokens))))
-    made = extract_in(fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False), tmp_path / "shards")
+    made = extract(fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False), tmp_path / "shards")
     english, german = made.matrix.reshape(2, len(units.tokens), 3)
     only_english = set(units.bags(["house"]).ids.tolist()) - set(units.bags(["das Haus"]).ids.tolist())
     assert only_english

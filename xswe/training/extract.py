@@ -31,7 +31,7 @@ from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
 from xswe.training.shared_teacher import SharedTeacher
 from xswe.training.stages import OFF
-from xswe.work.config import ExecutionConfig
+from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.once import once
 from xswe.work.run import OPENED, map_shards
 from xswe.work.stage import Advancing, Job, Made, Stage
@@ -252,6 +252,18 @@ class ExtractJob(Job):
                 opened.advance(sentences)
         made = {"language": np.full(1, language), **sums.arrays}
         return made, {"lines": len(rows), "sentences": len(rows)}
+
+
+def extract(
+    teacher: Teacher,
+    units: Units,
+    samples: Sequence[LanguageSample],
+    config: ExtractConfig,
+    folder: Path,
+    execution: ExecutionConfig = LOCAL,
+) -> Extraction:
+    """Average the teacher's states of every unit over its context sentences; see :func:`sums_by_shard`."""
+    return averaged(teacher, units, samples, config, sums_by_shard(teacher, units, samples, config, folder, execution))
 
 
 def sums_by_shard(
