@@ -19,6 +19,7 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Texts
 from xswe.text.borders import traits_of_characters, within_word
+from xswe.text.compiled.alphabet import decode_character
 
 LONGEST = 64  # characters of a string that is matched approximately
 _PER_ERROR = 4  # characters for each that may differ: three in four agree, as in matches of a translation memory
@@ -131,24 +132,6 @@ def _folds() -> np.ndarray:
 
 
 @njit(**INNER)
-def _size(byte: int) -> int:
-    """Return how many bytes a character takes that begins with a byte."""
-    return 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-
-
-@njit(**INNER)
-def _code(data: np.ndarray, place: int) -> np.int64:
-    """Return the character that begins at a byte."""
-    byte = np.int64(data[place])
-    if byte < 0x80:
-        return byte
-    code = byte & (0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07)
-    for k in range(1, _size(byte)):
-        code = code << 6 | (data[place + k] & 0x3F)
-    return code
-
-
-@njit(**INNER)
 def _previous(data: np.ndarray, place: int) -> int:
     """Return where the character before one begins."""
     place -= 1
@@ -162,16 +145,21 @@ def _joined(data: np.ndarray, place: int, first: int, end: int, traits: np.ndarr
     """Return True if a border at a byte would cut a word of the text from ``first`` to ``end``."""
     if place <= first or place >= end:
         return False
-    return _within_word(np.int64(traits[_code(data, _previous(data, place))]), np.int64(traits[_code(data, place)]))
+    before, _ = decode_character(data, _previous(data, place))
+    after, _ = decode_character(data, place)
+    return _within_word(np.int64(traits[before]), np.int64(traits[after]))
 
 
 @njit(**INNER)
 def _holds(data: np.ndarray, place: int, end: int, folds: np.ndarray, query: np.ndarray, first: int, stop: int) -> bool:
     """Return True if a piece of the query, from ``first`` to ``stop``, stands at a byte."""
     for k in range(first, stop):
-        if place >= end or folds[_code(data, place)] != query[k]:
+        if place >= end:
             return False
-        place += _size(data[place])
+        code, size = decode_character(data, place)
+        if folds[code] != query[k]:
+            return False
+        place += size
     return True
 
 
@@ -215,7 +203,8 @@ def _nearest(
             best[0], best[1], best[2] = begins[size], place, costs[size]
         if place >= high:
             return best[2] <= most
-        folded = folds[_code(data, place)]
+        code, width = decode_character(data, place)
+        folded = folds[code]
         diagonal, origin = costs[0], begins[0]
         costs[0] = _FAR
         for i in range(1, size + 1):
@@ -226,7 +215,7 @@ def _nearest(
             else:
                 costs[i], begins[i] = cost, origin
             diagonal, origin = kept, whence
-        place += _size(data[place])
+        place += width
 
 
 @njit(**INNER)
@@ -255,13 +244,13 @@ def _around(
             low = _previous(data, low)
     for _ in range(len(query) - pieces[number] + most):
         if high < end:
-            high += _size(data[high])
+            high += decode_character(data, high)[1]
     if not _nearest(data, low, high, first, end, folds, traits, query, most, open_left, open_right, scratch):
         return False
     while open_left and scratch[2, 0] > free and _joined(data, scratch[2, 0], first, end, traits):
         scratch[2, 0] = _previous(data, scratch[2, 0])
     while open_right and _joined(data, scratch[2, 1], first, end, traits):
-        scratch[2, 1] += _size(data[scratch[2, 1]])
+        scratch[2, 1] += decode_character(data, scratch[2, 1])[1]
     return True
 
 
@@ -270,8 +259,9 @@ def _hash(data: np.ndarray, place: int, end: int, folds: np.ndarray) -> np.uint6
     """Return FNV's hash of a folded text."""
     hashed = np.uint64(14695981039346656037)
     while place < end:
-        hashed = (hashed ^ np.uint64(folds[_code(data, place)])) * np.uint64(1099511628211)
-        place += _size(data[place])
+        code, size = decode_character(data, place)
+        hashed = (hashed ^ np.uint64(folds[code])) * np.uint64(1099511628211)
+        place += size
     return hashed
 
 
@@ -299,8 +289,8 @@ def _find(
         first, end = offsets[row], offsets[row + 1]
         place, free = first, first  # what lies before ``free`` is part of an occurrence
         while place < end and wanted[row]:
-            mask, number = np.int64(starts[_code(data, place)]), 0
-            following = place + _size(data[place])
+            code, size = decode_character(data, place)
+            mask, number, following = np.int64(starts[code]), 0, place + size
             while mask:
                 if mask & 1 and _around(
                     data, place, number, free, first, end, folds, traits, query, pieces, open_left, open_right, scratch
