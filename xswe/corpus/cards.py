@@ -30,7 +30,7 @@ from xswe.progress import bar
 from xswe.work.kept import keep
 
 SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages
-SENTENCES, SAMPLE_LICENCE = "sentences.tsv", "CC0-1.0"
+SENTENCES = "sentences.tsv"
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
 CardKind = Literal["bitext", "monolingual"]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from xswe.bitext.rows import NegativesWriter, Rows
 from xswe.bitext.source import Source
@@ -37,7 +38,6 @@ from xswe.corpus.bitext import (
 )
 from xswe.corpus.cards import (
     SAMPLE,
-    SAMPLE_LICENCE,
     SENTENCES,
     Card,
     cache_folder,
@@ -472,7 +472,7 @@ def fetch_corpora(config: CorpusConfig, languages: tuple[str, ...]) -> str:
         InputError: the corpus cannot be fetched, or is not what its card says.
     """
     if config.paths == SAMPLE:
-        return f"{sample_folder() / SENTENCES}\nlicence: {SAMPLE_LICENCE}"
+        return f"{sample_folder() / SENTENCES}\nlicence: {yaml.safe_load(show_corpora(config))['licence']}"
     entries = [entry for entry in entries_of(config.paths, languages) if is_card(entry)]
     if not entries:
         raise ConfigError("name the corpus to fetch, as in  python -m xswe corpus fetch corpus=ccmatrix pair=en-ja")
