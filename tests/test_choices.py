@@ -139,11 +139,11 @@ def _(choice, folder):
     return find_neighbours(unit(60), unit(50), 5, config).forward_ids.tobytes()
 
 
-@probe("xswe.search.index:IndexMethod")
+@probe("xswe.search.layout:IndexMethod")
 def _(choice, folder):
-    from xswe.search import index
+    from xswe.search import writer
 
-    return index._SIGNED[choice]
+    return writer._SIGNED[choice]
 
 
 @probe("xswe.search.columns:ColumnType")

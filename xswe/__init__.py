@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from xswe.phrases.terms import find_terms
     from xswe.report.answers import search_file
     from xswe.report.write import report_of, write_report
-    from xswe.search.index import index, load_index
+    from xswe.search.building import index
+    from xswe.search.index import load_index
     from xswe.serving.app import make_app, serve
     from xswe.text.sentences import split_text
     from xswe.training.sweep import sweep
@@ -83,7 +84,8 @@ _MODULES = {
     "phrases.terms": "find_terms",
     "report.answers": "search_file",
     "report.write": "report_of write_report",
-    "search.index": "index load_index",
+    "search.building": "index",
+    "search.index": "load_index",
     "serving.app": "make_app serve",
     "text.sentences": "split_text",
     "training.sweep": "sweep",

@@ -34,8 +34,8 @@ from xswe.corpus.cards import sample_sentences
 from xswe.errors import XsweError
 from xswe.io.files import write_json
 from xswe.search import compaction as compaction_module
-from xswe.search import index as index_module
 from xswe.search import sentences as sentences_module
+from xswe.search import writer as writer_module
 
 SETTINGS = {"kills": 200, "flips": 500, "seed": 0, "sentences": 400, "output": ""}
 TRACED = tuple(f"search/{name}.py" for name in ("index", "sentences", "snapshot", "compaction", "columns"))
@@ -346,12 +346,12 @@ def flip(bench: Bench, queries: list[str], right: dict[Case, str]) -> dict[str, 
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Make sign bits of few sentences, and write a change to the database's file before it is whole."""
-    before = index_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE
-    index_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = 200, 16, 64
+    before = writer_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE
+    writer_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = 200, 16, 64
     try:
         yield
     finally:
-        index_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = before
+        writer_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = before
 
 
 def kills(bench: Bench, count: int) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.results import table
-from xswe.search import clusters, exact, index, numbers
+from xswe.search import building, clusters, exact, numbers
 from xswe.work.stage import Stage
 
 SETTINGS: dict[str, Any] = {"times": 10, "verbs": "", "faults": "", "seed": 0, "output": ""}
@@ -234,7 +234,7 @@ def often() -> None:
     """Let checkpoints be written as often as they can be, all shards be kept, a search have many, and an index pieces."""
     xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
     exact._EDGE, clusters._MOST_PAIRS = 256, 1 << 13
-    index._PIECE = numbers.NumbersJob.lines = 64
+    building._PIECE = numbers.NumbersJob.lines = 64
 
 
 def behind() -> None:

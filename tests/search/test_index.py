@@ -10,7 +10,9 @@ import pytest
 import xswe
 from tests.clusters import damage, slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweError
-from xswe.search import index as module
+from xswe.search import building as module
+from xswe.search import numbers as numbers_module
+from xswe.search import writer as writer_module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Vectors
@@ -113,7 +115,7 @@ def test_what_is_added_removed_and_saved_is_there_when_it_is_opened_again(mini, 
 
 
 def test_an_addition_that_fails_leaves_nothing_behind(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 16)
+    monkeypatch.setattr(numbers_module, "BLOCK", 16)
     index = xswe.index(mini, texts[:50], folder=tmp_path / "a")
     with pytest.raises(TypeError, match=r"texts\[40\] is int"):
         index.add([*texts[50:90], 3])
@@ -172,7 +174,7 @@ def test_other_tools_read_the_files(mini, texts, tmp_path):
 
 
 def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch):
-    monkeypatch.setattr(module, "_FEWEST", 500)
+    monkeypatch.setattr(writer_module, "_FEWEST", 500)
     exact = xswe.index(mini, texts[:600])
     index = xswe.index(mini, texts[:400], method="binary")
     assert index._now._signs is None
@@ -191,7 +193,7 @@ def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch)
 
 
 def test_sign_bits_are_the_same_however_an_index_grew(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_FEWEST", 500)
+    monkeypatch.setattr(writer_module, "_FEWEST", 500)
     xswe.index(mini, texts[:900], folder=tmp_path / "a", method="binary", threads=2)
     index = xswe.index(mini, texts[:100], folder=tmp_path / "b", method="binary", threads=1)
     for start in (100, 101, 700):
@@ -262,7 +264,7 @@ def content(folder):
 
 
 def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_FEWEST", 100)
     lines, how = tmp_path / "a.txt", {"method": "binary", "storage": "float16", "threads": 1}
     lines.write_text("\n".join([*texts, "long " * 9000, texts[0]]), encoding="utf-8")  # a line of three shards
     how["metadata"] = [{"row": row} for row in range(len(texts) + 2)]

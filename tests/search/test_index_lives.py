@@ -20,8 +20,8 @@ from tests.search.test_index_faults import as_a_reader, assert_holds, end, in_ot
 from xswe.errors import ConfigError, ModelError
 from xswe.io.checksums import Blocks
 from xswe.search import compaction as compaction_module
-from xswe.search import index as module
 from xswe.search import sentences as sentences_module
+from xswe.search import writer as writer_module
 from xswe.search.sentences import Writing
 
 
@@ -41,7 +41,7 @@ METHODS = pytest.mark.parametrize("method", ["exact", "binary"])
 @pytest.fixture
 def few(monkeypatch):
     """Sign bits of few sentences, and compactions in small pieces."""
-    monkeypatch.setattr(module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_FEWEST", 100)
     monkeypatch.setattr(compaction_module, "_PIECE", 64)
 
 

@@ -15,7 +15,9 @@ from xswe.model.ensemble import AnyModel, open_model
 from xswe.model.static import StaticModel
 from xswe.phrases.find import mark_best
 from xswe.phrases.in_files import read_queries
-from xswe.search.index import Index, IndexMethod, open_index
+from xswe.search.building import open_index
+from xswe.search.index import Index
+from xswe.search.layout import IndexMethod
 from xswe.search.types import Encoder, Hits, Storage
 from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig

@@ -1,17 +1,31 @@
-"""Which arrays an index has, and in which files."""
+"""Which arrays an index has, and in which files.
+
+An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
+``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``first_signs.npy`` and
+``second_signs.npy`` (:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
+The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
+their end is cut off by the next change, and what was removed or replaced is left out when the index is opened
+(:mod:`xswe.search.snapshot`).
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from xswe.io.ragged import HEADER
+from xswe.io.files import read_json
+from xswe.io.ragged import HEADER, GrowingArray
 from xswe.search.columns import Columns
 from xswe.search.numbers import columns_of
 from xswe.search.signs import ROWS, bytes_of
+
+IndexMethod = Literal["exact", "binary"]
+DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
 
 
 class Shape(NamedTuple):
@@ -45,3 +59,31 @@ def map_array(path: Path, shape: Shape) -> np.ndarray:
     """Map the first rows of a file, which may have more."""
     size = (shape.rows, *shape.row)
     return np.memmap(path, shape.kind, "r", HEADER, size) if shape.rows else np.zeros(size, shape.kind)
+
+
+def method_of(facts: Mapping[str, Any]) -> IndexMethod:
+    """Return how an index of these facts is searched; until v0.2 that could be in clusters."""
+    return "binary" if facts["method"] == "clusters" else facts["method"]
+
+
+def documents_of(folder: Path, facts: Mapping[str, Any]) -> Any:
+    """Return which file an index is of, as that was then: its name, size and time; None if it is of no file."""
+    if "documents" in facts:
+        return json.loads(facts["documents"])
+    try:
+        return read_json(folder / DOCUMENTS)
+    except (OSError, ValueError):
+        return None
+
+
+def copy_files(folder: Path, other: Path, facts: Mapping[str, Any], dim: int) -> None:
+    """Copy what an index of these facts has beside its database to another folder."""
+    for part in ("model", *([f"clusters-{facts['clustered']}"] if facts.get("clustered") else ())):
+        shutil.copytree(folder / part, other / part, dirs_exist_ok=True)
+    for name, (rows, kind, row) in shapes_of(facts, dim).items():
+        path = other / file_of(facts, name)
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy2(folder / file_of(facts, name), path)
+        GrowingArray(path, kind, rows, row).close()
+    if "documents" not in facts and (folder / DOCUMENTS).is_file():
+        shutil.copy2(folder / DOCUMENTS, other / DOCUMENTS)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from xswe.io.arguments import no_text
 from xswe.io.files import fingerprint
+from xswe.io.lines import read_blocks
+from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.model.encode_file import TextJob
 from xswe.model.ensemble import AnyModel
@@ -47,6 +51,24 @@ def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
     if storage == "int8":
         return Numbers(arrays, 0.0)
     return Numbers(arrays | {"vectors": vectors.astype(STORAGES[storage], copy=False)}, error)
+
+
+def encoded(
+    model: AnyModel, texts: str | Path | Iterable[str], storage: Storage, threads: int | None
+) -> Iterator[tuple[Texts, Numbers]]:
+    """Encode texts, or the lines of a file of this name, block by block; a TypeError says which of them is no text."""
+    blocks = read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts)
+    return in_order(lambda block: (block, numbers_of(model, block, storage)), blocks, threads or available_threads())
+
+
+def _packed(texts: Iterable[str]) -> Iterator[Texts]:
+    rows, first = iter(texts), 0
+    while block := list(islice(rows, BLOCK)):
+        try:
+            yield Texts.of(block)
+        except (TypeError, AttributeError) as error:
+            raise (no_text(block, first) or error) from None
+        first += len(block)
 
 
 @dataclass(frozen=True)

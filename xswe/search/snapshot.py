@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, ModelError, brief
 from xswe.io.checksums import Blocks
 from xswe.io.parallel import Lock
 from xswe.io.ragged import HEADER, release
 from xswe.search.columns import Columns, Where
 from xswe.search.kernels import Coded, nearest
 from xswe.search.layout import file_of, map_array, shapes_of
-from xswe.search.sentences import State
+from xswe.search.sentences import Sentences, State
 from xswe.search.signs import SIGNS, Signs, candidates, live_bits
 from xswe.search.types import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
@@ -234,6 +234,32 @@ class Snapshot:
                     self._blocks[name].check_rows(own, self._arrays[name].strides[0])
             yield {name: np.ascontiguousarray(self._arrays[name][own]) for name in names}
             release(*(self._arrays[name] for name in names))
+
+
+def hidden_slots(now: Snapshot, sentences: Sentences) -> np.ndarray:
+    """Return the sentences that no search of an index of format 1 finds: a killed removal had only begun there."""
+    slots = now.hidden
+    there = sentences.take(slots.tolist()) if len(slots) != now.facts["removed"] else {}
+    return slots[[slot in there for slot in slots.tolist()]]
+
+
+def open_snapshot(folder: Path, dim: int, sentences: Sentences, before: Snapshot | None = None) -> Snapshot:
+    """Map the numbers of an index into memory, as its database says they are; a ModelError says what is damaged."""
+    while True:
+        state = sentences.state()
+        try:
+            opened = Snapshot(folder, dim, state, before)
+            if state.sums is None:
+                opened.reveal(hidden_slots(opened, sentences))
+            if before is not None:
+                opened.check_added(before)
+            return opened
+        except (OSError, ValueError) as error:
+            problem = ModelError(f"{folder}: a damaged index ({brief(error)}); {REBUILD}")
+        except ModelError as error:
+            problem = error
+        if sentences.state().facts == state.facts:  # else another process has changed the index meanwhile
+            raise problem
 
 
 class Question(NamedTuple):

@@ -32,8 +32,9 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import PLACES, Term, find_terms, in_usual_form
+from xswe.search.building import index
 from xswe.search.columns import ColumnType
-from xswe.search.index import Index, index
+from xswe.search.index import Index
 from xswe.serving.messages import Found, Line, Marked, Matching, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.occurrences import LONGEST, Occurrence, find_string
 from xswe.serving.passages import Corpus, Passages, read_corpora

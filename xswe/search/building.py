@@ -1,0 +1,336 @@
+"""How an index is built: of a stream of sentences, or of a file by whoever takes part, and gone on with after a kill."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from xswe.errors import ConfigError, XsweError
+from xswe.io.arguments import check_model, several
+from xswe.io.files import (
+    file_stamp,
+    fingerprint,
+    read_json,
+    remove_folder,
+    scratch,
+    taken_over,
+    whole_folder,
+    write_json,
+)
+from xswe.io.lines import check_lines, read_lines
+from xswe.io.ragged import Texts
+from xswe.io.settings import check_choice
+from xswe.io.sources import check_here
+from xswe.model.encode_file import cut_once
+from xswe.model.ensemble import AnyModel
+from xswe.progress import bar
+from xswe.search.columns import Columns, ColumnType
+from xswe.search.index import Given, Index, check_free, check_names, load_index
+from xswe.search.layout import IndexMethod, documents_of
+from xswe.search.numbers import Numbers, NumbersAhead, encoded, numbers_ahead
+from xswe.search.sentences import FORMAT_VERSION, Sentences
+from xswe.search.types import Storage, check_storage
+from xswe.search.verification import sums_of_files, verify_index
+from xswe.search.writer import NEW, Block, Writer, with_metadata
+from xswe.text.sentences import as_lines, is_document
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import discard, work_folder
+from xswe.work.kept import keep
+from xswe.work.once import is_made, written_once
+from xswe.work.parts import BEGINNING, Place
+
+logger = logging.getLogger(__name__)
+_PIECE = 1 << 17  # sentences of a new index that are added at a time: what a kill costs
+_PLACES = "places.json"  # of an index that is being built: after which block of the text it had so many sentences
+
+
+class Building(TypedDict, total=False):
+    """How an index is built.
+
+    Attributes:
+        method: ``exact``, which is the default; or ``binary``, which scores only the sentences that are nearest by their
+            sign bits.
+        storage: of the vectors: ``float32``, which is the default, ``float16``, or ``int8``, a quarter of the place.
+        threads: how many encode; None for all processors.
+        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need a
+            file of texts, and a folder that all machines share.
+    """
+
+    method: IndexMethod
+    storage: Storage
+    threads: int | None
+    execution: ExecutionConfig
+
+
+def index(
+    model: AnyModel,
+    input: Given,
+    *,
+    metadata: Iterable[Any] | None = None,
+    columns: Mapping[str, ColumnType] | None = None,
+    folder: str | Path | None = None,
+    **building: Unpack[Building],
+) -> Index:
+    """Build an index of sentences, which are read and encoded as a stream: memory does not grow with their number.
+
+    Args:
+        model: what encodes.
+        input: a list or any other iterable of texts, or the name of a text file, plain or compressed.
+        metadata: for each text what to keep with it, as JSON values.
+        columns: the keys of metadata by which a search can choose (``where=``), and their types: ``int``, ``float``,
+            ``str`` or ``bool``.
+        folder: where it is kept; None for a folder that is removed with the index, unless it is saved.
+        building: ``method``, ``storage``, ``threads`` and ``execution``, see :class:`Building`.
+
+    Raises:
+        ConfigError: there is something of the folder's name, or no such method or storage.
+        InputError: the file is missing or damaged.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
+
+    Example:
+        >>> import xswe
+        >>> found = xswe.index(xswe.load("mini"), ["Wir kaufen Brot.", "Der Zug hat Verspätung."])
+        >>> print(found.search("The train is late.", k=1)[0].text)
+        Der Zug hat Verspätung.
+        >>> _ = found.add(["列車が遅れています。"], [{"file": "a.ja"}])
+        >>> [(hit.row, hit.metadata) for hit in found.search("The train is late.", k=1)]
+        [(2, {'file': 'a.ja'})]
+    """
+    check_model(model, "index(model, input)")
+    texts = input if isinstance(input, (str, Path, Iterator)) else several(input, "input")
+    check_names("index", building, Building)
+    method, storage = building.get("method", "exact"), building.get("storage", "float32")
+    threads, execution = building.get("threads"), building.get("execution", LOCAL)
+    check_choice("method", method, IndexMethod)
+    check_storage(storage)
+    execution.check_names(texts, folder)
+    plan = _Plan(model, method, storage, Columns(columns))
+    if folder is None:
+        temporary = scratch("xswe-index-")
+        _fill(plan.begin(Path(temporary.name)), encoded(model, texts, storage, threads), metadata)
+        return Index(Path(temporary.name), model, temporary)
+    place = Path(folder)
+    check_here(place)
+    if isinstance(texts, (str, Path)) and Path(texts).is_file():
+        plan = plan._replace(stamp=file_stamp(str(texts)))
+        return _index_file(plan, lambda _: str(texts), metadata, place, execution, threads)
+    check_free(place)
+    with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
+        _fill(plan.begin(unfinished), encoded(model, texts, storage, threads), metadata)
+    return Index(place, model)
+
+
+class _Plan(NamedTuple):
+    """What an index is built of, beside its sentences."""
+
+    model: AnyModel
+    method: IndexMethod
+    storage: Storage
+    columns: Columns
+    stamp: Any = None  # of the file that it is of
+
+    @property
+    def identity(self) -> str:
+        return fingerprint(self.model.identity, self.method, self.storage, self.stamp, self.columns.noted())
+
+    def begin(self, folder: Path) -> Writer:
+        """Make an index of nothing in a folder."""
+        self.model.save(folder / "model")
+        facts: dict[str, Any] = {"format_version": FORMAT_VERSION, "method": self.method, "storage": self.storage}
+        facts |= {"identity": self.model.identity, "rows": 0, "removed": 0, "error": 0.0, **NEW}
+        facts |= {"columns": self.columns.noted(), "documents": json.dumps(self.stamp)}
+        sentences = Sentences(folder / "sentences.sqlite")
+        sentences.create(facts, sums_of_files(folder, folder / "model"))
+        return Writer(folder, self.model, sentences)
+
+
+def _index_file(
+    plan: _Plan,
+    cut: Callable[[Path], str],
+    metadata: Iterable[Any] | None,
+    place: Path,
+    execution: ExecutionConfig,
+    threads: int | None,
+) -> Index:
+    """Build the index of a file's lines by whoever takes part: its vectors, and once the index of them.
+
+    ``cut`` is given a folder for the work, and returns the name of the file.
+    """
+    with work_folder(str(place), execution) as work:
+        done, vectors = work / "done", work / f"vectors-{plan.identity}"
+
+        def build(encoded: NumbersAhead) -> None:
+            """Put the numbers of all blocks and their texts together."""
+            target = place.resolve() if place.is_symlink() else place
+            left = taken_over(target, fingerprint(encoded.identity, plan.identity, metadata is None))
+            try:
+                with whole_folder(target, left) as unfinished:
+                    _build_in(plan, unfinished, encoded, metadata)
+            finally:
+                if not (left / _PLACES).exists():
+                    remove_folder(left)
+
+        if not is_made(done, plan.identity, [place]):
+            if not vectors.exists():  # with them what is there is one that was not noted as done yet
+                check_free(place)
+            with numbers_ahead(plan.model, cut(work), vectors, plan.storage, execution, threads) as encoded:
+                written_once(done, plan.identity, partial(build, encoded), [place], execution)
+    return Index(place, plan.model)
+
+
+def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterable[Any] | None) -> None:
+    """Build an index in a folder, from where a killed run has left it."""
+    note, (writer, places) = folder / _PLACES, _left(plan, folder)
+    place = places.get(_count(writer.sentences), BEGINNING)
+    if metadata is not None:
+        metadata = _metadata_after(writer, iter(metadata))
+
+    def blocks() -> Iterator[tuple[Texts, Numbers]]:
+        nonlocal place
+        for after, block in encoded.read(place):
+            place = after
+            yield block
+
+    def before(rows: int) -> None:
+        if rows >= _PIECE:  # what is less takes no time
+            places[rows] = place
+            write_json(note, [[rows, *place] for rows, place in list(places.items())[-2:]])
+
+    _fill(writer, blocks(), metadata, before, lambda rows: keep(note, f"after {rows:,} sentences"))
+    note.unlink(missing_ok=True)
+
+
+def _fill(
+    writer: Writer,
+    blocks: Iterable[tuple[Texts, Numbers]],
+    metadata: Iterable[Any] | None,
+    before: Callable[[int], None] = lambda _: None,
+    after: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Add the first sentences, or those that a killed run had not come to, when nobody else knows of the index.
+
+    They are added in pieces of one size, so that a kill costs no more than one of them, and the bytes are the same
+    however often it happened. ``before`` and ``after`` a piece is there it is told how many sentences are then.
+    """
+    there = _count(writer.sentences)
+    rows = with_metadata(blocks, metadata, there)
+    with bar("index", unit="sentence", initial=there) as progress, closing(writer.sentences):
+        for first in rows if there else chain([None], rows):
+            after(writer.add(_piece(first, rows), progress.update, before, log=False).stop)
+
+
+def _count(sentences: Sentences) -> int:
+    """Return how many sentences were added."""
+    return int(sentences.state().facts["rows"])
+
+
+def _left(plan: _Plan, folder: Path) -> tuple[Writer, dict[int, Place]]:
+    """Open the index that a killed run has left in a folder, if it is sound, and else begin one.
+
+    Returns also after which block of the text it had so many sentences, or would have had.
+    """
+    places, note = dict[int, Place](), folder / _PLACES
+    with suppress(OSError, ValueError, XsweError):
+        places = {rows: (shard, part) for rows, shard, part in read_json(note)}
+        verify_index(folder)
+        sentences = Sentences(folder / "sentences.sqlite")
+        if (count := _count(sentences)) in places:
+            keep(note, f"after {count:,} sentences")
+            logger.info("%s: going on after %d sentences", folder, count)
+            return Writer(folder, plan.model, sentences), places
+        sentences.close()
+    if places:
+        logger.warning("%s: damaged since it was written; building it anew", folder)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return plan.begin(folder), {}
+
+
+def _metadata_after(writer: Writer, values: Iterator[Any]) -> Iterator[Any]:
+    """Return the values of metadata that come after those of an index, which must be the same that it has."""
+    for row, _, metadata in writer.sentences:
+        if [json.dumps(value) for value in islice(values, 1)] != [json.dumps(metadata)]:
+            raise ConfigError(
+                f"metadata: that of sentence {row} is not what the interrupted run had; give the same, or remove "
+                f"{writer.folder} to start anew"
+            )
+    return values
+
+
+def open_index(
+    folder: str | Path | None,
+    model: AnyModel | None = None,
+    documents: str | Path | None = None,
+    *,
+    split: bool | None = None,
+    language: str | None = None,
+    **building: Unpack[Building],
+) -> Index:
+    """Open the index of a file that is kept in a folder, or build it where it is not there yet.
+
+    Args:
+        folder: where it is, or is kept for the next time; None for an index of this time only.
+        model: what encodes; None for that of an index that is there.
+        documents: text file, a sentence a line; ``-`` for standard input; None for those of an index that is there.
+        split: cut the file into sentences; None if it is a document (Markdown, HTML, EPUB, DOCX, PDF).
+        language: of the file, to cut it.
+        building: how an index is built that is not there, see :class:`Building`.
+
+    Raises:
+        ConfigError: the index is of another model or file, or in a storage, or the file has changed; or there is nothing to
+            build it from.
+    """
+    check_names("open_index", building, Building)
+    check_here(folder or "", "index")
+    stamp = file_stamp(documents) if documents not in (None, "-") else None
+    is_cut = bool(stamp) and (split or (split is None and is_document(str(documents))))
+    if stamp and is_cut:
+        stamp += ["sentences", language]
+    execution = building.get("execution", LOCAL)
+    execution.check_names(folder or None, documents)
+    if folder and Path(folder).exists():
+        found = load_index(folder)
+        if model is not None and model.identity != found.model.identity:
+            raise ConfigError(f"the index {folder} is of another model; leave model= out")
+        if documents and documents_of(found.folder, Sentences(found.folder / "sentences.sqlite").state().facts) != stamp:
+            raise ConfigError(
+                f"input={documents}: the index {folder} is of another file, or the file has changed; "
+                "leave input out, or remove the folder to build it again"
+            )
+        if documents:
+            discard(Path(f"{folder}.work"), execution)  # which a killed run left
+        return found
+    if model is None or documents is None:
+        raise ConfigError("give model= and input= to search in, or the index= of an earlier search")
+    if not (folder and stamp):
+        with as_lines(str(documents), split, language) as lines:
+            texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
+            return index(model, texts, folder=folder, **building)
+    method, storage = building.get("method", "exact"), building.get("storage", "float32")
+    plan = _Plan(model, method, storage, Columns(), stamp)
+
+    def cut(work: Path) -> str:
+        """Return the file of lines."""
+        if is_cut:
+            return cut_once(str(documents), language, work)
+        check_lines(str(documents))
+        return str(documents)
+
+    return _index_file(plan, cut, None, Path(folder), execution, building.get("threads"))
+
+
+def _piece(first: Block | None, rows: Iterator[Block]) -> Iterator[Block]:
+    """Yield blocks, up to as many as are added at once."""
+    size = 0
+    for block in rows if first is None else chain([first], rows):
+        yield block
+        size += len(block[0])
+        if size >= _PIECE:
+            return
