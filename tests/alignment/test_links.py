@@ -304,6 +304,14 @@ def test_words_without_a_link_beside_a_term_are_part_of_it():
     assert ("Edo", "江戸時代") not in found
 
 
+def test_function_words_are_those_of_the_language():
+    """``war`` is one of German, ``not`` of English."""
+    war = pair_of("the Jinshin War", "壬申の乱", ["the", "Jinshin", "War"], ["壬申の乱"], [(1, 0)])
+    so = pair_of("die Not war", "the need", ["die", "Not", "war"], ["the", "need"], [(1, 1)])
+    assert [term[:2] for term in bilingual_terms([war] * 3, ("en", "ja"))] == [("Jinshin War", "壬申の乱")]
+    assert [term[:2] for term in bilingual_terms([so] * 3, ("de", "en"))] == [("Not", "need")]
+
+
 @pytest.mark.parametrize(
     ("source", "target"),
     [

@@ -22,7 +22,7 @@ from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import opens_sentence, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import GENERAL_WORDS, LEADING_WORDS, check_languages, fused_rims, has_cjk, has_kana, rim_words
+from xswe.text.languages import GENERAL_WORDS, LEADING_WORDS, RIM_WORDS, check_languages, fused_rims, has_cjk, has_kana
 
 Span = tuple[int, int]
 _Pair = tuple[str, str]  # a term and its translation, as they are counted
@@ -141,7 +141,7 @@ class _Counts:
         for here, there, agreed in _linked_spans(pair, self.most):
             if (texts := self._texts(pair, here, there)) is not None:
                 found.setdefault(texts, agreed)
-                for both in product(_wider(pair, 0, here, there, self.most), _wider(pair, 1, there, here, self.most)):
+                for both in product(self._wider(pair, 0, here, there), self._wider(pair, 1, there, here)):
                     further = self._texts(pair, *both) if both != (here, there) else None
                     if further not in (None, texts):
                         wider[texts].add(further)
@@ -157,6 +157,9 @@ class _Counts:
             self.examples.setdefault(texts, (pair.source, pair.target))
             if len(lines := self.lines[texts]) < _LINES:
                 lines.append(number)
+
+    def _wider(self, pair: LinkedPair, side: int, own: Span, other: Span) -> Iterator[Span]:
+        return _wider(pair, side, own, other, self.most, self.sides[side].language)
 
     def _texts(self, pair: LinkedPair, here: Span, there: Span) -> _Pair | None:
         """Return what runs of words are counted as, and note how they are written; None where one is no term."""
@@ -285,7 +288,7 @@ def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, flo
         yield (a, b), (c, d), sum(own) / len(own)
 
 
-def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int) -> Iterator[Span]:
+def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int, language: str) -> Iterator[Span]:
     """Yield a run of words, and those with words beside it that may be part of a term.
 
     These have no link, or none to what stands near its translation.
@@ -293,7 +296,7 @@ def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int) -> I
     text, words = (pair.target, pair.target_words) if side else (pair.source, pair.source_words)
     near = range(other[0] - _FURTHER, other[1] + _FURTHER)
     linked = {link[side] for link in pair.links if link[1 - side] in near}
-    rims = rim_words(has_cjk(text)) - _JOINING
+    rims = _function_words(language) - _JOINING
 
     def may_join(place: int, other: int) -> bool:
         """Return True if the word at a place, beside another one, may be part of the same term."""
@@ -346,6 +349,12 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
     return start, end
 
 
+@lru_cache(maxsize=8)
+def _function_words(language: str) -> frozenset[str]:
+    """Return the function words of a language; ``war`` is one of German alone. In Han and Kana, English stands as it is."""
+    return frozenset(" ".join(RIM_WORDS.get(code, "") for code in {language, "de" if language == "de" else "en"}).split())
+
+
 @lru_cache(maxsize=1 << 16)
 def _well_formed(text: str, language: str) -> bool:
     """Return True if a text may be a term: a nominal or verbal group without marks, or function words at its ends."""
@@ -356,8 +365,8 @@ def _well_formed(text: str, language: str) -> bool:
         before, after = fused_rims(japanese)
         short = len(text) < 2 or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
         clause = japanese and _CLAUSE.search(text)
-        return not (short or clause or before.match(text) or after.search(text) or text in rim_words(japanese))
-    words, rims = text.casefold().split(), rim_words(False) | _PRONOUNS
+        return not (short or clause or before.match(text) or after.search(text) or text in _function_words(language))
+    words, rims = text.casefold().split(), _function_words(language) | _PRONOUNS
     if len(text) < 3 or text[-1] == "-" or words[0] in rims or words[-1] in rims:
         return False
     if words[0] in (LEADING_WORDS if len(words) > 1 else GENERAL_WORDS):
@@ -416,7 +425,7 @@ def _class_at(text: str, start: int, end: int, language: str) -> str:
     if previous in _BEFORE_VERBS:
         return "" if form[0].isupper() else "verb"
     after = _WORD.match(text, end + 1)
-    ends = after is None or after[0].casefold() in rim_words(False)
+    ends = after is None or after[0].casefold() in _function_words(language)
     return "noun" if ends and previous in _ARTICLES else "adjective" if previous in ("very", "more", "most", "as") else ""
 
 
