@@ -304,6 +304,14 @@ def test_words_without_a_link_beside_a_term_are_part_of_it():
     assert ("Edo", "江戸時代") not in found
 
 
+def test_a_word_that_stands_twice_is_linked_to_the_nearer_one():
+    words, others = ["The", "match", "expression", "does", "match"], ["match", "式", "と", "一致"]
+    links = [(1, 0), (1, 3), (2, 1), (4, 0), (4, 3)]
+    pair = pair_of("The match expression does match", "match 式と一致", words, others, links)
+    found = {term[:2] for term in bilingual_terms([pair] * 3, ("en", "ja"))}
+    assert ("match expression", "match 式") in found
+
+
 def test_function_words_are_those_of_the_language():
     """``war`` is one of German, ``not`` of English."""
     war = pair_of("the Jinshin War", "壬申の乱", ["the", "Jinshin", "War"], ["壬申の乱"], [(1, 0)])

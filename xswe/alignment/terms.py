@@ -138,7 +138,7 @@ class _Counts:
         """Count the candidates of a pair."""
         found: dict[_Pair, float] = {}
         wider: defaultdict[_Pair, set[_Pair]] = defaultdict(set)
-        for here, there, agreed in _linked_spans(pair, self.most):
+        for here, there, agreed in _linked_spans(_with_nearest_links(pair), self.most):
             if (texts := self._texts(pair, here, there)) is not None:
                 found.setdefault(texts, agreed)
                 for both in product(self._wider(pair, 0, here, there), self._wider(pair, 1, there, here)):
@@ -286,6 +286,30 @@ def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, flo
     for (a, b), (c, d) in phrase_spans(pair, most):
         own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
         yield (a, b), (c, d), sum(own) / len(own)
+
+
+def _with_nearest_links(pair: LinkedPair) -> LinkedPair:
+    """Return a pair in which the links of each word lead to one run of words, that of its best and nearest link.
+
+    A word that stands twice in a sentence is linked to both of its translations.
+    """
+    kept = dict(zip(pair.links, pair.scores, strict=True))
+    sizes = len(pair.source_words), len(pair.target_words)
+    for side in (0, 1):
+        own: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        for link, score in kept.items():
+            own[link[side]][link[1 - side]] = score
+        near: dict[int, range] = {}
+        for word, partners in own.items():
+            places = {one: abs(word * sizes[1 - side] - one * sizes[side]) for one in partners}
+            low = high = min(partners, key=lambda one: (-partners[one], places[one]))
+            while low - 1 in partners:
+                low -= 1
+            while high + 1 in partners:
+                high += 1
+            near[word] = range(low, high + 1)
+        kept = {link: score for link, score in kept.items() if link[1 - side] in near[link[side]]}
+    return pair._replace(links=tuple(kept), scores=tuple(kept.values()))
 
 
 def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int, language: str) -> Iterator[Span]:
