@@ -199,7 +199,6 @@ def test_terms_are_written_as_the_bitext_writes_them():
     found = {(term.source, term.target): term.times for term in bilingual_terms(pairs, ("en", "ja"), min_count=2)}
     assert found["Kyoto", "京都"] == 2
     assert found["maps", "地図"] == 3  # but not MAPS, which might be an acronym
-    # a single character of Han is no term
     table = {(row.source, row.target): row.times for row in phrase_table(pairs)}
     assert table["station", "駅"] == 4
     assert table["Kyoto", "京都の"] == 1
@@ -304,6 +303,15 @@ def test_words_without_a_link_beside_a_term_are_part_of_it():
     assert ("Edo", "江戸時代") not in found
 
 
+def test_a_character_of_han_is_a_term_where_it_is_a_word():
+    rows = [("poem", "この歌は", "歌"), ("encrypt", "暗号化", "号"), ("permit", "許すと", "許"), ("floor", "10号の", "号")]
+    for source, text, target in rows:
+        place = text.index(target)
+        pair = LinkedPair(source, text, ((0, len(source)),), ((place, place + 1),), ((0, 0),), (1.0,))
+        found = [term[:2] for term in bilingual_terms([pair] * 3, ("en", "ja"))]
+        assert found == ([("poem", "歌")] if source == "poem" else [])
+
+
 def test_a_word_that_stands_twice_is_linked_to_the_nearer_one():
     words, others = ["The", "match", "expression", "does", "match"], ["match", "式", "と", "一致"]
     links = [(1, 0), (1, 3), (2, 1), (4, 0), (4, 3)]
@@ -318,6 +326,15 @@ def test_function_words_are_those_of_the_language():
     so = pair_of("die Not war", "the need", ["die", "Not", "war"], ["the", "need"], [(1, 1)])
     assert [term[:2] for term in bilingual_terms([war] * 3, ("en", "ja"))] == [("Jinshin War", "壬申の乱")]
     assert [term[:2] for term in bilingual_terms([so] * 3, ("de", "en"))] == [("Not", "need")]
+
+
+def test_two_characters_that_the_model_cuts_apart_are_one_word():
+    """As it does with 治世, and with 推古, whose third character belongs to them, too."""
+    words = ["the", "reign"]
+    reign = pair_of("the reign", "その治世の", words, ["その", "治", "世", "の"], [(1, 2)])
+    other = pair_of("the reign", "推古朝の", words, ["推", "古", "朝", "の"], [(1, 2)])
+    assert [term[:2] for term in bilingual_terms([reign] * 3, ("en", "ja"))] == [("reign", "治世")]
+    assert not list(bilingual_terms([other] * 3, ("en", "ja")))
 
 
 @pytest.mark.parametrize(

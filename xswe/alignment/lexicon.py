@@ -23,9 +23,10 @@ from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
 from xswe.text.borders import opens_sentence
 from xswe.text.forms import Forms
-from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.languages import LANGUAGES, check_languages, has_kana
 
 _KATAKANA = re.compile("[ァ-ヺーㇰ-ㇿｦ-ﾟ]{2,}")
+_TWO_HAN = re.compile("(?<![㐀-鿿々])[㐀-鿿々]{2}(?![㐀-鿿々])")
 _FREE = 1e-7  # probability of a word without a link
 Span = tuple[int, int]
 
@@ -112,9 +113,13 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
     return PhraseTable(tuple(out))
 
 
-def with_whole_words(pair: LinkedPair) -> LinkedPair:
-    """Return a pair in which units that are parts of one word of Katakana are one word, with the links of all of them."""
-    (source, here), (target, there) = _whole(pair.source, pair.source_words), _whole(pair.target, pair.target_words)
+def with_whole_words(pair: LinkedPair, han: bool = False) -> LinkedPair:
+    """Return a pair in which units that are parts of one word of Katakana are one word, with the links of all of them.
+
+    With ``han`` so are those of two Han characters of Japanese between others: the model does not know 治世.
+    """
+    sides = (pair.source, pair.source_words), (pair.target, pair.target_words)
+    (source, here), (target, there) = (_whole(*side, han) for side in sides)
     if source is pair.source_words and target is pair.target_words:
         return pair
     links: dict[Span, float] = {}
@@ -125,9 +130,11 @@ def with_whole_words(pair: LinkedPair) -> LinkedPair:
     return LinkedPair(*pair[:2], source, target, tuple(both for both, _ in ranked), tuple(score for _, score in ranked))
 
 
-def _whole(text: str, places: tuple[Span, ...]) -> tuple[tuple[Span, ...], Sequence[int]]:
-    """Widen places of words to all of the runs of Katakana that they hold parts of; and tell which word each became."""
+def _whole(text: str, places: tuple[Span, ...], han: bool) -> tuple[tuple[Span, ...], Sequence[int]]:
+    """Widen places of words to all of the runs that they hold parts of; and tell which word each became."""
     runs = [match.span() for match in _KATAKANA.finditer(text)]
+    if han and has_kana(text):
+        runs += [match.span() for match in _TWO_HAN.finditer(text)]
     if not runs:
         return places, range(len(places))
     words: list[Span] = []

@@ -170,6 +170,8 @@ class _Counts:
             span = _core(text, words[first][0], words[end - 1][1], own.language)
             if not _well_formed(text[slice(*span)], own.language) or _is_verb_stem(text, span[1], own.language):
                 return None
+            if own.language == "ja" and _is_cut(text, *span):
+                return None
             spans.append(span)
         if _is_numbered(pair.source[slice(*spans[0])]) or _is_numbered(pair.target[slice(*spans[1])]):
             return None
@@ -231,8 +233,8 @@ def bilingual_terms(
     if len(codes) != 2 or most < 1 or min_count < 1:
         raise ConfigError(f"languages={list(languages)}, most={most}, min_count={min_count}: two languages, and at least 1")
     counts = _Counts((codes[0], codes[1]), most * (2 if {"zh", "ja"} & set(codes) else 1))
-    for number, pair in enumerate(map(with_whole_words, links), 1):
-        counts.add(number, pair)
+    for number, pair in enumerate(links, 1):
+        counts.add(number, with_whole_words(pair, han=True))
     kept = [one for one in counts.concepts() if one.total() >= min_count]
     wanted = [{texts[side] for one in kept for texts in one} for side in (0, 1)]
     forms = [side.forms.ranked(texts) for side, texts in zip(counts.sides, wanted, strict=True)]
@@ -387,7 +389,8 @@ def _well_formed(text: str, language: str) -> bool:
     if has_cjk(text):
         japanese = language == "ja"
         before, after = fused_rims(japanese)
-        short = len(text) < 2 or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
+        alone = len(text) < 2 and not (japanese and not has_kana(text))
+        short = alone or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
         clause = japanese and _CLAUSE.search(text)
         return not (short or clause or before.match(text) or after.search(text) or text in _function_words(language))
     words, rims = text.casefold().split(), _function_words(language) | _PRONOUNS
@@ -403,6 +406,15 @@ def _well_formed(text: str, language: str) -> bool:
 def _is_verb_stem(text: str, end: int, language: str) -> bool:
     """Return True if a span of Japanese ends within the inflection of a verb: ``欠け`` of ``欠けている`` is no word."""
     return language == "ja" and "ぁ" <= text[end - 1] <= "ゖ" and _INFLECTION.match(text, end) is not None
+
+
+def _is_cut(text: str, start: int, end: int) -> bool:
+    """Return True if a span is one character of a longer word, as ``号`` of ``暗号`` and ``許`` of ``許す``."""
+    if end - start > 1:
+        return False
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    joined = before.isalnum() and not "ぁ" <= before <= "ゖ"
+    return joined or (after.isalnum() and not _PARTICLE.match(text, end))
 
 
 def _is_numbered(text: str) -> bool:
@@ -423,6 +435,7 @@ _CLAUSE = re.compile(
     "|[0-9][年月日]|[年月日][0-9]"
 )
 _AFTERWARDS = re.compile("(?<=[^ぁ-ゖ]{2})(?:後|以降|以後|以前|当時|頃)$")
+_PARTICLE = re.compile("を|が|は|の|と|も|へ|や|から|より|まで")
 _INFLECTION = re.compile("[たてるずれ]|ま[すせし]|な[いか]|られ|よう")
 _ARTICLES = frozenset(re.findall(r"\w+", "a an the this these each every no any your its their our his her my some"))
 _BEFORE_VERBS = frozenset(
