@@ -156,11 +156,12 @@ class Features:
         stop: int,
     ) -> None:
         table, room = self._table, np.empty((6, 2 * _HALF), np.float32)
+        wide = np.empty((2, 2 * _HALF, table.rows.shape[1]), np.int16)
         words, told = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
         ids, likely = np.empty((2, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
         numbers = table.rows, table.factors, table.norms
-        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, out[start:stop])
+        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, wide, out[start:stop])
         if table.places[0] >= 0:
             tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
         else:
@@ -206,6 +207,19 @@ def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
     for k in range(half):
         out[k], out[half + k] = ids[low + k], ids[high - half + k]
     return len(out)
+
+
+@njit(**INNER)
+def _widen(rows: np.ndarray, ids: np.ndarray, count: int, out: np.ndarray) -> None:
+    """Copy the rows of some units as numbers of 16 bits, pairs of which processors multiply and add at once."""
+    for k in range(min(count, 4)):
+        prefetch_row(rows, ids[k])
+    for k in range(count):
+        if k + 4 < count:
+            prefetch_row(rows, ids[k + 4])
+        row = rows[ids[k]]
+        for t in range(len(row)):
+            out[k, t] = row[t]
 
 
 @njit(**INNER)
@@ -284,28 +298,29 @@ def cover_pairs(
     norms: np.ndarray,
     room: np.ndarray,
     ids: np.ndarray,
+    wide: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write the features of units: coverage, repetition, how many there are.
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
-    :class:`UnitTable`; ``room`` float32 (6, most) and ``ids`` int64 (2, most) are workspace.
+    :class:`UnitTable`; ``room`` float32 (6, most), ``ids`` int64 (2, most) and ``wide`` int16 (2, most,
+    d) are workspace.
     """
     left, right, best, other = ids[0], ids[1], room[0], room[1]
     for i in range(len(out)):
         n = _some_ids(source, source_offsets[i], source_offsets[i + 1], left)
         m = _some_ids(target, target_offsets[i], target_offsets[i + 1], right)
+        _widen(rows, left, n, wide[0])
+        _widen(rows, right, m, wide[1])
         for k in range(m):
             other[k] = np.float32(0.0)
         for j in range(n):
-            a = rows[left[j]]
-            most = np.float32(0.0)
+            a, most = wide[0, j], np.float32(0.0)
             for k in range(m):
-                if k + 2 < m:
-                    prefetch_row(rows, right[k + 2])
-                b, total = rows[right[k]], np.int32(0)
+                b, total = wide[1, k], np.int32(0)
                 for t in range(len(a)):
-                    total += np.int32(a[t]) * np.int32(b[t])
+                    total = np.int32(total + np.int32(np.int32(a[t]) * np.int32(b[t])))
                 value = np.float32(total) * factors[left[j]] * factors[right[k]]
                 most, other[k] = max(most, value), max(other[k], value)
             best[j] = most
@@ -338,7 +353,7 @@ def cover_names(
                 there, product = np.int64(other[k]), np.int32(0)
                 b = rows[there]
                 for j in range(len(a)):
-                    product += np.int32(a[j]) * np.int32(b[j])
+                    product = np.int32(product + np.int32(np.int32(a[j]) * np.int32(b[j])))
                 best = max(best, np.float32(product) * factors[unit] * factors[there])
             total += norms[unit] * best
             weights += norms[unit]

@@ -14,7 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -604,13 +604,13 @@ def same_numbers(source: str, target: str) -> bool:
     whole = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
     if whole[0] == whole[1]:
         return True
+    said = cache(lambda side: spoken_numbers(texts[side]))  # which takes longest, and is seldom asked of both
     for sides in (counts, whole):
         left, right = sides[0] - sides[1], sides[1] - sides[0]
-        if left and right and all(map(_CLOCK.search, texts)) and _same_hours(left, right):
+        if left and right and _same_hours(left, right) and all(map(_CLOCK.search, texts)):
             return True
-        said = [spoken_numbers(text) for text in texts]
-        if all(int(number) in said[1] for number in left if len(number) < 20) and all(
-            int(number) in said[0] for number in right if len(number) < 20
+        if all(int(number) in said(1) for number in left if len(number) < 20) and all(
+            int(number) in said(0) for number in right if len(number) < 20
         ):
             return not any(len(number) >= 20 for number in (*left, *right))
     return False
