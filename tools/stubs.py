@@ -1,7 +1,8 @@
-"""Writes what type checkers read of generated code: xswe/types.pyi of the names in xswe/types.py, and xswe/settings.pyi.
+"""Writes what is generated from the code, for type checkers and for the command line's help.
 
-The latter holds the keyword arguments of the public functions, from the dataclasses of their settings: a type checker knows
-by it that ``mine(thresold=1)`` is a mistake. A public function with settings has ``config: MineConfig | None`` and
+Written are xswe/types.pyi, of the names in xswe/types.py, xswe/settings.pyi, and xswe/cli/settings.json (verb_settings.py).
+settings.pyi holds the keyword arguments of the public functions, from the dataclasses of their settings: a type checker
+knows by it that ``mine(thresold=1)`` is a mistake. A public function with settings has ``config: MineConfig | None`` and
 ``**settings: Unpack[MineSettings]``, whose class is imported for type checkers only. After a setting or a name has changed,
 ``python tools/stubs.py`` is to be run again: a test compares.
 """
@@ -19,6 +20,8 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
+import verb_settings
 
 import xswe
 from xswe.alignment.formats import Manner
@@ -143,7 +146,7 @@ def types_() -> str:
 
 def stubs() -> dict[str, str]:
     """Return the texts of the files by their names."""
-    return {"settings.pyi": settings(), "types.pyi": types_()}
+    return {"settings.pyi": settings(), "types.pyi": types_(), "cli/settings.json": verb_settings.text()}
 
 
 if __name__ == "__main__":

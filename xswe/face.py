@@ -17,6 +17,7 @@ FORMER: Mapping[str, Mapping[str, str]] = {
     "find_terms": {"passages": "input"},
     "index": {"texts": "input"},
     "mine_negatives": {"bitext": "input"},
+    "prepare_corpus": {"name": "corpus"},
     "search_file": {"documents": "input"},
     "search_phrases": {"passages": "input"},
     "split_text": {"given": "input"},

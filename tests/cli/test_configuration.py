@@ -323,7 +323,7 @@ def test_a_cure_that_the_verb_does_not_have_is_not_offered(tmp_path):
             "rerank_share does nothing without rerank=",
         ),
         ("mine", "model=m source=a.txt target=b.txt output=o.tsv best=3", "best does nothing without select=kbest"),
-        ("mine", "model=m source=a.txt target=b.txt output=o.tsv columns=[1,0]", "columns does nothing without input="),
+        ("mine", "model=m source=a.txt target=b.txt output=o.tsv columns=[1,0]", "columns does nothing with mode=mine"),
         ("mine", "model=m source=a.txt output=o.tsv score=cosine k=9", "k does nothing without a margin as score"),
         (
             "mine",

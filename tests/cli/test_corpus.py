@@ -45,7 +45,7 @@ def test_list_and_show(tmp_path):
     assert done.returncode == 0, done.stderr
     for name in ("ccmatrix", "jparacrawl", "tatoeba", "wikimatrix", "nllb", "cc100", "wikipedia", "local", "CC BY 2.0 FR"):
         assert name in done.stdout
-    done = cli("corpus", "show", "name=jparacrawl", cwd=tmp_path)
+    done = cli("corpus", "show", "corpus=jparacrawl", cwd=tmp_path)
     assert "no commercial use" in done.stdout
     assert "jparacrawl/release/2.0/bitext" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -65,7 +65,7 @@ def ccmatrix(folder, n=600):
 
 def test_a_corpus_is_converted_once_and_then_trained_on(tmp_path, tokenizer_json):
     ccmatrix(tmp_path)
-    done = cli("corpus", "name=ccmatrix", "pair=en-ja", "threads=1", cwd=tmp_path)
+    done = cli("corpus", "corpus=ccmatrix", "pair=en-ja", "threads=1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "600 pairs, " in done.stdout
     assert "Common Crawl" in done.stdout
@@ -87,7 +87,7 @@ def test_two_cards_a_version_and_a_limit(tmp_path):
     rows = "".join(f"{1.3 - i / 9000:.5f}\tSentence {i}.\t文{i}。\n" for i in range(20))
     original = tmp_path / "cache" / "downloads" / "ccmatrix" / "en-ja.bitextf.tsv.gz"
     original.write_bytes(gzip.compress(rows.encode()))
-    done = cli("corpus", "name=ccmatrix", "version=original", "pair=en-ja", "corpus.limit=8", cwd=tmp_path)
+    done = cli("corpus", "corpus.paths=[{card:ccmatrix,version:original}]", "pair=en-ja", "corpus.limit=8", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "20 pairs, " in done.stdout
     assert "a training run draws 8 of them" in done.stdout
@@ -124,12 +124,15 @@ def test_files_of_ones_own_and_what_became_of_their_pairs(tmp_path):
     ("arguments", "found"),
     [
         (["lst"], "choose one of convert, fetch, list, show"),
-        (["name=nope"], "unknown corpus 'nope': choose one of"),
-        (["name=jparacrawl", "pair=en-de"], "it has en-ja"),
-        (["name=jparacrawl", "version=9"], "has no version '9'; it has 3, 2"),
-        (["name=cc100"], "monolingual"),
-        (["name=ccmatrix", "corpus.offline=true"], "by hand, save it as"),
-        (["fetch", "name=cc100", "pair.languages=[de]", "corpus.offline=true"], "https://data.statmt.org/cc-100/de.txt.xz"),
+        (["corpus=nope"], "unknown corpus 'nope': choose one of"),
+        (["corpus=jparacrawl", "pair=en-de"], "it has en-ja"),
+        (["corpus.paths=[{card:jparacrawl,version:9}]"], "has no version '9'; it has 3, 2"),
+        (["corpus=cc100"], "monolingual"),
+        (["corpus=ccmatrix", "corpus.offline=true"], "by hand, save it as"),
+        (
+            ["fetch", "corpus=cc100", "pair.languages=[de]", "corpus.offline=true"],
+            "https://data.statmt.org/cc-100/de.txt.xz",
+        ),
         (["corpus.paths=[none.tmx]"], "none.tmx: no such file"),
         ([], "corpus.paths"),
         (["corpus.paths=[none.tsv]", "corpus.clean.ratio=0.1"], "corpus.clean.ratio"),

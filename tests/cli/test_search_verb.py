@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cli.verbs import command, composed
+from tests.cli.verbs import command, composed, run_verb
 from xswe.errors import ConfigError, InputError, ModelError
 
 
@@ -51,16 +51,15 @@ def test_without_queries_a_terminal_is_asked(documents, monkeypatch, capsys):
 
 def test_an_index_is_verified_without_a_question(documents, capsys):
     command("search", composed("search", "model=mini", "input=de.txt", "queries=late", "index=kept"))
-    said = command("search", composed("search", "index=kept", "verify=true"))
+    said = command("search", composed("search", "index=kept", "mode=verify"))
     assert re.fullmatch(r"kept: 4 sentences and \d+ files are what was written", said)
     for name in ("codes.npy", "model/config.json"):
         data = bytearray((documents / "kept" / name).read_bytes())
         data[200] ^= 1
         (documents / "kept" / name).write_bytes(data)
-    with pytest.raises(ModelError, match="kept: 2 files are not what was written; see the lines above"):
-        command("search", composed("search", "index=kept", "verify=true"))
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(": ")[0] for line in lines] == ["kept/codes.npy", "kept/model/config.json"]
+    done = run_verb("search", "index=kept", "mode=verify", cwd=documents)
+    assert done.returncode == 2
+    assert [line.split(": ")[1] for line in done.stderr.splitlines()] == ["kept/codes.npy", "kept/model/config.json"]
     (documents / "kept" / "codes.npy").unlink()
     with pytest.raises(ModelError, match=r"kept/model/config.json: bytes 0 to"):
         command("search", composed("search", "index=kept", "queries=late"))
@@ -78,9 +77,9 @@ def test_an_index_is_verified_without_a_question(documents, capsys):
         ),
         (["model=mini", "input=de.txt", "queries=late", "output=a.html"], ConfigError, "the suffix says the format"),
         (["index=kept", "input=other.txt", "queries=late"], ConfigError, "of another file"),
-        (["verify=true"], ConfigError, "^verify=true: give the index= that is to be read"),
-        (["index=kept", "verify=true", "k=3"], ConfigError, "k does nothing with verify=true"),
-        (["index=absent", "verify=true"], ModelError, "absent: no index"),
+        (["mode=verify"], ConfigError, "^mode=verify needs index="),
+        (["index=kept", "mode=verify", "k=3"], ConfigError, "k does nothing with mode=verify: it is for mode=search"),
+        (["index=absent", "mode=verify"], ModelError, "absent: no index"),
     ],
 )
 def test_mistakes_are_named(documents, words, error, message):

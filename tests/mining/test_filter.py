@@ -191,7 +191,7 @@ def test_mistakes_in_filtering_are_named(mini, tmp_path):
             filter_bitext(mini, [*GOOD, ("a", missing)])
     with pytest.raises(ConfigError, match="unknown language 'fr'"):
         filter_bitext(mini, GOOD, languages=("en", "fr"))
-    with pytest.raises(ConfigError, match="precision= is for threshold=auto"):
+    with pytest.raises(ConfigError, match="precision does nothing without threshold=auto"):
         filter_bitext(mini, GOOD, threshold=0.3, precision=0.9)
 
 

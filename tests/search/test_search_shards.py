@@ -41,7 +41,7 @@ def killed(own, opened, shard):
     return compute(own, opened, shard)
 
 job.compute = killed
-config = neighbours.SearchConfig(method=method, threads=1, clusters=64, probes=4)
+config = neighbours.SearchConfig(method=method, threads=1, **{"clusters": 64, "probes": 4} if method == "clusters" else {})
 neighbours.find_neighbours(*paths, 3, config, work=pathlib.Path(folder))
 """
 
@@ -83,7 +83,7 @@ def computed(monkeypatch):
 
 
 def settings(method):
-    return SearchConfig(method=method, threads=1, clusters=64, probes=4)
+    return SearchConfig(method=method, threads=1, **{"clusters": 64, "probes": 4} if method == "clusters" else {})
 
 
 def same(found, expected):

@@ -27,7 +27,7 @@ from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import open_output
 from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
-from xswe.io.settings import changed, check_choice, for_all
+from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.io.sources import suffix_of
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
@@ -82,6 +82,8 @@ class LinkConfig:
             raise ConfigError(f"prior={self.prior}, turns={self.turns}: give no negative number")
         if self.heat <= 0 or not 0 < self.share <= 1 or not 0 < self.keep <= 1:
             raise ConfigError(f"heat={self.heat}, share={self.share}, keep={self.keep}: give numbers above 0, up to 1")
+        unused = {"itermax": ("turns", "keep"), "transport": ("heat", "share")}
+        refuse_unused(self, {f"without method={one}": names for one, names in unused.items() if one != self.method})
 
 
 class LinkedPair(NamedTuple):

@@ -65,7 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
         rest = [spelling(key) + sign + value for key, sign, value in (argument.partition("=") for argument in rest)]
     if mistake := next(filter(None, (_mistake(verb, argument) for argument in rest)), ""):
         return _complain(mistake)
-    return _run_until_interrupted(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+    if verb == "corpus" and rest and rest[0].isalpha():
+        rest[0] = f"action={rest[0]}"
+    return _run_until_interrupted(verb, rest)
 
 
 def _mistake(verb: str, argument: str) -> str:
@@ -137,23 +139,6 @@ def _setting(name: str, verb: str) -> str:
     return next((one.name for one in settings(verb) if one.name == name.replace("-", "_")), "")
 
 
-def _corpus_arguments(arguments: list[str]) -> list[str]:
-    """Spell out what the verb ``corpus`` lets one shorten: ``list``, ``name=…`` and ``version=…``."""
-    if arguments and arguments[0].isalpha():
-        arguments = [f"action={arguments[0]}", *arguments[1:]]
-    given = dict(a.partition("=")[::2] for a in arguments)
-    out = []
-    for argument in arguments:
-        key, _, value = argument.partition("=")
-        if key == "name":
-            out.append(f"corpus={value}")
-        elif key == "version" and "name" in given:
-            out.append(f"corpus.paths=[{{card:{given['name']},version:'{value}'}}]")
-        else:
-            out.append(argument)
-    return out
-
-
 def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
     """Put quotes around the values that are plain text but no word of Hydra's grammar: names of files, mostly.
 
@@ -200,7 +185,8 @@ def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
 
 
 def _complain(message: str) -> int:
-    print(f"xswe: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    for line in message.splitlines() or [""]:
+        print(f"xswe: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
     return 2
 
 

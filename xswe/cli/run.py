@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from xswe.cli.settings import Values, arguments, check_used, composed_defaults, function
+from xswe.cli.settings import Values, arguments, check_used, function
 from xswe.cli.verbs import VERBS
-from xswe.errors import ConfigError, ModelError
+from xswe.errors import ConfigError
 from xswe.io.files import check_apart, check_output
 from xswe.model.ensemble import open_model
 from xswe.progress import took
@@ -23,8 +21,6 @@ def run(verb: str, values: Values) -> str:
     mode = str(values["mode"]) if len(modes) > 1 else ""
     if mode not in modes:
         raise ConfigError(f"mode={mode!r}: choose one of {', '.join(modes)}")
-    if verb == "search" and values["verify"]:
-        return _verify(values)
     _check_report(values)
     check_used(verb, mode, values)
     if mode in spec.bitext:
@@ -38,8 +34,10 @@ def run(verb: str, values: Values) -> str:
         given["input"] = Path(given["input"])  # a text would be the text itself
     if values.get("report") and verb in ("mine", "filter"):
         given["model"] = open_model(given["model"], verb)  # once, for the verb and for the page
-    if verb == "search":
-        return _search(given)
+    if mode == "search":
+        from xswe.report.answers import answer
+
+        return answer(given)
     started = time.monotonic()
     result = function(spec.calls[mode])(**given)
     seconds = time.monotonic() - started
@@ -67,6 +65,8 @@ def _bitext(values: Values, what: str) -> list[str]:
     given, moses = values["input"], (values["source"], values["target"])
     if bool(given) == bool(all(moses)) or (given and any(moses)):
         raise ConfigError(f"{what} needs input= (a bitext, - for standard input), or source= and target=, line by line")
+    if not given and values.get("columns", [0, 1]) != [0, 1]:
+        raise ConfigError("columns does nothing without input=: leave it out")
     return [str(path) for path in ([given] if given else moses)]
 
 
@@ -103,41 +103,3 @@ def _reranker(name: str | None, threads: int | None) -> Any:
     from xswe.io.parallel import available_threads
 
     return open_encoder(name, threads or available_threads())
-
-
-def _verify(values: Values) -> str:
-    """Read an index, and say that it is what was written; where several files are not, print a line for each."""
-    from xswe.search.verification import verify_index
-
-    usual = composed_defaults("search")
-    if unused := next((name for name in usual if name not in ("index", "verify") and values[name] != usual[name]), None):
-        raise ConfigError(f"{unused} does nothing with verify=true: leave it out")
-    if values["index"] is None:
-        raise ConfigError("verify=true: give the index= that is to be read")
-    folder = str(values["index"])
-    try:
-        return verify_index(folder)
-    except ModelError as error:
-        if not (more := str(error).splitlines()[1:]):
-            raise
-        sys.stdout.write(f"{error}\n")
-        raise ModelError(f"{folder}: {len(more) + 1} files are not what was written; see the lines above") from None
-
-
-def _search(given: dict[str, Any]) -> str:
-    """Ask an index, or let it be asked: one phrase after the other, until an empty line or the end of input."""
-    from xswe.report.answers import search_file
-
-    prompts = given["queries"] is None and sys.stdin.isatty()
-    given["queries"] = None if prompts else given["queries"] or "-"
-    found = search_file(**given)
-    marks = ("\033[1m", "\033[0m") if sys.stdout.isatty() and "NO_COLOR" not in os.environ else ("[", "]")
-    if not prompts:
-        return str(found) if given["output"] else "\n\n".join(found.shown(marks))
-    sys.stdout.write(f"{found.index}; an empty line ends\n> ")
-    sys.stdout.flush()
-    while query := sys.stdin.readline().strip():
-        (answer,) = found.shown(marks, found.ask([query]))
-        sys.stdout.write(f"{answer}\n\n> ")
-        sys.stdout.flush()
-    return ""

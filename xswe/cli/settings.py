@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xswe.cli.verbs import FLAGS, VERBS, merged
+from xswe.cli.verbs import VERBS, merged
 from xswe.errors import ConfigError
 from xswe.io.settings import OF_THE_RUN, build, convert
 from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
@@ -32,16 +32,18 @@ def own_settings(verb: str, mode: str = "") -> Values:
             out[name] = plain(dataclasses.asdict(section()))
         elif name not in spec.groups and not (name == "languages" and "pair" in spec.groups):
             out[name] = plain(default)
+        if name == "input" and mode in spec.bitext:
+            out |= {"input": None, "source": None, "target": None}
     if "neighbours" in out:
         out.setdefault("threads", None)
     for values in out.values():
         for name in OF_THE_RUN if isinstance(values, dict) else ():
             if name in out:
                 values.pop(name, None)
-    if mode in spec.bitext:
-        out |= {"input": None, "source": None, "target": None}
     if "output" in out:
         out["output"] = MISSING
+    if spec.report and mode == next(iter(spec.calls)):
+        out["report"] = None
     return out | {name: value for name, value in spec.usual.items() if name in out}
 
 
@@ -57,10 +59,6 @@ def composed_defaults(verb: str) -> Values:
             out[name] = None
     if len(modes) > 1:
         out["mode"] = next(iter(modes))
-    if spec.report:
-        out["report"] = None
-    if flag := FLAGS.get(verb):
-        out[flag] = False
     return out
 
 
@@ -94,11 +92,13 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
     spec, call = VERBS[verb], function(VERBS[verb].calls[mode])
     parameters = inspect.signature(call).parameters
     out: dict[str, Any] = {}
-    for name, _, _, section in parts(call):
+    for name, _, default, section in parts(call):
         if name in parameters and name in values:
             value = values[name]
             where = name if section else f"{verb}.{name}"
             keep = name in ("model", *spec.many) or (name == "input" and mode in spec.bitext)
+            if value is None and default == MISSING and len(spec.calls) > 1:
+                raise ConfigError(f"mode={mode} needs {name}=…")
             out[name] = value if keep else convert(hint_of(call, name), value, where)
     if cls := config_class(call):
         given = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
@@ -113,50 +113,13 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
     return out
 
 
-def held(values: Any, name: str) -> Any:
-    """Return what ``section.name`` is in composed settings, None where there is no such setting."""
-    for part in name.split("."):
-        values = values.get(part) if isinstance(values, Mapping) else None
-    return values
-
-
-# Settings that only another makes use of, in every verb (or in the one named) that has both: the other, and its value: ""
-# for any, and with an exclamation mark for any but that.
-_NEEDS = {
-    **dict.fromkeys(("neighbours.clusters", "neighbours.probes", "neighbours.seed"), ("neighbours.method", "clusters")),
-    **dict.fromkeys(("turns", "keep"), ("method", "itermax")),
-    **dict.fromkeys(("heat", "share"), ("method", "transport")),
-    "best": ("select", "kbest"),
-    "columns": ("input", ""),
-    "k": ("score", "!cosine"),
-    "precision": ("threshold", "auto"),
-    **dict.fromkeys(("bootstrap.level", "bootstrap.seed"), ("bootstrap.rounds", "!0")),
-    "rerank_share": ("rerank", ""),
-}
-_SAID = {"!cosine": "without a margin as score", "!0": "with bootstrap.rounds=0"}
-_OF_VECTORS = ("storage", "keep", "neighbours.memory", "neighbours.method", "neighbours.device")
-
-
 def check_used(verb: str, mode: str, values: Values) -> None:
-    """Refuse settings that nothing looks at, where they are not as they usually are."""
-    usual, refused = composed_defaults(verb), []
-    for name, (other, value) in _NEEDS.items():
-        found = held(values, other)
-        lacks = str(found) == value[1:] if value.startswith("!") else found != value if value else not found
-        if other.partition(".")[0] in values and lacks:
-            refused.append((name, _SAID.get(value, f"without {other}={value}")))
-    if verb == "dedup" and values["threshold"] is None:
-        refused += [(name, "with threshold=null, which compares no vectors") for name in _OF_VECTORS]
-    if len(VERBS[verb].calls) > 1:
-        own = own_settings(verb, mode)
-        others = [name for name in values if name not in own and name not in ("mode", "report", "hydra")]
-        modes = {name: [one for one in VERBS[verb].calls if name in own_settings(verb, one)] for name in others}
-        refused += [(name, f"with mode={mode}: it is for mode={' and '.join(modes[name])}") for name in others]
-        if "report" not in own and mode != next(iter(VERBS[verb].calls)):
-            refused.append(("report", f"with mode={mode}"))
-    for name, why in refused:
-        if name.partition(".")[0] in values and held(values, name) != held(usual, name):
-            raise ConfigError(f"{name} does nothing {why}: leave it out")
+    """Refuse settings of another mode, where they are not as they usually are."""
+    usual, modes = composed_defaults(verb), {one: own_settings(verb, one) for one in VERBS[verb].calls}
+    for name in values.keys() - modes[mode].keys() - {"mode", "hydra"} if len(modes) > 1 else ():
+        if values[name] != usual[name]:
+            others = " and ".join(one for one in modes if name in modes[one])
+            raise ConfigError(f"{name} does nothing with mode={mode}: it is for mode={others}: leave it out")
 
 
 def check_shape(verb: str, values: Values) -> Values:

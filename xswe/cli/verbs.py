@@ -61,9 +61,12 @@ VERBS = {
     ),
     "search": Verb(
         "the sentences nearest to a phrase, in a file or an index",
-        {"": "report.answers:search_file"},
-        ("model=mini input=texts.txt queries='late train'", "index=runs/index input=texts.txt model=mini"),
-        usual={"output": None},
+        {"search": "report.answers:search_file", "verify": "search.verification:verify_index"},
+        (
+            "model=mini input=texts.txt queries='late train'",
+            "index=runs/index input=texts.txt model=mini",
+            "mode=verify index=runs/index",
+        ),
     ),
     "phrases": Verb(
         "the spans of running text that say what a phrase says",
@@ -227,9 +230,7 @@ OWN = {
     "source": "or two line-aligned files: the source side",
     "target": "and the target side",
     "threads": "null for all processors",
-    "verify": "true: only read the whole index, and compare it with its checksums",
 }
-FLAGS = {"search": "verify"}  # what is done in the place of the verb's function
 # Groups whose choices Hydra puts elsewhere than their folder in conf/ says.
 PACKAGES = {"recipe": "recipe@_global_", "distilled": "teacher@distilled"}
 

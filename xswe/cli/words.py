@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from xswe.cli.settings import Values, composed_defaults, held, names
+from xswe.cli.settings import Values, composed_defaults, names
 from xswe.cli.verbs import VERBS
 from xswe.io.signatures import MISSING
 
@@ -31,7 +31,7 @@ def simple(verb: str, arguments: Collection[str]) -> Values | None:
         for argument in arguments:
             key, sign, value = argument.partition("=")
             section, _, name = key.rpartition(".")
-            into = held(values, section) if section else values
+            into = values.get(section) if section else values
             if not sign or not isinstance(into, dict) or name not in into or isinstance(into[name], dict):
                 return None
             is_list = value.startswith("[") and value.endswith("]")

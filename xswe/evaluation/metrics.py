@@ -11,6 +11,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.products import products
+from xswe.io.settings import refuse_unused
 from xswe.mining.margin import ratio_base
 
 # Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
@@ -242,6 +243,7 @@ class Bootstrap:
     def __post_init__(self) -> None:
         if self.rounds < 0 or not 0 < self.level < 1:
             raise ConfigError("bootstrap needs rounds >= 0 and 0 < level < 1")
+        refuse_unused(self, {"with bootstrap.rounds=0": () if self.rounds else ("level", "seed")}, "bootstrap")
 
 
 LEVEL = 0.05  # a difference of this p or more is not shown

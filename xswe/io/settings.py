@@ -102,17 +102,17 @@ def _nested(cls: type[T], value: Any, where: str) -> T:
     return build(cls, value, where)
 
 
-def refuse_unused(config: Any, unused: Mapping[str, Iterable[str]]) -> None:
+def refuse_unused(config: Any, unused: Mapping[str, Iterable[str]], section: str = "") -> None:
     """Raise ConfigError if a setting of a dataclass that nothing looks at is not as it usually is.
 
-    ``unused`` names such settings by the reason: ``{"with what=links": ["most"]}``.
+    ``unused`` names such settings by the reason: ``{"with what=links": ["most"]}``; ``section`` is theirs in a verb.
     """
     fields = {field.name: field for field in dataclasses.fields(config)}
     for why, names in unused.items():
         for name in names:
             make = fields[name].default_factory
             if getattr(config, name) != (fields[name].default if make is dataclasses.MISSING else make()):
-                raise ConfigError(f"{name} does nothing {why}: leave it out")
+                raise ConfigError(f"{section}{'.' if section else ''}{name} does nothing {why}: leave it out")
 
 
 def changed(config: C, settings: Mapping[str, Any], what: str) -> C:

@@ -43,7 +43,7 @@ from xswe.io.lines import OnError
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
-from xswe.io.settings import changed, check_choice, for_all
+from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.mining.side import identity_key, number_key
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
@@ -105,6 +105,10 @@ class DedupConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
                 raise ConfigError(f"{name}={value}: give a number above 0 and up to 1, or null for none")
+        if self.threshold is None:
+            why = "with threshold=null, which compares no vectors"
+            refuse_unused(self, {why: ("storage", "keep")})
+            refuse_unused(self.neighbours, {why: ("memory", "method", "device")}, "neighbours")
 
 
 class Line(NamedTuple):

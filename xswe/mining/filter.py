@@ -32,7 +32,7 @@ from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint,
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
-from xswe.io.settings import changed
+from xswe.io.settings import changed, refuse_unused
 from xswe.mining.cascade import judge_bitext
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
@@ -217,6 +217,7 @@ def filter_bitext(
     """
     check_reranker(rerank, named=True)
     config = changed(config or BitextFilter(), settings, "filter")
+    refuse_unused(config, {"without rerank=": () if rerank else ("rerank_share",)})
     given = [input] if isinstance(input, (str, Path)) else several(input, "input", "pairs of texts, or names of files")
     for name, path in (("output", output), ("rejects", rejects)):
         if path is not None:

@@ -16,7 +16,7 @@ from xswe.io.arguments import check_reranker, is_texts, lines_of
 from xswe.io.files import check_output, scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
-from xswe.io.settings import changed
+from xswe.io.settings import changed, refuse_unused
 from xswe.mining.margin import Pairs
 from xswe.mining.output import write_pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
@@ -168,6 +168,7 @@ def mine(
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
     check_reranker(rerank, named=True)
+    refuse_unused(config, {"without rerank=": () if rerank else ("rerank_share",)})
     given = _given(source, target)
     if output is not None:
         check_output(output, [str(one) for one in (*given, config.gold) if isinstance(one, (str, Path)) and one != "-"])

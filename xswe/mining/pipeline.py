@@ -15,7 +15,7 @@ from xswe.bitext.output import Format
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, refuse_unused
 from xswe.mining.cascade import check_share, judge_pairs
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.share import Twins, estimate_parallel
@@ -117,6 +117,8 @@ class MineConfig:
         check_share(self.rerank_share)
         if self.k < 1 or self.best < 1:
             raise ConfigError("k and best must be at least 1")
+        refuse_unused(self, {"without a margin as score": ("k",) if self.score == "cosine" else ()})
+        refuse_unused(self, {"without select=kbest": () if self.select == "kbest" else ("best",)})
         if self.gold and not self.calibrates:
             raise ConfigError("gold= is for threshold=auto, and for another selection than kbest")
         if self.languages and len(self.languages) != 2:

@@ -62,6 +62,7 @@ class ScoreConfig:
 
     def __post_init__(self) -> None:
         check_choice("score", self.score, Score)
+        refuse_unused(self, {"without a margin as score": ("k",) if self.streams else ()})
 
     @property
     def streams(self) -> bool:

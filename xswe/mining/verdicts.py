@@ -111,8 +111,6 @@ class BitextFilter:
         check_choice("method", self.method, Method)
         check_threshold(self.threshold, self.precision)
         check_share(self.rerank_share)
-        if self.precision is not None and self.threshold != "auto":
-            raise ConfigError("precision= is for threshold=auto")
 
     def resolved(self, judged: bool = False) -> BitextFilter:
         """Return the same with the method that ``auto`` stands for; ``judged`` if an encoder judges pairs, too.

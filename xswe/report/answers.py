@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,6 +145,25 @@ def search_file(
         rows = [(hits.query, hit.score, hit.text, hit.row) for hits in found.hits for hit in hits]
         Rows(("query", "score", "text", "row"), rows).write(output)
     return found
+
+
+def answer(given: dict[str, Any]) -> str:
+    """Search as the arguments of :func:`search_file` say, and return what is to be printed.
+
+    Without queries, standard input has them; a terminal is asked for one after the other, until an empty line.
+    """
+    prompts = given["queries"] is None and sys.stdin.isatty()
+    found = search_file(**given | {"queries": None if prompts else given["queries"] or "-"})
+    marks = ("\033[1m", "\033[0m") if sys.stdout.isatty() and "NO_COLOR" not in os.environ else ("[", "]")
+    if not prompts:
+        return str(found) if given["output"] else "\n\n".join(found.shown(marks))
+    sys.stdout.write(f"{found.index}; an empty line ends\n> ")
+    sys.stdout.flush()
+    while query := sys.stdin.readline().strip():
+        (shown,) = found.shown(marks, found.ask([query]))
+        sys.stdout.write(f"{shown}\n\n> ")
+        sys.stdout.flush()
+    return ""
 
 
 def _check(config: FileSearchConfig, folder: str | None, file: str | None, written: bool, reranks: bool) -> None:

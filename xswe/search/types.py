@@ -23,7 +23,7 @@ from xswe.io.parallel import available_threads
 from xswe.io.products import norms, row_products
 from xswe.io.ragged import GrowingArray, Spans, Texts, release
 from xswe.io.results import Listing
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, for_all, refuse_unused
 from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows
 from xswe.progress import bar
@@ -236,6 +236,8 @@ class SearchConfig:
             raise ConfigError(f"threads={self.threads}: give a number, or null for all processors")
         if self.device != "cpu" and self.method != "exact":
             raise ConfigError(f"device={self.device}: only method=exact runs on a device")
+        unused = () if self.method == "clusters" else ("clusters", "probes", "seed")
+        refuse_unused(self, {"without method=clusters": unused}, "neighbours")
 
     @property
     def workers(self) -> int:

@@ -55,8 +55,11 @@ def damage(folder: Path) -> list[str]:
     return found + _damaged_headers(folder, state)
 
 
-def verify_index(folder: str | Path) -> str:
+def verify_index(index: str | Path) -> str:
     """Read an index, without its model, and compare it with its checksums.
+
+    Args:
+        index: its folder.
 
     Returns:
         A line that says what was compared.
@@ -65,14 +68,14 @@ def verify_index(folder: str | Path) -> str:
         ModelError: there is none, or something is not what was written; a line for each file says where, and what can be
             done.
     """
-    check_there(Path(folder))
-    if found := damage(Path(folder)):
+    check_there(Path(index))
+    if found := damage(Path(index)):
         raise ModelError("\n".join(found))
-    facts, _, sums, *_ = Sentences(Path(folder) / "sentences.sqlite").state()
+    facts, _, sums, *_ = Sentences(Path(index) / "sentences.sqlite").state()
     count = f"{facts['rows'] - facts['removed']:,} sentences"
     if sums is None:
-        return f"{folder}: {count}; it has no checksums yet, which the next sentence that is added or removed notes"
-    return f"{folder}: {count} and {len(sums):,} files are what was written"
+        return f"{index}: {count}; it has no checksums yet, which the next sentence that is added or removed notes"
+    return f"{index}: {count} and {len(sums):,} files are what was written"
 
 
 def check_there(folder: Path) -> None:
