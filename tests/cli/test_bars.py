@@ -26,9 +26,11 @@ DE = ["Der Zug hat Verspätung.", "Eine Katze schläft auf dem Dach.", "Wir kauf
 # Each verb that shows bars, on files that are made for it.
 COMMANDS = {
     "align": "model=mini source=en.txt target=de.txt output=beads.tsv",
+    "compare": "models=[mini,{path:mini,name:other}] tasks=[pairs.tsv] output=c.json seconds=0",
     "corpus": "pair=en-de corpus.paths=[pairs.tsv] output=converted",
     "dedup": "model=mini input=en.txt output=unique.txt",
     "encode": "model=mini input=en.txt output=a.npy",
+    "evaluate": "model=mini tasks=[pairs.tsv] output=e.json",
     "filter": "model=mini input=pairs.tsv output=clean.tsv threshold=0.1 languages=[en,de]",
     "import": "pair=en-de input=words.vec output=imported",
     "link": "model=mini input=pairs.tsv output=links.txt languages=[en,de]",

@@ -176,7 +176,7 @@ def run_tasks(
     rows: list[Row] = []
     with ExitStack() as stack:
         place = Path(results or stack.enter_context(scratch("xswe-mteb-")))
-        for task in tasks:
+        for task in track(tasks, "evaluate", unit="task"):
             root = None if data is None else Path(data)
             rows += _file(encoder, task) if is_path(task) else run_task(encoder, task, root, place)
     return rows
