@@ -16,9 +16,9 @@ for term in terms:
     # Only the translations of sentences with the term are searched, so that what is found is what stands there.
     found = [(number, de) for number, (en, de) in enumerate(bitext, 1) if f" {term} " in f" {en.lower().strip('.')} "]
     (hits,) = xswe.find_phrases(model, [term], [german for _, german in found])
-    hits = [hit for hit in hits if hit.score > 0.6]
-    names = Counter(hit.places[0].text for hit in hits)
-    best = max(hits, key=lambda hit: (names[hit.places[0].text], hit.score))
+    close = [hit for hit in hits if hit.score > 0.6]
+    names = Counter(hit.places[0].text for hit in close)
+    best = max(close, key=lambda hit: (names[hit.places[0].text], hit.score))
     others = [name for name in names if name != best.places[0].text]
     where = found[best.places[0].passage]
     table.append([term, best.places[0].text, f"{best.score:.2f}", names[best.places[0].text], ", ".join(others), *where])

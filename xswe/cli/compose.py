@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import typing
-from itertools import permutations, product
+from collections.abc import Collection
+from itertools import chain, permutations, product
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -22,12 +23,16 @@ from xswe.io.resources import resource
 from xswe.text.languages import LANGUAGES
 
 
-def register(verb: str) -> None:
-    """Register the defaults of a verb, with which Hydra composes the files of ``conf/`` and of a ``--config-dir``."""
+def register(verb: str, words: Collection[str] = ("-m",)) -> None:
+    """Register the defaults of a verb, with which Hydra composes the files of ``conf/`` and of a ``--config-dir``.
+
+    Where there are no options among the words, only pairs that they or the defaults name: to register all takes a while.
+    """
     store, usual = ConfigStore.instance().store, composed_defaults(verb)
+    every, named = any(word.startswith("-") or "hydra" in word for word in words), " ".join(["en-ja", *words])
     if "pair" in VERBS[verb].groups:
-        for count in range(1, 5):  # of more, pair.languages=[…] takes any
-            for codes in permutations(LANGUAGES, count):
+        for codes in chain.from_iterable(permutations(LANGUAGES, count) for count in range(1, 5)):
+            if every or "-".join(codes) in named:  # of more, pair.languages=[…] takes any
                 store(group="pair", name="-".join(codes), node={"languages": list(codes)})
         for recipe, code in product(choice_names("recipe/alone"), LANGUAGES):
             store(group="recipe/alone", name=f"{recipe}-{code}", node={"defaults": [recipe]})

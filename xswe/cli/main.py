@@ -262,7 +262,7 @@ def _run(verb: str, words: list[str]) -> int:
     from xswe.cli.settings import names
     from xswe.io.resources import resource
 
-    compose.register(verb)
+    compose.register(verb, words)
     words = compose.overrides(quoted(words, names(verb)))
     try:
         if not any("hydra" in word or word.startswith("-") for word in words):
