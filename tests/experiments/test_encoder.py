@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -177,6 +178,16 @@ def test_a_teacher_in_the_making_has_no_contexts(tmp_path):
         teacher_script.make_teacher(c, None, tmp_path)
 
 
+# One of the processes that torchrun starts: the group is set up once, and the second time the encoder is there.
+TWICE = """import os, runpy
+from eval.experiments.make_teacher import group
+with group():
+    del os.environ["TORCHELASTIC_RUN_ID"]
+    for _ in range(2):
+        runpy.run_module("eval.experiments.make_teacher", run_name="__main__", alter_sys=True)
+"""
+
+
 def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, capsys):
     words = ["pair=en-ja", "teacher=none", f"bitext={{en-ja: [{tmp_path / 'pairs.tsv'}]}}", "threads=1", "dim=16"]
     words += [
@@ -189,18 +200,21 @@ def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, cap
     words += ["encoder.batch_size=32", "encoder.micro_batch=16", "encoder.bfloat16=false", "objective.distillation=0.0"]
     words += ["static_objective.distillation=0.0", f"corpus.cache={tmp_path}"]
     words += ["shape.hidden=32", "shape.heads=2", "shape.intermediate=32"]
-    rows = [line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    rows = [line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines()[:800]]
     (tmp_path / "pairs.tsv").write_text("".join(f"{row[0]}\t{row[3]}\n" for row in rows), encoding="utf-8")
     split = teacher_script.split_words([*words, f"output={tmp_path / 'one'}"], teacher_script.DEFAULTS)
     teacher_script.main(read_settings(split[0], teacher_script.DEFAULTS), split[1])
     assert "teacher: " in capsys.readouterr().out
     assert load_teacher(TeacherConfig(str(tmp_path / "one" / "teacher"), device="cpu")).dim == 32
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
-    command += ["eval.experiments.make_teacher", *words, f"output={tmp_path / 'two'}"]
-    for _ in range(2):  # the second time the encoder is there
-        done = subprocess.run(command, cwd=EVAL.parent, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("teacher: ") == 1
+    (tmp_path / "twice.py").write_text(TWICE, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [str(tmp_path / "twice.py"), *words, f"output={tmp_path / 'two'}"]
+    path = os.pathsep.join(filter(None, [str(EVAL.parent), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        command, cwd=EVAL.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("teacher: ") == 2
     one, two = (read_json(tmp_path / name / "results.json")["report"]["encoder"]["history"] for name in ("one", "two"))
     assert [row["step"] for row in one] == [1, 2, 3]
     assert len({row["loss"] for row in one}) == 3
