@@ -147,8 +147,8 @@ def test_settings_that_cannot_work_are_refused(script):
 
 
 def test_the_real_encoder_is_what_the_packages_engine_computes(script, e5_small):
-    found = script.check(e5_small, sample_sentences(25))
-    assert found["texts"] == 100
+    found = script.check(e5_small, sample_sentences(8))
+    assert found["texts"] == 32
     assert found["equal_counts"] == 1.0
     assert found["cosine"] > 0.999
     assert found["translations"] > found["others"] + 0.05
@@ -164,11 +164,12 @@ def test_a_folder_that_differs_from_the_engine_is_refused(script, e5_small, tmp_
     state["normalizer"] = {"type": "Lowercase"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(state), encoding="utf-8")
     with pytest.raises(ModelError, match="not what the package's engine computes"):
-        script.check(tmp_path, sample_sentences(10))
+        script.check(tmp_path, sample_sentences(2))
 
 
-def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher):
+def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher, monkeypatch):
     normalise = e5_teacher.tokenizer.normalizer.normalize_str
+    monkeypatch.setattr(script, "_read_tensors", lambda *_: {})  # hundreds of megabytes
     packed = script.read_packed(script.package_file())
     for character, to in packed.characters.items():
         assert normalise(character) == unicodedata.normalize("NFC", to)
@@ -176,7 +177,7 @@ def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher):
 
 
 def test_bfloat16_is_harmless_to_the_real_encoder(e5_teacher, e5_small, sample):
-    texts = [text for code in ("en", "ja") for text in sample[code][:30]]
+    texts = [text for code in ("en", "ja") for text in sample[code][:6]]
     exact, rough = e5_teacher, load_teacher(TeacherConfig(str(e5_small), dtype="bfloat16"))
     pairs = [(exact.vectors(texts), rough.vectors(texts))]
     batches = exact.batches(texts)
