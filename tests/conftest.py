@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import hypothesis
 import numpy as np
@@ -22,9 +24,11 @@ from xswe import progress
 from xswe.corpus.cards import sample_sentences
 from xswe.io.files import file_digest, whole_folder
 from xswe.io.resources import resource
+from xswe.model.ensemble import pretrained
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
+from xswe.text import units as units_module
 from xswe.text.tokenizers import train_subwords
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter
@@ -53,6 +57,24 @@ def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a command ``python`` that has imported all already."""
     with serving(tmp_path_factory.mktemp("warm")) as folder:
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def mini_parsed_once() -> Iterator[None]:
+    """Parse the tokenizer of the package's model once for all tests, of which hundreds load it; look-ups are their own."""
+    path = pretrained("mini") / "tokenizer.json"
+    read, state_of = units_module.state_for_later, SubwordUnits.state
+    parsed = functools.cache(lambda: read(path))
+
+    def state(self: SubwordUnits) -> dict[str, Any]:
+        of_mini = isinstance(self._source, bytes) and self._source is parsed()[0]
+        return parsed()[1] if of_mini else state_of(self)
+
+    with (
+        patch.object(units_module, "state_for_later", lambda given: parsed() if given == path else read(given)),
+        patch.object(SubwordUnits, "state", state),
+    ):
+        yield
 
 
 @pytest.fixture(scope="session")
