@@ -47,9 +47,11 @@ SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest files first in a process that is one of several (pytest-xdist)."""
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    """Put files with tests of Ray last, which is busy as long as it is there; of several processes, the longest first."""
+    on_ray = {item.path for item in items if "ray_cluster" in getattr(item, "fixturenames", ())}
+    first = LONGEST if hasattr(config, "workerinput") else ()
+    places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}
+    items.sort(key=lambda item: (item.path in on_ray, places[item.path]))
 
 
 @pytest.fixture(scope="session")
