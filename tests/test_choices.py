@@ -135,7 +135,8 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.search.neighbours import SearchConfig, find_neighbours
 
-    config = holding(SearchConfig("clusters", clusters=4, probes=1, threads=1), method=choice)
+    few = {"clusters": 4, "probes": 1} if choice == "clusters" else {}
+    config = holding(SearchConfig(threads=1), method=choice, **few)
     return find_neighbours(unit(60), unit(50), 5, config).forward_ids.tobytes()
 
 

@@ -65,7 +65,9 @@ def mypy(folder: Path) -> list[str]:
     """What mypy says, where it is as strict as it can be; libraries without types are not ours to judge."""
     pytest.importorskip("mypy")
     foreign = [f"--disable-error-code={code}" for code in ("import-untyped", "import-not-found")]
-    return checked([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--allow-subclassing-any", *foreign, "."], folder)
+    return checked(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--allow-subclassing-any", *foreign, "."], folder
+    )
 
 
 def test_the_generated_stubs_are_those_of_the_code(monkeypatch):

@@ -351,6 +351,9 @@ def test_calibration_on_gold(model, files, sample, tmp_path):
     kept = (tmp_path / "o").read_text(encoding="utf-8").splitlines()
     assert kept == everything[: len(kept)]
     assert 200 < len(kept) <= len(everything)
+    clusters = SearchConfig("clusters", clusters=4, probes=4, threads=1)
+    report = mine_to_file(model, *map(str, files), str(tmp_path / "c"), MineConfig(neighbours=clusters, gold=str(gold)))
+    assert "on gold: recall" in report.threshold
     gold.write_text("")
     with pytest.raises(InputError, match="no pair"):
         mine_to_file(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
@@ -363,7 +366,7 @@ RAW = "\ufeffA cat sleeps.\t猫が寝ている。\textra\r\n\tx\ty\nA dog.\t犬�
 def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_bytes(RAW)
-    config = ScoreConfig(score=score, k=2, neighbours=ONE)
+    config = ScoreConfig(score=score, k=4 if score == "cosine" else 2, neighbours=ONE)
     report = score_bitext(model, Source((str(path),)), str(out), config, work=str(tmp_path / "work"))
     lines = out.read_bytes().split(b"\n")
     back = b"\n".join(line[: line.rindex(b"\t")] + (b"\r" if line.endswith(b"\r") else b"") for line in lines)

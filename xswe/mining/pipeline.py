@@ -111,6 +111,7 @@ class MineConfig:
         check_storage(self.storage)
         check_choice("select", self.select, Selection)
         check_threshold(self.threshold, self.precision)
+        refuse_unused(self, {"without threshold=auto": () if self.threshold == "auto" else ("precision",)})
         for name in ("min_score", "max_score"):
             if getattr(self, name) != getattr(self, name):
                 raise ConfigError(f"{name}=nan: give a number, or null for none")
@@ -461,7 +462,7 @@ def mine_sides(
     start = time.monotonic()
     scores = None
     if gold:
-        exact = replace(config.neighbours, method="exact")
+        exact = SearchConfig(memory=config.neighbours.memory, threads=config.neighbours.threads)
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
     vectors = (both[0].vectors, both[1].vectors)
     mined = choose_pairs(lists, config, both, scores, both[0] is both[1], judge, vectors)

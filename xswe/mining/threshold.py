@@ -151,8 +151,6 @@ def check_threshold(threshold: Any, precision: float | None) -> None:
         raise ConfigError("threshold=nan: give a number, or null for none")
     if precision is not None and not 0 < precision < 1:
         raise ConfigError(f"precision={precision}: give a fraction of one, as in precision=0.9")
-    if precision is not None and threshold != "auto":
-        raise ConfigError("precision does nothing without threshold=auto: leave it out")
 
 
 def wrong_fraction(scores: np.ndarray, mismatches: np.ndarray) -> float:

@@ -27,7 +27,7 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, for_all, refuse_unused
 from xswe.mining.cascade import check_share
 from xswe.mining.features import NAMES, Features
 from xswe.mining.threshold import check_threshold
@@ -110,6 +110,7 @@ class BitextFilter:
     def __post_init__(self) -> None:
         check_choice("method", self.method, Method)
         check_threshold(self.threshold, self.precision)
+        refuse_unused(self, {"without threshold=auto": () if self.threshold == "auto" else ("precision",)})
         check_share(self.rerank_share)
 
     def resolved(self, judged: bool = False) -> BitextFilter:
