@@ -55,6 +55,12 @@ def same(folder, other, *names):
     return all((folder / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
+def test_standard_input_is_of_one_process_alone(model, tmp_path):
+    for how in ({"split": True, "language": "en"}, {}):
+        with pytest.raises(ConfigError, match="execution=array: others read and write the same"):
+            xswe.encode_file(model, "-", tmp_path / "a.npy", execution=slices(2)[0], **how)
+
+
 def test_an_array_in_any_order(model, source, local, tmp_path):
     for n, how in enumerate(slices(3, shard=SHARD), 1):
         for name, dtype in (("a.npy", "float32"), ("b.npy", "int8")):

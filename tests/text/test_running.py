@@ -14,8 +14,8 @@ import xswe
 from xswe.__main__ import main
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp
+from xswe.model.encode_file import as_lines
 from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
-from xswe.text.sentences import as_lines
 
 pytest.importorskip("sentencex")
 BOOK = {"de": ["Der Zug kam um 8 Uhr.", "Er war leer."], "ja": ["電車が来た。", "空だった。"]}
@@ -273,9 +273,8 @@ def test_sentences_of_a_file_are_known_again(tmp_path):
     (tmp_path / "a.txt").write_text("Es regnet. Es schneit.", "utf-8")
     stamps = []
     for _ in range(2):
-        with as_lines(str(tmp_path / "a.txt"), True, "de", tmp_path / "out.npy") as path:
-            assert Path(path).read_text("utf-8") == "Es regnet.\nEs schneit.\n"
-            stamps.append(file_stamp(path))
+        path = as_lines(str(tmp_path / "a.txt"), True, "de", tmp_path)
+        assert Path(path).read_text("utf-8") == "Es regnet.\nEs schneit.\n"
+        stamps.append(file_stamp(path))
     assert stamps[0] == stamps[1]
-    with as_lines(str(tmp_path / "a.txt"), None, None, tmp_path / "out.npy") as path:
-        assert path == str(tmp_path / "a.txt")
+    assert as_lines(str(tmp_path / "a.txt"), None, None, tmp_path) == str(tmp_path / "a.txt")

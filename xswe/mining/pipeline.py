@@ -39,12 +39,12 @@ from xswe.mining.threshold import (
     told_near,
     with_limits,
 )
+from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, Vectors, as_vectors, check_storage
-from xswe.text.sentences import as_lines
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import discard
 from xswe.work.once import is_made, once
@@ -441,10 +441,8 @@ def mine_sides(
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
-        with (
-            held(folder / f".{name}"),  # other tasks of an array wait for the first
-            as_lines(path, config.split if texts is None else False, known, folder / name) as path,
-        ):
+        with held(folder / f".{name}"):  # other tasks of an array wait for the first
+            path = as_lines(path, config.split if texts is None else False, known, folder)
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
             sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
     if not any(side.read for side in sides):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,17 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.arguments import several
-from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, remove_leftovers, write_json
+from xswe.io.files import (
+    check_output,
+    file_stamp,
+    fingerprint,
+    held,
+    is_special,
+    read_json,
+    remove_leftovers,
+    scratch,
+    write_json,
+)
 from xswe.io.inputs import Inputs
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads
@@ -24,7 +33,7 @@ from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate, open_model, share_model
 from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.progress import bar, took
-from xswe.text.sentences import as_lines, is_document, write_sentences
+from xswe.text.sentences import is_document, split_text
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
@@ -121,6 +130,7 @@ def encode_file(
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
     if language is not None and not any(split or (split is None and name != "-" and is_document(name)) for name in files):
         raise ConfigError("language does nothing without split=true: leave it out")
+    execution.check_names(*files, output)
     here = execution.alone and "*" not in target.name
     if here:
         check_output(target, files)
@@ -155,11 +165,11 @@ def _encode_here(
 ) -> tuple[int, int]:
     """Encode the lines of files in this process; returns the rows, and those that a killed run had written."""
     file = _file(target, model, dtype)
-    with ExitStack() as stack:
-        sources = tuple(stack.enter_context(as_lines(name, split, language, target)) for name in names)
-        known = {name: file_stamp(name) for name in sources if is_remote(name) or Path(name).is_file()}
-        stamps = [known.get(name) or unrepeatable() for name in sources]
-        identity = fingerprint(__version__, model.identity, file.path.suffix, dtype, file.width, stamps)
+    with scratch() as folder:
+        known = {name: file_stamp(name) for name in names if is_remote(name) or Path(name).is_file()}
+        sources = tuple(as_lines(name, split, language, Path(folder)) for name in names)
+        stamps = [[known.get(name) or unrepeatable(), lines != name] for name, lines in zip(names, sources, strict=True)]
+        identity = fingerprint(__version__, model.identity, file.path.suffix, dtype, file.width, stamps, language)
         plan, inputs = TextPlan(sources, (None,) * len(sources), 1), Inputs(tuple(known), tuple(known.values()))
         stage = Stage(NOWHERE, "encode", plan.count, PARTS, EncodeJob(NOWHERE, NOWHERE, dtype), identity, inputs)
         with parts_ahead(stage, LOCAL, threads, (model, plan)) as parts, open_writer(file, identity) as writer:
@@ -273,27 +283,19 @@ class EncodeJob(TextJob):
         return [output, scales] if scales else [output]
 
 
-def _cut(files: Sequence[str], split: bool | None, language: str | None, folder: Path) -> list[str]:
-    """Cut files of running text into sentences, once for all processes; returns the names of what is encoded."""
-    out = []
-    for name in files:
-        if name == "-" or split is False or (split is None and not is_document(name)):
-            check_lines(name)
-            out.append(name)
-        else:
-            out.append(cut_once(name, language, folder))
-    return out
+def as_lines(name: str, split: bool | None, language: str | None, folder: Path) -> str:
+    """Return a file with a sentence a line: the file itself or, made once for all processes in a folder, its sentences.
 
-
-def cut_once(name: str, language: str | None, folder: Path) -> str:
-    """Cut a file of running text into sentences, a line each, once for all processes; returns the file of them."""
-    made = folder / f"sentences-{fingerprint(file_stamp(name), language)}"
-
-    def write(place: Path) -> None:
-        """Write the sentences."""
-        write_sentences(name, language, place / _SENTENCES)
-
-    once(made, made.name, write)
+    ``split`` says whether to cut them; None cuts documents (:func:`xswe.text.sentences.is_document`). ConfigError: running
+    text without a language. InputError: the file is missing, damaged or no text.
+    """
+    if not (split or (split is None and name != "-" and is_document(name))):
+        check_lines(name)
+        return name
+    if not language:
+        raise ConfigError(f"{name} is cut into sentences by its language, which is not known: name it, as in language=en")
+    made = folder / f"sentences-{fingerprint(unrepeatable() if name == '-' else file_stamp(name), language)}"
+    once(made, made.name, lambda place: split_text(Path(name), language).write(place / _SENTENCES))
     return str(made / _SENTENCES)
 
 
@@ -332,7 +334,7 @@ def encode_shards(
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:
-            stage, plan = planned(_cut(files, split, language, folder), folder)
+            stage, plan = planned([as_lines(name, split, language, folder) for name in files], folder)
             done = folder / "done"
 
             def join(parts: Parts, place: Path) -> None:

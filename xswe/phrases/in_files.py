@@ -20,7 +20,7 @@ from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import is_tar, is_zip, suffix_of
-from xswe.model.encode_file import cut_once
+from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
@@ -193,11 +193,8 @@ def find_in_files(
 
 def _as_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
     """Return a file of the passages, a line each: made once for all processes if need be."""
-    if files.is_cut:
-        return cut_once(files.passages, files.languages[1], folder)
-    if not files.is_bitext and RAISES[files.on_error]:
-        check_lines(files.passages)
-        return files.passages
+    if files.is_cut or (not files.is_bitext and RAISES[files.on_error]):
+        return as_lines(files.passages, files.is_cut, "".join(files.languages[1:]), folder)
     made = folder / f"passages-{fingerprint(file_stamp(files.passages), files.languages, files.on_error)}"
 
     def write(place: Path) -> None:

@@ -24,11 +24,11 @@ from xswe.io.files import (
     whole_folder,
     write_json,
 )
-from xswe.io.lines import check_lines, read_lines
+from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice
 from xswe.io.sources import check_here
-from xswe.model.encode_file import cut_once
+from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.columns import Columns, ColumnType
@@ -39,7 +39,7 @@ from xswe.search.sentences import FORMAT_VERSION, Sentences
 from xswe.search.types import Storage, check_storage
 from xswe.search.verification import sums_of_files, verify_index
 from xswe.search.writer import NEW, Block, Writer, with_metadata
-from xswe.text.sentences import as_lines, is_document
+from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import discard, work_folder
 from xswe.work.kept import keep
@@ -310,19 +310,14 @@ def open_index(
     if model is None or documents is None:
         raise ConfigError("give model= and input= to search in, or the index= of an earlier search")
     if not (folder and stamp):
-        with as_lines(str(documents), split, language) as lines:
+        with scratch() as place:
+            lines = as_lines(str(documents), split, language, Path(place))
             texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
             return index(model, texts, folder=folder, **building)
     method, storage = building.get("method", "exact"), building.get("storage", "float32")
     plan = _Plan(model, method, storage, Columns(), stamp)
 
-    def cut(work: Path) -> str:
-        """Return the file of lines."""
-        if is_cut:
-            return cut_once(str(documents), language, work)
-        check_lines(str(documents))
-        return str(documents)
-
+    cut = partial(as_lines, str(documents), is_cut, language)
     return _index_file(plan, cut, None, Path(folder), execution, building.get("threads"))
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from xswe.errors import ConfigError
-from xswe.io.files import check_output, file_stamp, fingerprint, scratch
+from xswe.io.files import check_output
 from xswe.io.lines import check_lines, open_binary, unbroken
 from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.sources import suffix_of
@@ -129,44 +125,6 @@ def _split(given: str | Path, language: str) -> SplitText:
             line = one_line(text[start + a : start + b])
             found.append(Sentence(line, start + a, start + b, number))
     return SplitText(text, tuple(found), language)
-
-
-@contextmanager
-def as_lines(path: str, split: bool | None, language: str | None, output: str | Path = "-") -> Iterator[str]:
-    """Yield a file with a sentence a line: the file itself or, while the block lasts, a file of its sentences.
-
-    That stands beside the output (``-``: among temporary files), under a name made from the file and the language, with
-    the time of change of the file, so that resumed work recognises it; it is removed after the block. ``split`` says
-    whether to split; None splits documents (:func:`is_document`). ConfigError: running text without a language.
-    InputError: the file is missing, damaged or no text.
-    """
-    if split is False or (split is None and (path == "-" or not is_document(path))):
-        check_lines(path)
-        yield path
-        return
-    stamp = None if path == "-" else file_stamp(path)
-    name = f".{Path(output).name}.{fingerprint(stamp, language)}.sentences.txt"
-    with ExitStack() as stack:
-        folder = Path(output).parent
-        if str(output) == "-" or stamp is None:
-            folder = Path(stack.enter_context(scratch()))
-        file = folder / name
-        stack.callback(file.unlink, missing_ok=True)
-        write_sentences(path, language, file)
-        yield str(file)
-
-
-def write_sentences(path: str, language: str | None, file: Path) -> None:
-    """Split a file of running text into a file of sentences, a line each, with the same time of change.
-
-    Raises as :func:`as_lines`.
-    """
-    if not language:
-        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it, as in language=en")
-    stamp = None if path == "-" else file_stamp(path)
-    split_text(Path(path), language).write(file)
-    if stamp is not None and isinstance(stamp[2], int):
-        os.utime(file, ns=(stamp[2], stamp[2]))
 
 
 def _plain(path: Path) -> str:
