@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import InputError
 from xswe.io import lines as module
-from xswe.io.lines import read_blocks, read_lines
+from xswe.io.lines import Skipped, read_blocks, read_lines
 
 
 def lines_of(path, **settings):
@@ -49,6 +49,14 @@ def test_compressed_files_and_their_damage(tmp_path, suffix):
     (tmp_path / f"b{suffix}").write_bytes(packed[:-20])
     with pytest.raises(InputError, match=r"truncated or damaged.*fetch it again"):
         lines_of(tmp_path / f"b{suffix}")
+
+
+@pytest.mark.parametrize("read", [read_lines, lambda path, **how: read_pairs(Source((path,)), **how)])
+def test_what_comes_before_the_damage_of_an_archive_is_kept(tmp_path, read):
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 5000)[:-9])
+    skipped = Skipped()
+    assert len(list(read(tmp_path / "a.tsv.gz", on_error="skip", skipped=skipped))) == 5000
+    assert skipped.counts == {"damaged archive": 1}
 
 
 def test_standard_input(monkeypatch):

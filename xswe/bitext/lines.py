@@ -14,7 +14,6 @@ import numpy as np
 from xswe.bitext import kernels
 from xswe.bitext.checks import JUDGED, SPREAD, check_columns_are_text, check_languages_of, check_sides_are_text
 from xswe.bitext.rows import Negatives, Rows, copied
-from xswe.errors import InputError
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
@@ -28,6 +27,7 @@ from xswe.io.lines import (
     decode_line,
     open_binary,
     too_few_columns,
+    too_long,
     unequal_sides,
 )
 from xswe.io.ragged import Texts
@@ -75,8 +75,6 @@ class LineBlock:
                 continue
             row = int(bad[0])
             raw = lines.data[lines.offsets[row] : lines.offsets[row + 1]].tobytes()
-            if state[row] == kernels.LONG:
-                raw = raw.removesuffix(b"\n")
             line = decode_line(raw, path, self.number + row, "raise", Skipped()) or ""
             raise too_few_columns(path, line.count("\t") + 1, tuple(columns), self.number + row)
 
@@ -156,8 +154,7 @@ def _refuse_long(block: LineBlock) -> None:
     for lines, path in zip(block.lines, block.paths, strict=True):
         ended = lines.data[lines.offsets[1:] - 1] == 0x0A
         if (long := np.flatnonzero(lines.sizes - ended > MAX_LINE_BYTES)).size:
-            found = f"a line of over {MAX_LINE_BYTES >> 20} MiB"
-            raise InputError(path, found, "cut the file into lines", block.number + int(long[0]))
+            raise too_long(path, block.number + int(long[0]))
 
 
 def line_job(

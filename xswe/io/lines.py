@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BufferedReader
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from xswe.errors import InputError
 from xswe.io.inputs import steady
-from xswe.io.ragged import Texts, concatenate
+from xswe.io.ragged import Texts
 from xswe.io.settings import for_all
 from xswe.io.sources import damage, is_remote, open_member, open_remote, packing_of, parted, suffix_of, unpacked
 from xswe.progress import reading
@@ -144,24 +145,22 @@ def read_lines(
     archive then ends after its last whole line.
     """
     skipped = skipped if skipped is not None else Skipped()
-    number = 0
     with open_binary(path) as stream:
-        while True:
+        lines, number = Lines(stream), 1
+        while lines.ready(1):
+            block = lines.take()
+            texts: Iterable[str | None]
             try:
-                raw = stream.readline(MAX_LINE_BYTES + 1)
-                if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
-                    _skip_rest_of_line(stream)
-            except damage() as error:
-                if RAISES[on_error]:
-                    raise damaged_archive(path, error, number + 1) from None
-                skipped.add("damaged archive")
-                return
-            if not raw:
-                return
-            number += 1
-            if number == 1 and has_returns_alone(raw):
-                raise InputError(path, *RETURNS_ALONE)
-            yield number, decode_line(raw, path, number, on_error, skipped)
+                texts = _without_ends(block, path, number)
+            except InputError:  # of which line is told, or it is skipped, once its turn comes
+                data, rows = block.data.tobytes(), enumerate(pairwise(block.offsets.tolist()), number)
+                texts = (decode_line(data[low:high], path, row, on_error, skipped) for row, (low, high) in rows)
+            yield from enumerate(texts, number)
+            number += len(block)
+        if lines.damage is not None:
+            if RAISES[on_error] or isinstance(lines.damage, ReturnsAlone):
+                raise damaged_archive(path, lines.damage, number)
+            skipped.add("damaged archive")
 
 
 def has_returns_alone(first: bytes) -> bool:
@@ -208,37 +207,27 @@ def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> In
     return InputError(path, "a NUL byte (UTF-16 text, or no text at all)", cure, line)
 
 
+def too_long(path: str | Path, line: int, further: str = "") -> InputError:
+    """Return the error of a line of more bytes than are read."""
+    return InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines{further}", line)
+
+
 def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
     """Decode one line and strip its line end; an invalid line raises InputError or, if skipped, returns None."""
-    if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
-        if RAISES[on_error]:
-            raise InputError(
-                path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines, {_SKIPPABLE}", number
-            )
-        skipped.add("line too long")
-        return None
-    if number == 1:
-        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    body = raw.removesuffix(b"\n").removesuffix(b"\r")
     try:
-        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-    except UnicodeDecodeError as error:
-        if RAISES[on_error]:
-            raise not_utf8(path, number, raw, error.start, f", {_SKIPPABLE}") from None
-        skipped.add("not UTF-8")
-        return None
-    if "\0" in text:
-        if RAISES[on_error]:
-            raise nul_byte(path, number, raw, f", {_SKIPPABLE}")
-        skipped.add("NUL byte")
-        return None
-    return text
-
-
-def _skip_rest_of_line(stream: BinaryIO) -> None:
-    while True:
-        rest = stream.readline(MAX_LINE_BYTES)
-        if not rest or rest.endswith(b"\n"):
-            return
+        if len(body) > MAX_LINE_BYTES:
+            reason, error = "line too long", too_long(path, number, f", {_SKIPPABLE}")
+        elif "\0" not in (text := body.decode("utf-8")):
+            return text
+        else:
+            reason, error = "NUL byte", nul_byte(path, number, raw, f", {_SKIPPABLE}")
+    except UnicodeDecodeError as found:
+        reason, error = "not UTF-8", not_utf8(path, number, raw, found.start, f", {_SKIPPABLE}")
+    if RAISES[on_error]:
+        raise error
+    skipped.add(reason)
+    return None
 
 
 # Blocks of lines from a byte stream, bounded in memory whatever the file holds.
@@ -256,13 +245,14 @@ class ReturnsAlone(Exception):
 class Lines:
     """The lines of a stream, many at a time and undecoded.
 
-    Of a line above ``MAX_LINE_BYTES`` only that much and one byte more is kept, by which readers recognise it.
+    Of a line above ``MAX_LINE_BYTES`` only that much and two bytes more are kept, by which readers recognise it.
     ``exact`` keeps a byte-order mark, and adds no line feed to a last line without one. ``inside`` means that the
-    stream begins within its file, where no byte-order mark is expected.
+    stream begins within its file, where no byte-order mark is expected. About ``size`` bytes are buffered at most.
     """
 
-    def __init__(self, stream: BinaryIO, exact: bool = False, inside: bool = False) -> None:
-        self._stream, self._exact = stream, exact
+    def __init__(self, stream: BinaryIO, exact: bool = False, inside: bool = False, size: int = 0) -> None:
+        self._stream, self._exact, self._size = stream, exact, size or _BLOCK_BYTES
+        self._some = getattr(stream, "read1", stream.read)  # what there is before damage, or comes through a pipe
         self._buffer = np.zeros(0, np.uint8)
         self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
         self._run = 0  # bytes of the line that the next chunk goes on with
@@ -271,9 +261,9 @@ class Lines:
 
     def ready(self, most: int) -> int:
         """Read until ``most`` lines, or a block's worth of bytes, are buffered; return the number of buffered lines."""
-        if not self._over and len(self._ends) < most and len(self._buffer) < _BLOCK_BYTES:
+        if not self._over and len(self._ends) < most and len(self._buffer) < self._size:
             chunks, lines, size = [self._buffer.tobytes()], len(self._ends), len(self._buffer)
-            while lines < most and size < _BLOCK_BYTES + (lines == 0) * MAX_LINE_BYTES:
+            while lines < most and size < self._size + (lines == 0) * MAX_LINE_BYTES:
                 if not (chunk := self._read()):
                     break
                 chunk = self._bounded(chunk)
@@ -295,17 +285,22 @@ class Lines:
         """Return how many of the next ``lines`` lines, but at least one, begin before byte ``size``."""
         return max(1, min(lines, 1 + int(np.searchsorted(self._ends, size))))
 
+    def within(self, lines: int, size: int) -> int:
+        """Return how many of the next ``lines`` lines, but at least one, have ``size`` bytes together beside their ends."""
+        return max(1, int(np.searchsorted(self._ends[:lines] - np.arange(1, lines + 1), size, "right")))
+
     def _read(self) -> bytes:
         """Read a chunk; remember the end or an error of decompression."""
         try:
-            chunk = self._stream.read(_CHUNK)
+            chunk = self._some(_CHUNK)
         except damage() as error:
             self.damage, chunk = error, b""
         self._over = not chunk
         return chunk
 
-    def take(self, lines: int) -> Texts:
-        """Take the next lines, with their line ends."""
+    def take(self, lines: int | None = None) -> Texts:
+        """Take the next lines, or all that are buffered, with their line ends."""
+        lines = len(self._ends) if lines is None else lines
         if not lines:
             return Texts(np.zeros(0, np.uint8), np.zeros(1, np.int64))
         end = int(self._ends[lines - 1])
@@ -317,10 +312,12 @@ class Lines:
         """Cut off what exceeds the size limit of the line that a chunk continues."""
         if not self._begun:
             self._begun = True
-            chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf")
+            while len(chunk) <= 3 and (more := self._read()):
+                chunk += more
+            chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf") or b"\n"  # the mark alone is a line
         feed = chunk.find(b"\n")
         head = len(chunk) if feed < 0 else feed
-        room = max(0, MAX_LINE_BYTES + 1 - self._run)
+        room = max(0, MAX_LINE_BYTES + 2 - self._run)
         self._run = self._run + len(chunk) if feed < 0 else len(chunk) - chunk.rfind(b"\n") - 1
         return chunk if head <= room else chunk[:room] + chunk[head:]
 
@@ -339,21 +336,16 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
     begin in that range of bytes: spans that partition the file partition its lines. A missing or damaged file, or a
     line that is not UTF-8, has a NUL byte or is of over 1 MiB raises InputError.
     """
-    ready = Texts.of([])
-    for texts in _texts_of_file(path, span):
-        ready = concatenate([ready, texts]) if len(ready) else texts
-        while len(ready) >= lines or ready.offsets[-1] > BLOCK_BYTES:
-            block, ready = _parted(ready, lines)
-            yield block
-    while len(ready):
-        block, ready = _parted(ready, lines)
-        yield block
-
-
-def _parted(texts: Texts, lines: int) -> tuple[Texts, Texts]:
-    """Return a block of at most ``lines`` lines, of which only the first may be over-long, and the rest."""
-    size = max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
-    return texts[:size], texts[size:]
+    start, number = span[0] if span else 0, 1
+    with lines_counted(path, start), open_binary(path) as stream:
+        source = cast(BinaryIO, Span(stream, *span)) if span else stream
+        found = Lines(source, inside=start > 0, size=BLOCK_BYTES + 2 * MAX_LINE_BYTES)
+        while count := found.ready(lines):
+            block = found.take(found.within(count, BLOCK_BYTES))
+            yield _without_ends(block, path, number)
+            number += len(block)
+        if found.damage is not None:
+            raise damaged_archive(path, found.damage, number, "fetch it again")
 
 
 class Span:
@@ -380,13 +372,6 @@ class Span:
         return data
 
 
-def _texts_of_file(path: str | Path, span: tuple[int, int] | None) -> Iterator[Texts]:
-    """Read the lines of a file, or those that begin within a span of it."""
-    start = span[0] if span else 0
-    with lines_counted(path, start), open_binary(path) as stream:
-        yield from _texts_of_chunks(path, cast(BinaryIO, Span(stream, *span)) if span else stream, start > 0)
-
-
 @contextmanager
 def lines_counted(path: str | Path, start: int) -> Iterator[None]:
     """Let errors in a span of a file that starts at byte ``start`` number lines from the file's beginning."""
@@ -403,35 +388,13 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
         raise InputError(error.path, error.problem, error.cure, error.line + before) from None
 
 
-def _texts_of_chunks(path: str | Path, stream: BinaryIO, inside: bool = False) -> Iterator[Texts]:
-    """Read chunks of a stream, from a file's beginning or from ``inside`` it, and cut them into lines."""
-    rest, line = b"", 1
-    while True:
-        try:
-            chunk = stream.read(_CHUNK)
-        except damage() as error:
-            raise damaged_archive(path, error, line + rest.count(b"\n"), "fetch it again") from None
-        if not chunk and not rest:
-            return
-        whole, newline, part = (rest + chunk).rpartition(b"\n")
-        if line == 1 and not (inside or newline or (chunk and len(part) <= MAX_LINE_BYTES)) and has_returns_alone(part):
-            raise InputError(path, *RETURNS_ALONE)
-        if not chunk:
-            whole, newline, part = rest, b"\n", b""  # the last line needs no end
-        if newline:
-            whole = whole.removeprefix(b"\xef\xbb\xbf") if line == 1 and not inside else whole
-            texts = _cut(whole + newline, path, line)
-            line += len(texts)
-            yield texts
-        if len(part) > MAX_LINE_BYTES:
-            raise _too_long(path, line)
-        rest = part
-        if not chunk:
-            return
-
-
-def _cut(data: bytes, path: str | Path, first: int) -> Texts:
-    """Cut bytes that end with a newline into lines, the first of which has the number ``first``."""
+def _without_ends(lines: Texts, path: str | Path, first: int) -> Texts:
+    """Return whole lines, the first of which has the number ``first``, without their ends; InputError: one is damaged."""
+    if (long := np.flatnonzero(lines.sizes > MAX_LINE_BYTES + 1)).size:
+        size = lines.data[lines.offsets[long + 1] - 2] == 0x0D  # a line may end in CR LF
+        if (long := long[lines.sizes[long] - size > MAX_LINE_BYTES + 1]).size:
+            raise too_long(path, first + int(long[0]))
+    data = lines.data.tobytes()
     if not data.isascii():
         try:
             data.decode("utf-8")
@@ -439,18 +402,8 @@ def _cut(data: bytes, path: str | Path, first: int) -> Texts:
             raise not_utf8(path, first, data, error.start) from None
     if b"\0" in data:
         raise nul_byte(path, first, data)
+    offsets = lines.offsets
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
-    numbers = np.frombuffer(data, np.uint8)
-    is_text = numbers != ord("\n")
-    ends = np.flatnonzero(~is_text)
-    offsets = np.zeros(len(ends) + 1, np.int64)
-    offsets[1:] = ends - np.arange(len(ends))
-    texts = Texts(numbers[is_text], offsets)
-    if (long := np.flatnonzero(texts.sizes > MAX_LINE_BYTES)).size:
-        raise _too_long(path, first + int(long[0]))
-    return texts
-
-
-def _too_long(path: str | Path, line: int) -> InputError:
-    return InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines", line)
+        offsets = np.append(0, np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A) + 1)
+    return Texts(np.frombuffer(data.translate(None, b"\n"), np.uint8), offsets - np.arange(len(offsets)))
