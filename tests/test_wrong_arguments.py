@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars
 import pytest
 
 import xswe
@@ -56,6 +57,7 @@ WRONG = {
     "bytes in a list": ([b"a", b"b", b"c"], r"\[0\] is bytes, not a str"),
     "vectors": (np.zeros(3), r"is an array of float64 \(3,\): give texts|vectors"),
     "a path": (Path("a.txt"), "is a Path, and texts are wanted"),
+    "a data frame": (polars.DataFrame({"a": ["x"], "b": ["y"]}), "is a data frame of 'a', 'b': leave out all but what"),
 }
 _FILES = {"align", "dedup", "index", "mine"}  # which take files as well
 _PARTS = {"pair_documents"}  # of documents
@@ -81,10 +83,31 @@ def test_what_is_no_texts_is_refused(mini, call, wrong):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_texts_of_other_libraries_are_accepted(mini, call):
-    pandas = pytest.importorskip("pandas")
+    pandas, arrow = (pytest.importorskip(name) for name in ("pandas", "pyarrow"))
     expected = repr(CALLS[call](mini, EN))
-    for given in (np.array(EN), np.array(EN, object), tuple(EN), pandas.Series(EN, index=[7, 8, 9]), iter(EN)):
+    frame = {"text": EN, "number": [1, 2, 3]}
+    for given in (
+        *(np.array(EN), np.array(EN, object), tuple(EN), iter(EN), (text for text in EN)),
+        *(pandas.Series(EN, index=[7, 8, 9]), pandas.DataFrame(frame), pandas.DataFrame({"a": EN})),
+        *(polars.Series(EN), polars.DataFrame(frame), arrow.array(EN), arrow.chunked_array([EN]), arrow.table(frame)),
+    ):
         assert repr(CALLS[call](mini, given)) == expected
+
+
+@pytest.mark.parametrize("call", ["filter", "mine_negatives"])
+def test_pairs_of_other_libraries_are_accepted(mini, call):
+    pandas, arrow = (pytest.importorskip(name) for name in ("pandas", "pyarrow"))
+    verb, settings = {"filter": (xswe.filter, {}), "mine_negatives": (xswe.mine_negatives, {"negatives": 1})}[call]
+
+    def made(pairs):
+        return [repr(row) for row in verb(mini, pairs, **settings).records()]
+
+    frame, only = {"source": EN, "number": [1, 2, 3], "target": DE}, {"a": EN, "b": DE}
+    expected = made(list(zip(EN, DE, strict=True)))
+    swapped = pandas.DataFrame({"target": DE, "source": EN})
+    for given in (pandas.DataFrame(frame), polars.DataFrame(frame), arrow.table(frame), polars.DataFrame(only), swapped):
+        assert made(given) == expected
+    assert made(zip(EN, DE, strict=True)) == expected
 
 
 @pytest.mark.parametrize("call", sorted({*CALLS, *OTHERS} - {"encode", "encode_stream", "search", "similarity"}))

@@ -10,6 +10,8 @@ import numpy as np
 
 from xswe.errors import ConfigError
 
+_PAIRS = "pairs of texts, or names of files"
+
 
 def check_model(model: object, call: str) -> None:
     """Raise TypeError unless a model was given; ``call`` says how the function is called."""
@@ -59,14 +61,29 @@ def is_texts(given: object) -> bool:
     return isinstance(given, np.ndarray) and given.dtype.kind in "UOT"
 
 
-def several(given: Any, name: str, what: str = "texts, as a list of str") -> Sequence[Any]:
+def several(
+    given: Any, name: str, what: str = "texts, as a list of str", columns: Sequence[str] = ("text",)
+) -> Sequence[Any]:
     """Return what was given for many texts, or for ``what``: a sequence as it is, else a list of what iterating gives.
 
+    Of a data frame it is the column called as ``columns`` says, or the only one; of several columns rows of them.
+
     Raises:
-        TypeError: it is one text, a name of a file, a mapping, bytes, or no texts at all.
+        TypeError: it is one text, a name of a file, a mapping, bytes, a data frame of other columns, or no texts at all.
     """
     if isinstance(given, (list, tuple)):
         return given
+    names = getattr(given, "column_names", getattr(given, "columns", None))  # of a frame of pandas, Polars or Arrow
+    if names is not None and not callable(names):  # as those of results are
+        names = list(names)
+        wanted = columns if set(columns) <= set(names) else names
+        if len(wanted) != len(columns):
+            listed, called = ", ".join(map(repr, names)), " and ".join(columns)
+            raise TypeError(f"{name} is a data frame of {listed}: leave out all but what is wanted, or call that {called}")
+        found = [_listed(given[column]) for column in wanted]
+        return found[0] if len(found) == 1 else list(zip(*found, strict=True))
+    if hasattr(given, "to_pylist"):
+        return _listed(given)
     if isinstance(given, str):
         raise TypeError(f"{name} is one str, not several texts: give [text]")
     if isinstance(given, Path):
@@ -92,9 +109,31 @@ def texts_of(given: Any, name: str) -> Sequence[str]:
     return texts
 
 
+def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the pairs of texts that were given as ``input``, or the names of the files that they are in.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    rows = [given] if isinstance(given, (str, Path)) else several(given, "input", _PAIRS, ("source", "target"))
+    names = [str(one) for one in rows if isinstance(one, (str, Path))]
+    pairs = [one for one in rows if not isinstance(one, (str, Path))]
+    if pairs and not len(pairs) == len(rows) == sum(len(pair) == 2 for pair in pairs):
+        raise ConfigError("input: give pairs, each of two texts, or names of files")
+    odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
+    if odd is not None:
+        raise ConfigError(f"input: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
+    return pairs, names
+
+
 def lines_of(given: Any, name: str) -> Any:
     """Return a name of a file as it is, or texts; see :func:`texts_of`."""
     return given if isinstance(given, (str, Path)) else texts_of(given, name)
+
+
+def _listed(values: Any) -> list[Any]:
+    """Return the values of a column, of which Arrow's are objects of its own."""
+    return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 
 def _kind(given: object) -> str:

@@ -27,7 +27,7 @@ from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_reranker, several
+from xswe.io.arguments import check_reranker, pairs_or_names
 from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -218,28 +218,21 @@ def filter_bitext(
     check_reranker(rerank, named=True)
     config = changed(config or BitextFilter(), settings, "filter")
     refuse_unused(config, {"without rerank=": () if rerank else ("rerank_share",)})
-    given = [input] if isinstance(input, (str, Path)) else several(input, "input", "pairs of texts, or names of files")
+    pairs, names = pairs_or_names(input)
     for name, path in (("output", output), ("rejects", rejects)):
         if path is not None:
-            check_output(path, [str(one) for one in given if isinstance(one, (str, Path)) and str(one) != "-"], name)
+            check_output(path, [one for one in names if one != "-"], name)
     if output is not None:
         output_format("auto", str(output), ("", ""))  # known before any work is done
     model = open_model(model, "filter(model, input)")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
-    pairs = [one for one in given if not isinstance(one, (str, Path))]
-    if pairs and not len(pairs) == len(given) == sum(len(pair) == 2 for pair in pairs):
-        raise ConfigError("input: give pairs, each of two texts, or names of files")
     threads = threads or available_threads()
-    odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
-    if odd is not None:
-        raise ConfigError(f"input: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
-    execution.check_names(*(given or [None]), output)
-    if pairs or not given:
+    execution.check_names(*(names or (None,)), output)
+    if not names:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         return _Filter(model, config.resolved(rerank is not None), rerank, threads).of_list(pairs)
-    paths = tuple(map(str, given))
-    file = Source(paths, config.columns, config.languages, config.on_error)
+    file = Source(tuple(names), config.columns, config.languages, config.on_error)
     work = _Filter(model, replace(config, languages=file.languages).resolved(rerank is not None), rerank, threads)
     if output is not None:
         return work.to_file(file, str(output), rejects, execution)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from xswe.bitext.records import Record
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_model, texts_of
+from xswe.io.arguments import check_model, pairs_or_names, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint, scratch
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
@@ -454,12 +454,13 @@ def mine_negatives(
         ('The train is late.', 'Der Zug hat Verspätung.', 'Der Zug ist pünktlich.')
     """
     config = changed(config or NegativesConfig(), settings, "mode=negatives")
+    pairs, names = pairs_or_names(input)
     if output is not None:
-        check_output(output, _names(input))
+        check_output(output, [name for name in names if name != "-"])
         check_suffix(str(output))
     model = open_model(model, "mine_negatives(model, input)")
     spoken = config.languages or model.pair
-    anchors, positives = _pairs(input, config, spoken)
+    anchors, positives = _sides(pairs, names, config, spoken)
     letters = np.array([identity_key(text) for text in positives], np.uint64)
     _, first, place = np.unique(letters, return_index=True, return_inverse=True)
     order = np.argsort(first)  # distinct targets in the order of the bitext
@@ -486,22 +487,14 @@ def mine_negatives(
     return found
 
 
-def _names(bitext: Any) -> list[str]:
-    """Return the names of files that a bitext is read from."""
-    given = [bitext] if isinstance(bitext, (str, Path)) else bitext
-    return [str(path) for path in given if isinstance(path, (str, Path)) and str(path) != "-"]
-
-
-def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> tuple[Texts, Texts]:
-    """Return both sides; pairs with a blank side are left out."""
-    if isinstance(bitext, (str, Path)) or (bitext and all(isinstance(path, (str, Path)) for path in bitext)):
-        paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
-        records = Source(paths, config.columns, languages, config.on_error).read()
-        pairs: Iterator[tuple[str, str]] = (record.texts for record in records if record.texts is not None)
-    else:
-        pairs = ((a.strip(), b.strip()) for a, b in bitext)
+def _sides(
+    pairs: Sequence[tuple[str, str]], names: Sequence[str], config: NegativesConfig, languages: tuple[str, ...]
+) -> tuple[Texts, Texts]:
+    """Return both sides of pairs, or of files of them; pairs with a blank side are left out."""
+    records = Source(tuple(names), config.columns, languages, config.on_error).read() if names else ()
+    read = (record.texts for record in records if record.texts is not None)
     sides: tuple[list[str], list[str]] = ([], [])
-    for pair in pairs:
+    for pair in read if names else ((a.strip(), b.strip()) for a, b in pairs):
         if all(pair):
             for side, text in zip(sides, pair, strict=True):
                 side.append(text)
@@ -596,7 +589,7 @@ def score_file(
     if work is not None and config.streams:
         raise ConfigError("work does nothing without a margin as score: leave it out")
     paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
-    check_output(output, _names(paths))
+    check_output(output, [path for path in paths if path != "-"])
     model = open_model(model, "score_file(model, input, output)")
     file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
     folder = None if work is None else str(work)
