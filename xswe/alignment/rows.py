@@ -11,7 +11,7 @@ from typing import NamedTuple
 from xswe.bitext.convert import read_units
 from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.source import Source
-from xswe.bitext.tables import find_columns, parquet_texts, sheet_texts
+from xswe.bitext.tables import find_columns, table_texts
 from xswe.errors import InputError
 from xswe.io.lines import open_binary, read_lines
 from xswe.io.sources import suffix_of
@@ -79,10 +79,8 @@ def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
     kind = format_by_name(path)
     if FORMATS[kind].family == "memory":
         return EditedFile(list(_units(path, languages)), False)
-    if kind == "xlsx":
-        return _table(path, sheet_texts(path), languages)
-    if kind == "parquet":
-        return _table(path, parquet_texts(path), languages)
+    if kind in ("xlsx", "parquet"):
+        return _table(path, table_texts(path, kind), languages)
     return _table(path, _separated(path, "," if kind == "csv" else "\t"), languages)
 
 

@@ -185,17 +185,6 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             raise InputError(path, f"not comma-separated ({error})", "mend the line", number) from None
 
 
-def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: int) -> InputError:
-    """Return the error of a row of a ``.csv`` that has more or fewer values than there are columns."""
-    problem = f"{len(row)} values under {len(header)} columns"
-    return InputError(path, problem, "mend the line, or set on_error=skip", number)
-
-
-def sheet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a workbook's first sheet as texts, the header first, each with its number."""
-    return ((number, list(map(as_text, row))) for number, row in sheet_rows(path))
-
-
 def row_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
     """Yield the rows of a ``.csv`` or of a workbook's first sheet; beside their texts, the header and the row itself."""
     path, raises = source.paths[0], RAISES[source.on_error]
@@ -372,8 +361,8 @@ def copy_sheet(path: str, output: Path, rows: Iterable[tuple[tuple[Any, ...], fl
     write_table(output, ".xlsx", names, ((*row, *([score] if scored else [])) for row, score in rows))
 
 
-def parquet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a Parquet file as texts, the names of its columns first, each with its number."""
+def parquet_rows(path: str | Path) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the rows of a Parquet file, the names of its columns first, each with its number."""
     with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -383,9 +372,18 @@ def parquet_texts(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             yield 1, list(table.schema_arrow.names)
             rows = (row for batch in table.iter_batches(_BATCH) for row in batch.to_pylist())
             for number, row in enumerate(rows, 2):
-                yield number, list(map(as_text, row.values()))
+                yield number, list(row.values())
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _no_parquet(path, error) from None
+
+
+_ROWS: dict[str, Callable[[str | Path], Iterator[tuple[int, Any]]]]
+_ROWS = {"csv": csv_rows, "parquet": parquet_rows, "xlsx": sheet_rows}
+
+
+def table_texts(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table of a format as texts, the names of its columns first, each with its number."""
+    return ((number, list(map(as_text, row))) for number, row in _ROWS[kind](path))
 
 
 def column_names(source: Described) -> list[str]:
@@ -394,8 +392,7 @@ def column_names(source: Described) -> list[str]:
     if kind == "jsonl":
         first = next(jsonl_units(source, True, Skipped()), None)
         return list(fields_within(json.loads(first[1][0]))) if first and first[2] else []
-    read = {"csv": csv_rows, "parquet": parquet_texts, "xlsx": sheet_texts}.get(kind)
-    return next(read(path), (1, []))[1] if read else []
+    return next(table_texts(path, kind), (1, []))[1] if kind in _ROWS else []
 
 
 def copy_parquet(path: str, output: Path, rows: Iterable[tuple[Any, float]], scored: bool) -> None:

@@ -18,9 +18,9 @@ import numpy as np
 from xswe.bitext.kernels import characters, count_classes, find_keys, hash_pairs, sketch
 from xswe.bitext.rows import Negatives, Rows, stripped
 from xswe.bitext.seen import KeySet, text_hashes
-from xswe.bitext.tables import csv_rows
+from xswe.bitext.tables import csv_rows, parquet_rows
 from xswe.corpus.cards import digest_of
-from xswe.errors import ConfigError, InputError, brief, needs
+from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice, for_all
@@ -106,11 +106,9 @@ def _tell_unread(folder: Path) -> None:
 
 def _texts(file: Path) -> Iterator[str]:
     kind = suffix_of(file)
-    if kind == ".parquet":
-        yield from _parquet(file)
-        return
-    if kind == ".csv":
-        yield from (" ".join(value.split()) for _, row in islice(csv_rows(file), 1, None) for value in row)
+    if kind in (".csv", ".parquet"):
+        rows = csv_rows(file) if kind == ".csv" else parquet_rows(file)
+        yield from (text for _, row in islice(rows, 1, None) for text in _strings(list(row)))
         return
     for number, line in read_lines(file):
         if kind in (".jsonl", ".ndjson"):
@@ -120,19 +118,6 @@ def _texts(file: Path) -> Iterator[str]:
                 raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
         else:
             yield from ((field.strip()) for field in (line or "").split("\t"))
-
-
-def _parquet(file: Path) -> Iterator[str]:
-    with needs("pyarrow", "corpora", "reading Parquet"):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    try:
-        with pq.ParquetFile(file) as table:
-            for batch in table.iter_batches():
-                yield from _strings(batch.to_pylist())
-    except (pa.ArrowException, OSError, ValueError) as error:
-        problem = brief(error)
-        raise InputError(file, f"not a Parquet file ({problem[:200]})", "fetch it again, unpacked") from None
 
 
 def _strings(value: Any) -> Iterator[str]:
