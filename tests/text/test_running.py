@@ -14,6 +14,7 @@ import xswe
 from xswe.__main__ import main
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp
+from xswe.io.lines import Skipped
 from xswe.model.encode_file import as_lines
 from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
 
@@ -138,7 +139,7 @@ def test_docx_and_pdf(tmp_path):
             xswe.split_text(tmp_path / wrong, "de")
 
 
-def test_docx_keeps_what_is_to_be_read(tmp_path, caplog):
+def test_docx_keeps_what_is_to_be_read(tmp_path):
     """Tracked insertions, notes, nested tables and text boxes, each once; deletions are left out, and counted."""
 
     def said(text, tag="r"):
@@ -170,11 +171,10 @@ def test_docx_keeps_what_is_to_be_read(tmp_path, caplog):
         archive.writestr("word/footnotes.xml", notes("footnote", 2, "At the foot."))
         archive.writestr("word/endnotes.xml", notes("endnote", 1, "At the end."))
         archive.writestr("word/header1.xml", f"<w:hdr {space}>{said('Head', 'p')}</w:hdr>")
-    with caplog.at_level("INFO"):
-        found = paragraphs_of(tmp_path / "a.docx")
+    found = paragraphs_of(tmp_path / "a.docx", left_out := Skipped())
     wanted = ["It has a new church.", "At the foot.", "Box:", "In a box.", "Outer.", "Inner.", "One", "Two", "At the end."]
     assert found == wanted
-    assert "left out: 3 passages deleted by tracked changes, 1 headers and footers" in caplog.text
+    assert str(left_out) == "3 passages deleted by tracked changes, 1 headers and footers"
     with zipfile.ZipFile(tmp_path / "b.docx", "w") as archive:
         archive.writestr("word/other.xml", "")
     with pytest.raises(InputError, match=r"b\.docx: not a DOCX file"):
@@ -243,10 +243,16 @@ def test_navigation_and_footers_of_html_are_left_out_and_counted(tmp_path, caplo
         <ul><li><a href="a">One source</a></li><li><a href="b">Another source</a></li></ul>
         <p><a href="c">A whole sentence that is a link.</a></p></main><footer><p>© 2024 <b>Cats</b></p></footer>"""
     (tmp_path / "en.html").write_text(page, "utf-8")
-    caplog.set_level("INFO")
     kept = ["Cats", "A cat sleeps.", "One source", "Another source", "A whole sentence that is a link."]
     assert paragraphs_of(tmp_path / "en.html") == kept
-    assert "left out: 6 paragraphs of navigation and footers" in caplog.text
+    caplog.set_level("INFO")
+    found = xswe.split_text(tmp_path / "en.html", "en")
+    assert found.summary() == "5 sentences in 5 paragraphs; left out: 6 paragraphs of navigation and footers"
+    assert found.left_out.counts == {"paragraphs of navigation and footers": 6}
+    sides = tmp_path / "en.html", ["A cat sleeps."]
+    xswe.encode_file(xswe.load("mini"), tmp_path / "en.html", tmp_path / "a.npy", language="en")
+    xswe.align(xswe.load("mini"), *sides, languages=("en", "de"))
+    assert caplog.text.count("en.html: 5 sentences in 5 paragraphs; left out: 6 paragraphs of navigation") == 3
 
 
 def test_markdown_is_a_document_as_html_is(tmp_path):

@@ -56,13 +56,17 @@ _SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 @dataclass
 class Skipped:
-    """What ``on_error="skip"`` left out, counted by reason."""
+    """What a reader left out, as ``on_error="skip"`` lets it, counted by reason."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, reason: str, count: int = 1) -> None:
         """Count ``count`` more."""
-        self.counts[reason] = self.counts.get(reason, 0) + count
+        if count:
+            self.counts[reason] = self.counts.get(reason, 0) + count
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count:,} {reason}" for reason, count in self.counts.items())
 
 
 @contextmanager

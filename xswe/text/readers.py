@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
@@ -15,10 +14,9 @@ from urllib.parse import unquote
 
 from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
-from xswe.io.lines import not_utf8, nul_byte, open_binary, read_whole
+from xswe.io.lines import Skipped, not_utf8, nul_byte, open_binary, read_whole
 from xswe.io.sources import member_names, open_member, suffix_of
 
-logger = logging.getLogger(__name__)
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
 _LINES = re.compile(r"^[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+\S[^\n]*+)*+", re.MULTILINE)  # with something in each
@@ -36,17 +34,17 @@ _MENU, _SHORT, _LINKED = 3, 80, 0.6
 _SILENT = frozenset(("script", "style", "template", "noscript", "svg", "rt", "rp"))
 
 
-def paragraphs_of(path: str | Path) -> list[str]:
+def paragraphs_of(path: str | Path, left_out: Skipped | None = None) -> list[str]:
     """Read the paragraphs of a document in the format of its suffix; an unknown or no suffix means plain text.
 
-    InputError: it is missing, damaged, or text that is not UTF-8. DependencyError: the library for its format is not
-    installed.
+    What a reader leaves out is counted in ``left_out``. InputError: it is missing, damaged, or text that is not UTF-8.
+    DependencyError: the library for its format is not installed.
     """
     reader = READERS.get(suffix_of(path))
     if reader is None:
         text = _decoded(path)
         return [text[start:end] for start, end in paragraphs(text)]
-    return [text for text in reader(Path(path)) if text.strip()]
+    return [text for text in reader(Path(path), Skipped() if left_out is None else left_out) if text.strip()]
 
 
 def paragraphs(text: str) -> list[tuple[int, int]]:
@@ -124,7 +122,7 @@ _INLINE = (
 )
 
 
-def read_markdown(path: Path) -> Iterator[str]:
+def read_markdown(path: Path, left_out: Skipped) -> Iterator[str]:
     """Yield the paragraphs, headings, items and cells of Markdown, without code blocks, front matter and marks."""
     held: list[str] = []
     for line in [*_without_code(_decoded(path)), ""]:
@@ -225,31 +223,23 @@ def html_paragraphs(text: str) -> list[str]:
     return [block.text for block in _html_blocks(text)]
 
 
-def read_html(path: Path) -> Iterator[str]:
-    """Yield the paragraphs of an HTML file in UTF-8, without navigation and footers, which the log counts.
+def read_html(path: Path, left_out: Skipped) -> Iterator[str]:
+    """Yield the paragraphs of an HTML file in UTF-8, without navigation and footers.
 
     These are what stands in ``nav`` and ``footer``, and runs of short blocks of which most is links.
     """
-    left = 0
     for menu, blocks in groupby(_html_blocks(_decoded(path)), key=_is_menu):
         run = list(blocks)
         kept = [block.text for block in run if not block.aside and not (menu and len(run) >= _MENU)]
-        left += len(run) - len(kept)
+        left_out.add("paragraphs of navigation and footers", len(run) - len(kept))
         yield from kept
-    _tell_left(path, {"paragraphs of navigation and footers": left})
 
 
 def _is_menu(block: _Block) -> bool:
     return block.linked > _LINKED and len(block.text) < _SHORT and not _ENDS.search(block.text)
 
 
-def _tell_left(path: Path, left: Mapping[str, int]) -> None:
-    """Log what is left out of a document."""
-    if shown := ", ".join(f"{count:,} {what}" for what, count in left.items() if count):
-        logger.info("%s: left out: %s", path, shown)
-
-
-def read_epub(path: Path) -> Iterator[str]:
+def read_epub(path: Path, left_out: Skipped) -> Iterator[str]:
     """Yield the paragraphs of an EPUB in the order of its spine."""
     names = member_names(path)
     package = next((name for name in names if name.endswith(".opf")), None)
@@ -292,11 +282,11 @@ _NO_DOCX_TEXT = _REMOVED | {"Fallback", "rt", "pPr", "rPr", "tblPr", "tcPr", "se
 _DOCX_MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
-def read_docx(path: Path) -> Iterator[str]:
+def read_docx(path: Path, left_out: Skipped) -> Iterator[str]:
     """Yield the paragraphs of a DOCX file in their order: of its text, cells, text boxes, footnotes and endnotes.
 
     Tracked insertions are taken, deletions are not. A footnote follows the paragraph that refers to it, endnotes stand at
-    the end. What is left out is counted in the log.
+    the end.
     """
     check_input(path)
     names = member_names(path)
@@ -305,9 +295,9 @@ def read_docx(path: Path) -> Iterator[str]:
     body = _xml(_member(path, "word/document.xml"), path)
     kinds = ("footnote", "endnote")
     notes = [_docx_notes(path, kind) if f"word/{kind}s.xml" in names else {} for kind in kinds]
-    left = {"passages deleted by tracked changes": sum(1 for _ in body.iter(*(f"{{*}}{name}" for name in _REMOVED)))}
-    left["headers and footers"] = sum(re.fullmatch(r"word/(header|footer)\d*\.xml", name) is not None for name in names)
-    left["comments"] = ("word/comments.xml" in names and len(_xml(_member(path, "word/comments.xml"), path))) or 0
+    left_out.add("passages deleted by tracked changes", sum(1 for _ in body.iter(*(f"{{*}}{name}" for name in _REMOVED))))
+    left_out.add("headers and footers", sum(bool(re.fullmatch(r"word/(header|footer)\d*\.xml", name)) for name in names))
+    left_out.add("comments", len(_xml(_member(path, "word/comments.xml"), path)) if "word/comments.xml" in names else 0)
     at_end: list[str] = []
     for paragraph in _docx_paragraphs(body):
         yield from _docx_lines(paragraph)
@@ -316,7 +306,6 @@ def read_docx(path: Path) -> Iterator[str]:
         for number in _references(paragraph, kinds[1]):
             at_end += notes[1].get(number, ())
     yield from at_end
-    _tell_left(path, left)
 
 
 def _docx_notes(path: Path, kind: str) -> dict[str, list[str]]:
@@ -373,7 +362,7 @@ def _docx_lines(paragraph: Any) -> list[str]:
     return [line for line in "".join(texts).split("\n") if line.strip()]
 
 
-def read_pdf(path: Path) -> Iterator[str]:
+def read_pdf(path: Path, left_out: Skipped) -> Iterator[str]:
     """Yield the paragraphs of a PDF's text, as far as its lines reveal them; a page break does not end a paragraph."""
     with needs("pypdf", "documents", "reading PDF"):
         import pypdf
@@ -388,7 +377,7 @@ def read_pdf(path: Path) -> Iterator[str]:
 
 
 # The formats of documents; the help of the verbs lists them from here.
-READERS: dict[str, Callable[[Path], Iterator[str]]] = {
+READERS: dict[str, Callable[[Path, Skipped], Iterator[str]]] = {
     ".md": read_markdown,
     ".markdown": read_markdown,
     ".html": read_html,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from xswe.io.files import check_output
-from xswe.io.lines import check_lines, open_binary, unbroken
+from xswe.io.lines import Skipped, check_lines, open_binary, unbroken
 from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.boundaries import has_rules, split_sentences
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of
 
+logger = logging.getLogger(__name__)
 _BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
@@ -36,11 +38,13 @@ class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
             paragraphs, with a blank line between them.
         sentences: where they stand.
         language: of the text.
+        left_out: what of a document is no part of it, as navigation and footers, counted.
     """
 
     text: str
     sentences: tuple[Sentence, ...]
     language: str
+    left_out: Skipped = field(default_factory=Skipped)
 
     def __repr__(self) -> str:
         return f"SplitText({self.summary()}, {self.language})"
@@ -56,7 +60,8 @@ class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
         """Describe in one line what there is."""
         last = self.sentences[-1].paragraph + 1 if self.sentences else 0
         general = "" if has_rules(self.language) else f", by general rules: there are none of {self.language}"
-        return f"{len(self):,} sentences in {last:,} paragraphs{general}"
+        left_out = f"; left out: {self.left_out}" if self.left_out.counts else ""
+        return f"{len(self):,} sentences in {last:,} paragraphs{general}{left_out}"
 
 
 def check_split_output(path: str) -> None:
@@ -105,12 +110,15 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
     found = _split(input, language)
     if output is not None:
         found.write(output)
+    elif found.left_out.counts:  # verbs that read lines do not show it
+        logger.info("%s: %s", input, found.summary())
     return found
 
 
 def _split(given: str | Path, language: str) -> SplitText:
+    left_out = Skipped()
     if isinstance(given, Path) and is_document(given):
-        texts = paragraphs_of(given)
+        texts = paragraphs_of(given, left_out)
         text = "\n\n".join(texts)
         bounds, start = [], 0
         for one in texts:
@@ -124,7 +132,7 @@ def _split(given: str | Path, language: str) -> SplitText:
         for a, b in split_sentences(text[start:end], language):
             line = one_line(text[start + a : start + b])
             found.append(Sentence(line, start + a, start + b, number))
-    return SplitText(text, tuple(found), language)
+    return SplitText(text, tuple(found), language, left_out)
 
 
 def _plain(path: Path) -> str:
