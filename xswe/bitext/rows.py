@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from xswe.bitext.kernels import copy_spans, strip_spans
-from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
+from xswe.io.ragged import Bags, Texts, TextView, concatenate
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,38 +88,6 @@ class Negatives:
 
 
 BLOCK_PAIRS = 8192  # of the readers that go pair by pair
-
-
-class NegativesWriter:
-    """Writes the arrays of ``Negatives`` of the pair called ``name`` block by block.
-
-    Of existing files it keeps ``texts`` (rows and bytes) and ``pairs``.
-    """
-
-    def __init__(self, folder: Path, name: str, texts: tuple[int, int] = (0, 0), pairs: int = 0) -> None:
-        self._texts = text_writer(folder, f"{name}.negatives", (texts[0], texts[1]))
-        self._counts = GrowingArray(folder / f"{name}.negatives.counts.npy", np.int32, pairs)
-
-    @property
-    def state(self) -> tuple[tuple[int, int], int]:
-        """Rows and bytes of the texts, and pairs, written."""
-        return self._texts.state, self._counts.size
-
-    def append(self, negatives: Negatives | None, pairs: int) -> None:
-        """Add the negatives of ``pairs`` pairs, None for none."""
-        if negatives is not None:
-            append_texts(self._texts, negatives.texts[:])
-        self._counts.append(np.zeros(pairs, np.int32) if negatives is None else negatives.counts)
-
-    def sync(self) -> None:
-        """Flush what was added so far to the disk."""
-        self._texts.sync()
-        self._counts.sync()
-
-    def close(self) -> None:
-        """Finish all files."""
-        self._texts.close()
-        self._counts.close()
 
 
 @dataclass(frozen=True, eq=False)

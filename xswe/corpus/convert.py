@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from xswe.bitext.rows import NegativesWriter, Rows
+from xswe.bitext.rows import Negatives, Rows
 from xswe.bitext.source import Source
 from xswe.corpus.bitext import (
     Bitext,
@@ -192,10 +192,10 @@ class _Conversion:
         state = self._kept()
         self.begin: Place = state["place"][0], state["place"][1]
         self.report = CorpusReport(**state["report"])
-        self.source = text_writer(folder, f"{self.name}.source", tuple(state["source"]))
-        self.target = text_writer(folder, f"{self.name}.target", tuple(state["target"]))
-        begun = state.get("negatives", ((0, 0), 0))
-        self.negatives = NegativesWriter(folder, self.name, *begun) if "negatives" in self.parts else None
+        self.texts = {part: text_writer(folder, f"{self.name}.{part}", tuple(state[part])) for part in self.parts}
+        counts = folder / f"{self.name}.negatives.counts.npy"  # see :meth:`xswe.bitext.rows.Negatives.save`
+        self.counts = GrowingArray(counts, np.int32, self.report.kept) if "negatives" in self.parts else None
+        self.growing: list[Any] = [*self.texts.values(), *([self.counts] if self.counts else [])]
         self.admission = make_admission(config, folder)
         if self.begin != BEGINNING:
             self._remember(make_cleaner(languages, config))
@@ -210,15 +210,13 @@ class _Conversion:
             logger.warning("%s: damaged since it was written; the conversion begins anew", self.folder)
         (self.folder / _STATE).unlink(missing_ok=True)
         self.sums = {part: (Checksum(), Checksum()) for part in self.parts}
-        return {"place": BEGINNING, "source": (0, 0), "target": (0, 0), "report": {}}
+        return {"place": BEGINNING, "report": {}, **dict.fromkeys(self.parts, (0, 0))}
 
     def _written(self, state: Mapping[str, Any]) -> _Sums:
         """Return the checksums of the arrays as they are on the disk."""
         found = {}
         for part in self.parts:
-            texts = map_unfinished(
-                self.folder, f"{self.name}.{part}", state[part][0] if part == "negatives" else state[part]
-            )
+            texts = map_unfinished(self.folder, f"{self.name}.{part}", state[part])
             found[part] = Checksum(), Checksum()
             for start in range(0, len(texts), _REHASH):
                 _take_in(found[part], texts[start : start + _REHASH])
@@ -227,11 +225,12 @@ class _Conversion:
 
     def _remember(self, cleaner: Cleaner) -> None:
         """Show the admission what the killed run kept."""
-        self.source.sync()
-        self.target.sync()
         logger.info("going on after %s pairs", f"{self.report.read:,}")
-        source = map_unfinished(self.folder, f"{self.name}.source", self.source.state)
-        target = map_unfinished(self.folder, f"{self.name}.target", self.target.state)
+        for one in self.growing:
+            one.sync()
+        source, target = (
+            map_unfinished(self.folder, f"{self.name}.{part}", self.texts[part].state) for part in self.parts[:2]
+        )
         for start in range(0, len(source), _REHASH):
             rows = Rows(source[start : start + _REHASH], target[start : start + _REHASH])
             reasons_of(cleaner.hashed(rows), self.admission)
@@ -239,12 +238,10 @@ class _Conversion:
     def run(self, cleaned: CleanedBlocks) -> CorpusReport:
         """Take up all blocks; the place reached is noted now and then."""
         due = every(kept.BRIEF)
-        with (
-            self.source,
-            self.target,
-            closing(self.negatives) if self.negatives else nullcontext(),
-            bar(f"convert {self.name}", unit="pair", initial=self.report.read) as progress,
-        ):
+        with ExitStack() as stack:
+            for one in self.growing:
+                stack.enter_context(closing(one))
+            progress = stack.enter_context(bar(f"convert {self.name}", unit="pair", initial=self.report.read))
             for place, block in cleaned.read(self.begin):
                 self._add(block)
                 progress.update(len(block.rows))
@@ -263,24 +260,23 @@ class _Conversion:
         reasons = reasons_of(block, self.admission)
         self.report.add(len(block.rows), reasons, block.rows.skipped)
         rows = kept_rows(block.rows, reasons)
-        for part, writer, texts in (("source", self.source, rows.source), ("target", self.target, rows.target)):
-            append_texts(writer, texts)
+        added = [rows.source, rows.target]
+        if self.counts is not None:
+            negatives = rows.negatives or Negatives(Texts.of([]), np.zeros(len(rows) + 1, np.int64))
+            self.counts.append(negatives.counts)
+            added.append(negatives.texts[:])
+        for part, texts in zip(self.parts, added, strict=True):
+            append_texts(self.texts[part], texts)
             _take_in(self.sums[part], texts)
-        if self.negatives is not None:
-            self.negatives.append(rows.negatives, len(rows))
-            if rows.negatives is not None:
-                _take_in(self.sums["negatives"], rows.negatives.texts[:])
 
     def _state(self) -> dict[str, Any]:
         """Return how long the arrays are."""
-        state: dict[str, Any] = {"source": self.source.state, "target": self.target.state}
-        return state if self.negatives is None else {**state, "negatives": self.negatives.state}
+        return {part: writer.state for part, writer in self.texts.items()}
 
     def _note(self, place: Place) -> None:
         """Bring everything to the disk, and note the place reached."""
-        for writer in (self.source, self.target, self.negatives):
-            if writer is not None:
-                writer.sync()
+        for one in self.growing:
+            one.sync()
         state = {**self._state(), "place": place, "sums": _finished(self.sums), "report": asdict(self.report)}
         where = f"after {self.report.read:,} pairs of {self.name}"
         save_checkpoint(self.folder / _STATE, self.identity, {}, state, where)
