@@ -64,7 +64,7 @@ def test_bits_are_the_signs_of_what_codes_stand_for(dim):
 @pytest.mark.parametrize("dim", [3, 64, 256, 300, 1024])
 @pytest.mark.parametrize("size", [1, 137, 2000])
 def test_candidates_are_those_of_a_plain_sort(monkeypatch, dim, size):
-    monkeypatch.setattr(module, "_PASSING", 1e9)
+    monkeypatch.setattr(module, "_PASSING", (1e9, 0))
     rng = np.random.default_rng(dim + size)
     vectors = unit(rng, size, dim)
     signs = signed(vectors)
@@ -111,7 +111,7 @@ def test_every_processor_looks_up_the_same(feature):
 @pytest.mark.parametrize("block", [0, 1])
 def test_a_sample_that_misleads_changes_nothing(monkeypatch, block):
     """All that is near is in blocks that a sample holds, which seem to be all alike, or in none of them."""
-    monkeypatch.setattr(module, "_PASSING", 1e9)
+    monkeypatch.setattr(module, "_PASSING", (1e9, 0))
     monkeypatch.setattr(module, "_SAMPLED", 156)
     rng = np.random.default_rng(0)
     vectors = unit(rng, 20_000, 64)

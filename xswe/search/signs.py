@@ -30,7 +30,7 @@ _BYTES, _TABLES = _GROUP // 8, _GROUP // 4  # of a group: bytes of a row, and ta
 _MOST = 255  # that a group can lose
 _SAMPLED = 128  # blocks of a sample, at least
 _SURE = 2.0  # deviations by which a sample's limit is meant to let in more rows than are wanted
-_PASSING = 30  # rows that pass by the first half of their dimensions, for each that is wanted
+_PASSING = 4096, 12  # rows that pass by the first half of their dimensions: so many, and so many for each that is wanted
 _ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
 _WAITING = 256  # rows that passed, and wait for memory
 _TOGETHER = 8  # queries that share a pass over the blocks
@@ -423,20 +423,23 @@ def candidates(
     blocks = len(signs.first)
     last = np.unpackbits(live[blocks:].astype("<u8").view(np.uint8), bitorder="little")
     rest = (blocks * ROWS + np.flatnonzero(last)).astype(np.int32)
-    share = count / max(1, blocks * ROWS if rows is None else len(rows))
+    looked_at = max(1, blocks * ROWS if rows is None else len(rows))
+    shares = (_PASSING[0] + _PASSING[1] * count) / looked_at, count / looked_at
     for start in range(0, len(queries), _TOGETHER):
-        near = _nearest(tables_of(queries[start : start + _TOGETHER]), count, share, signs, live, threads)
+        near = _nearest(tables_of(queries[start : start + _TOGETHER]), count, shares, signs, live, threads)
         out += [np.concatenate([one, rest]) for one in near]
     return out
 
 
-def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, live: np.ndarray, threads: int) -> list[np.ndarray]:
-    """Return, of each query, so many rows that lose least, rising; they are about such a share of those that count."""
+def _nearest(
+    tables: Tables, wanted: int, shares: tuple[float, float], signs: Signs, live: np.ndarray, threads: int
+) -> list[np.ndarray]:
+    """Return, of each query, so many rows that lose least, rising; see :func:`_guess` for the shares."""
     blocks, (queries, size, _) = len(signs.first), tables.eights.shape
     most, wanted = 2 * size // _BYTES * _MOST, min(wanted, blocks * ROWS)
     limits = np.empty((queries, 2), np.int64)
     room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
-    _guess(signs, live, tables, max(1, blocks // _SAMPLED), (_PASSING * share, share), limits, *room)
+    _guess(signs, live, tables, max(1, blocks // _SAMPLED), shares, limits, *room)
 
     def work(start: int, stop: int) -> _Found:
         lists = [(np.empty((queries, size), np.int32), np.empty((queries, size), np.uint16)) for size in _sizes(wanted)]
