@@ -287,6 +287,8 @@ def questions(settings: dict[str, Any]) -> list[dict[str, Any]]:
         assert corpora is not None
         for what, ask in (
             ("phrases", lambda text: corpora.phrases(PhrasesRequest(text))),
+            ("exact", lambda text: corpora.phrases(PhrasesRequest(text, match="exact"))),
+            ("fuzzy", lambda text: corpora.phrases(PhrasesRequest(text, match="fuzzy"))),
             ("search", lambda text: corpora.search(SearchRequest(text))),
         ):
             used, waits = [], []

@@ -197,7 +197,10 @@ def serving(record: Record) -> str:
 
 def asking(record: Record) -> str:
     """What a question to the passages of a server takes (eval/bench/serve.py)."""
-    names = {"phrases": "the concordance", "search": "the search of sentences"}
+    names = {
+        **{"phrases": "the concordance", "exact": "the same, for a string", "fuzzy": "the same, for one with errors"},
+        "search": "the search of sentences",
+    }
     keys = ("median_ms", "least_ms", "processor_ms", "build_s")
     rows = [
         [names[row["what"]], f"{row['passages']:,}", *(f"{row[key]:,.0f}" for key in keys)] for row in record["questions"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.io.ragged import Texts
-from xswe.serving.occurrences import find_string
+from xswe.serving import occurrences
+from xswe.serving.occurrences import find_string, fold
 from xswe.text.borders import splits_word
 
 TEXTS = [
@@ -25,7 +28,8 @@ TEXTS = [
 
 def found(string, approximate=False, texts=TEXTS, **how):
     settled = {"k": 20, "lines": 50, "threads": 1} | how
-    return find_string(Texts.of(texts), string, approximate=approximate, **settled)
+    passages = Texts.of(texts)
+    return find_string(passages, fold(passages), string, approximate=approximate, **settled)
 
 
 def shown(string, **how):
@@ -99,3 +103,44 @@ def test_every_word_within_the_errors_is_found(words, query):
     got = {form.spellings[0]: form for form in forms if re.fullmatch("[abc]+", form.spellings[0])}
     assert {word: form.errors for word, form in got.items()} == expected
     assert all(form.times == 2 * words.count(word) for word, form in got.items())
+
+
+def plainly(text, query):
+    """Where a string stands in a text, one occurrence behind the other, by a comparison of each place."""
+    folded = "".join(" " if one.isspace() else unicodedata.normalize("NFKC", one).casefold() for one in text)
+    assert len(folded) == len(text)
+    found, place = [], 0
+    while place <= len(text) - len(query):
+        end = place + len(query)
+        whole = not splits_word(text, place) and not splits_word(text, end)
+        if folded[place:end] == query and whole:
+            found.append((place, end))
+        place = end if found and found[-1] == (place, end) else place + 1
+    return found
+
+
+LETTERS = "abＡBKȺⱥé雪ア\u3000.-"  # of one to three bytes; some become longer or shorter
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(LETTERS, max_size=40), max_size=4), st.text("abk ⱥ雪ア", min_size=1, max_size=3), st.integers(1, 9))
+def test_a_plain_comparison_finds_the_same(texts, query, size):
+    if not query.strip() or query != " ".join(query.split()):
+        return
+    expected = [(row, *place) for row, text in enumerate(texts) for place in plainly(text, query)]
+    with patch.object(occurrences, "_MARKED", size):  # occurrences stand across the blocks that are looked at
+        forms = found(query, texts=texts).forms
+    assert sorted(place for form in forms for place in form.places) == expected
+    assert {text for form in forms for text in form.spellings} == {texts[row][start:end] for row, start, end in expected}
+
+
+def test_texts_are_folded_a_character_for_a_character():
+    texts = ["ＳＮＯＷ\u3000Falls", "", "Ⱥ \N{KELVIN SIGN}m ß ﬁ", "ﾃﾞｰﾀ"]
+    assert list(fold(Texts.of(texts))) == ["snow falls", "", "ⱥ km ß ﬁ", "テﾞータ"]
+
+
+def test_more_occurrences_than_are_told_apart_are_said_to_be_more():
+    with patch.object(occurrences, "_MOST", 2):
+        many = found("snow")
+    assert (many.more, [form.times for form in many.forms]) == (True, [2])
+    assert not found("snow").more

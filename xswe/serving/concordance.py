@@ -36,7 +36,7 @@ from xswe.search.building import index
 from xswe.search.columns import ColumnType
 from xswe.search.index import Index
 from xswe.serving.messages import Found, Line, Marked, Matching, Phrases, PhrasesRequest, SearchRequest, Variant
-from xswe.serving.occurrences import LONGEST, Occurrence, find_string
+from xswe.serving.occurrences import LONGEST, Occurrence, find_string, fold
 from xswe.serving.passages import Corpus, Passages, read_corpora
 from xswe.serving.refusals import TOO_LARGE, TOO_LONG, Refused
 from xswe.text.languages import has_cjk, has_kana
@@ -165,7 +165,7 @@ class Concordance:
         self, code: str, request: PhrasesRequest, units: np.ndarray, cosines: np.ndarray, room: _Room
     ) -> list[Variant]:
         """Return what says a phrase in one language."""
-        own, postings, _ = self._languages[code]
+        own, postings, *_ = self._languages[code]
         weights = postings.weigh(units, cosines, len(own))
         if (chosen := self._rows(code, request.corpora)) is not None:
             weights[~chosen] = 0
@@ -182,12 +182,12 @@ class Concordance:
 
     def _occurring(self, code: str, request: PhrasesRequest, room: _Room) -> list[Variant]:
         """Return the forms of the string itself in one language."""
-        texts, rows = self._languages[code].passages.texts, self._rows(code, request.corpora)
+        own, rows = self._languages[code], self._rows(code, request.corpora)
 
         def line(score: float, place: Occurrence) -> Line:
             return self._line(code, place.row, score, room, (place.start, place.end))
 
-        return _occurring(texts, request, code, line, rows, self._threads)
+        return _occurring(own.passages.texts, own.folded, request, code, line, rows, self._threads)
 
     def _line(self, code: str, row: int, score: float, room: _Room, *spans: tuple[int, int]) -> Line:
         """Return a passage, spans of it marked, and the passages of other languages that are of the same unit."""
@@ -225,6 +225,7 @@ def variant_of(term: Term, code: str, more: bool, lines: list[Line]) -> Variant:
 
 def _occurring(
     texts: Texts,
+    folded: Texts,
     request: PhrasesRequest,
     code: str,
     line: Callable[[float, Occurrence], Line],
@@ -236,7 +237,7 @@ def _occurring(
     if approximate and len(request.query) > LONGEST:
         raise Refused(400, f"match=fuzzy takes at most {LONGEST} characters: send fewer, or match=exact", "query", TOO_LONG)
     found = find_string(
-        texts, request.query, approximate=approximate, k=request.k, lines=request.lines, rows=rows, threads=threads
+        texts, folded, request.query, approximate=approximate, k=request.k, lines=request.lines, rows=rows, threads=threads
     )
     out = []
     for form in found.forms:
@@ -264,7 +265,9 @@ def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
             variants.append(variant_of(term, _script(term.text), False, lines))
     else:
         texts, script = Texts.of(request.passages), _script(request.query)
-        variants = _occurring(texts, request, script, lambda score, place: line(score, place.row, (place.start, place.end)))
+        variants = _occurring(
+            texts, fold(texts), request, script, lambda score, place: line(score, place.row, (place.start, place.end))
+        )
     return Phrases(request.query, variants)
 
 
@@ -276,14 +279,15 @@ def _script(text: str) -> str:
 logger = logging.getLogger(__name__)
 _NUMBERS = ("units", "corpora", "lines")
 _CORPUS = "corpus"  # the column of an index that has the number of a passage's corpus
-_FORMAT = 3  # of what is kept: 1 has no such column, 2 names a passage once for each of its units
+_FORMAT = 4  # of what is kept: 1 has no such column, 2 names a passage once for each of its units, 3 lacks folded texts
 
 
 class Language(NamedTuple):
-    """What can be asked of a language: its passages, which of them hold a unit, and the index of them as sentences."""
+    """What can be asked of a language: its passages, folded ones, which hold a unit, and the index of them as sentences."""
 
     passages: Passages
     postings: Postings
+    folded: Texts
     sentences: Index
 
 
@@ -331,9 +335,10 @@ def _made(
         place = None if folder is None else folder / f"{code}.index"
         numbers = ({_CORPUS: number} for number in own.corpora.tolist())
         found = index(model, own.texts, metadata=numbers, columns=columns, folder=place, storage="int8", threads=threads)
-        out[code] = Language(own, Postings.of(part.units.bags(own.texts), len(part.matrix)), found)
+        out[code] = Language(own, Postings.of(part.units.bags(own.texts), len(part.matrix)), fold(own.texts), found)
         if folder is not None:
             own.texts.save(folder, f"{code}.texts")
+            out[code].folded.save(folder, f"{code}.folded")
             arrays: dict[str, Any] = {name: getattr(own, name) for name in _NUMBERS} | out[code].postings._asdict()
             for name, array in arrays.items():
                 np.save(folder / f"{code}.{name}.npy", array)
@@ -352,6 +357,7 @@ def _opened(folder: Path, model: AnyModel) -> dict[str, Language]:
         code: Language(
             Passages(Texts.open(folder, f"{code}.texts"), *arrays(code, _NUMBERS)),
             Postings(*arrays(code, Postings._fields)),
+            Texts.open(folder, f"{code}.folded"),
             Index(folder / f"{code}.index", model),
         )
         for code in read_json(folder / "languages.json")
