@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +63,11 @@ def halves(text: str) -> tuple[str, str] | None:
 
 
 def edited(
-    pairs: Sequence[tuple[str, str]], foreign: Sequence[tuple[str, str]], languages: tuple[str, str], seed: int
+    pairs: Sequence[tuple[str, str]],
+    foreign: Sequence[tuple[str, str]],
+    languages: tuple[str, str],
+    seed: int,
+    edits: Mapping[str, float] = EDITS,
 ) -> Document:
     """Merge, split, drop and insert lines at random, known places.
 
@@ -72,8 +76,9 @@ def edited(
         foreign: pairs of other documents, from which lines are inserted.
         languages: of both sides.
         seed: of the draw.
+        edits: how often each is made.
     """
-    draw, names, shares = np.random.default_rng(seed), list(EDITS), list(EDITS.values())
+    draw, names, shares = np.random.default_rng(seed), list(edits), list(edits.values())
     sides: tuple[list[str], list[str]] = ([], [])
     beads: list[Bead] = []
     i = 0
