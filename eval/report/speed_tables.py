@@ -88,6 +88,37 @@ def planted_in_short(record: list[Record]) -> str:
     return markdown(["lines with a translation", "noise", *pairs], rows)
 
 
+def sparse(record: list[Record]) -> str:
+    """Thresholds and what is told where few lines have a translation, by noise, lines and share."""
+    return _sparse_by(record, ["noise", "size", "of lines"], ["noise", "lines", "% with a translation"])
+
+
+def sparse_in_short(record: list[Record]) -> str:
+    """The same by noise and share."""
+    return _sparse_by(record, ["noise", "of lines"], ["noise", "% with a translation"])
+
+
+def _sparse_by(record: list[Record], keys: list[str], titles: list[str]) -> str:
+    sets: dict[tuple[Any, ...], list[Record]] = {}
+    for row in record:
+        sets.setdefault(tuple(row[key] for key in keys), []).append(row)
+    rows = []
+    for key, found in sorted(sets.items()):
+        about = [_percent(value) if name == "of lines" else str(value) for name, value in zip(keys, key, strict=True)]
+        mean = (_percent(sum(row[name] for row in found) / len(found)) for name in ("f1", "best"))
+        held = sum(row["told share"][1] <= row["share"] <= row["told share"][2] for row in found if row["told share"])
+        off = [_off(found, name) for name in ("precision", "recall")]
+        rows.append([*about, str(len(found)), *mean, _percent(min(row["of the best"] for row in found)), str(held), *off])
+    last = ["sets", "F1", "best F1", "least part of the best, %", "share held", "precision: told - true", "recall"]
+    return markdown([*titles, *last], rows)
+
+
+def _off(found: list[Record], name: str) -> str:
+    """Say by how many points what was told of sets is off, at least and at most."""
+    points = [100 * (row[f"told {name}"] - row[name]) for row in found if row[f"told {name}"] is not None]
+    return f"{min(points):+.1f} to {max(points):+.1f}" if points else "-"
+
+
 def noise(record: list[Record]) -> str:
     """What the filter tells from good pairs (eval/experiments/filter_quality.py)."""
     figures = ["cosine", "length ratio", "dropped", "good dropped", "with numbers", "good with numbers"]
@@ -640,6 +671,8 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
+    "mining.sparse": ("sparse_mining.json", sparse),
+    "mining.sparse.in_short": ("sparse_mining.json", sparse_in_short),
     "mining.in_short": ("mining_quality.json", planted_in_short),
     "filter": ("filter_quality.json", noise),
     "filter.mixtures": ("filter_mixtures.json", mixtures),
