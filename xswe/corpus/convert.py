@@ -442,7 +442,7 @@ def list_corpora() -> str:
     licences = "\n".join(f"{card.name.ljust(width)}  {card.terms}" for card in cards().values() if card.versions)
     return (
         table(["corpus", "version", "kind", "pairs or languages"], rows)
-        + f"\n\nlicences, as their sources state them:\n{licences}\n\npython -m xswe corpus show name=ccmatrix"
+        + f"\n\nlicences, as their sources state them:\n{licences}\n\npython -m xswe corpus show corpus=ccmatrix"
     )
 
 
