@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.cli.verbs import composed
 from xswe.cli.main import quoted
-from xswe.cli.settings import composed_defaults, names
+from xswe.cli.settings import composed_defaults, names, simple
 from xswe.cli.verbs import VERBS
-from xswe.cli.words import simple
 
 TOKENS = [
     "true",

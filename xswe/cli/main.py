@@ -248,7 +248,7 @@ def _rare_collections() -> Iterator[None]:
 
 def _run(verb: str, words: list[str]) -> int:
     """Run a verb on its settings, which Hydra composes unless the words are plain ones."""
-    from xswe.cli.words import simple
+    from xswe.cli.settings import simple
 
     trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
     if (values := simple(verb, words)) is not None:
