@@ -56,9 +56,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a command ``python`` that has imported all already."""
-    with serving(tmp_path_factory.mktemp("warm")) as folder:
-        yield folder
+    """A folder with a command ``python`` that has imported all already; one for all processes that share the tests."""
+    folder = tmp_path_factory.getbasetemp()
+    with serving((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "warm") as warm:
+        yield warm
 
 
 @pytest.fixture(scope="session", autouse=True)

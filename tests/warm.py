@@ -1,8 +1,8 @@
 """A Python that has imported all already: processes for tests without a start of seconds each.
 
-The server imports the packages, and runs nothing; each process is a fork of it. A shell finds it as the command ``python``
-of a folder, and it takes the arguments, the folder, the environment and the open files of who asks. What a first import
-does, or misses, is for the tests that start a Python of their own.
+The server imports the packages, and loads the model that ships with them and uses it; each process is a fork of it. A
+shell finds it as the command ``python`` of a folder, and it takes the arguments, the folder, the environment and the open
+files of who asks. What a first import does, or misses, is for the tests that start a Python of their own.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import os
 import pkgutil
 import runpy
 import select
+import signal
 import socket
 import subprocess
 import sys
+import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 # What xswe imports where it is needed; those that are not installed are left out.
@@ -50,24 +52,68 @@ sys.exit(int.from_bytes(status, "big") if status else 70)
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Path]:
-    """A folder with a ``python`` that is warm; where processes cannot be forked safely, the one that runs the tests."""
+    """A folder with a ``python`` that is warm; where processes cannot be forked safely, the one that runs the tests.
+
+    Several processes may use one folder: the first starts the server, which ends when none of them is left.
+    """
     if sys.platform != "linux":
         yield Path(sys.executable).parent
         return
+    import fcntl
+
+    folder.mkdir(exist_ok=True)
+    with open(folder / "starting", "a") as starting, open(folder / "users", "a") as users:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)
+        if not (folder / "python").exists():
+            start(folder)
+        fcntl.flock(starting, fcntl.LOCK_UN)
+        yield folder
+
+
+def kill_when(python: Path, words: Sequence[str], cwd: Path, seen: Callable[[], bool]) -> bool:
+    """Run a verb in a process that is killed as soon as something is seen; returns True if that was before its end."""
+    code = "import os, sys; print(os.getpid(), flush=True); from xswe.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([python / "python", "-c", code, *words], cwd=cwd, **pipes) as process:
+        number, limit = int(process.stdout.readline()), time.monotonic() + 120
+        while not seen() and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.001)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+    return process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
+def start(folder: Path) -> None:
+    """Start the server of a folder."""
     python, place = folder / "python", folder / "server"
-    python.write_text(CLIENT.format(python=sys.executable, place=str(place)), "utf-8")
-    python.chmod(0o755)
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg", "XSWE_PROGRESS": "0", "PYTHONIOENCODING": "utf-8"}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), env.get("PYTHONPATH", "")]))
-    command = [sys.executable, __file__, str(place)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=folder) as server:
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    server = subprocess.Popen([sys.executable, __file__, str(place)], env=env, cwd=folder, **pipes)
+    with server.stdout:
         assert server.stdout.readline() == b"ready\n"
-        yield folder
-        server.stdin.close()  # its end
+    python.write_text(CLIENT.format(python=sys.executable, place=str(place)), "utf-8")
+    python.chmod(0o755)
 
 
-def load() -> None:
-    """Import the package and what it may need."""
+def is_over(folder: Path) -> bool:
+    """Return True, and leave a folder to another server, if none of the processes is left that used this one."""
+    import fcntl
+
+    with open(folder / "starting", "a") as starting, open(folder / "users", "a") as users:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        for name in ("python", "server"):
+            (folder / name).unlink()
+    return True
+
+
+def load(kept: contextlib.ExitStack) -> None:
+    """Import the package and what it may need, and keep its model for those who load it."""
     import xswe
 
     names = [
@@ -76,16 +122,26 @@ def load() -> None:
     for name in (*LIBRARIES, *names):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    with contextlib.suppress(ImportError):  # eval/ is not in every installation
+        from eval.experiments.shared_models import shared_models
+
+        kept.enter_context(shared_models())
+    for name in [name for name in sys.modules if name.split(".")[0] == "eval"]:
+        del sys.modules[name]  # a process may run a copy of it
 
 
 def serve(place: str) -> list[str]:
-    """Fork a process for each that asks, until standard input ends; returns in each of them, with its arguments."""
+    """Fork a process for each that asks, until nobody is left who might; returns in each of them, with its arguments."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
         listening.listen()
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+        while True:
+            if not select.select([listening], [], [], 1.0)[0]:
+                if is_over(Path(place).parent):
+                    sys.exit()
+                continue
             asking, _ = listening.accept()
             if not os.fork():
                 break
@@ -93,8 +149,6 @@ def serve(place: str) -> list[str]:
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
-        else:
-            sys.exit()
     if process := os.fork():  # this one waits for that one, and says how it ended
         ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         asking.sendall((ended if ended >= 0 else 128 - ended).to_bytes(4, "big"))
@@ -134,7 +188,8 @@ def run(arguments: list[str]) -> None:
 
 def main(place: str) -> None:
     """Import, serve, and in each process run what is asked for."""
-    load()
+    kept = contextlib.ExitStack()
+    load(kept)
     gc.freeze()
     arguments, status = serve(place), 0
     try:

@@ -6,10 +6,8 @@ import errno
 import gc
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -18,6 +16,7 @@ import pytest
 
 import xswe
 from tests.cli.verbs import run_verb
+from tests.warm import kill_when
 from xswe.cli.main import main, quoted
 
 pytest.importorskip("torch")
@@ -170,18 +169,12 @@ def test_other_settings_redo_only_what_they_change(trained, setting):
     run_verb("train", "pair=en-ja", *settings, "output=run", cwd=folder)
 
 
-def test_a_run_killed_anywhere_ends_with_the_same_bytes(trained, setting):
+def test_a_run_killed_anywhere_ends_with_the_same_bytes(trained, setting, warm_python):
     folder, settings = setting
-    command = [sys.executable, "-m", "xswe", "train", "pair=en-ja", *settings, "output=killed"]
-    env, stages = {**os.environ, "XSWE_PROGRESS": "0"}, folder / "killed" / "stages"
-    for seen in ("contexts-*", "pca-*"):
-        process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        limit = time.monotonic() + 120
-        while not any(stages.glob(seen)) and process.poll() is None and time.monotonic() < limit:
-            time.sleep(0.001)
-        assert process.poll() is None
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    stages = folder / "killed" / "stages"
+    for name in ("contexts-*", "pca-*"):
+        words = ["train", "pair=en-ja", *settings, "output=killed"]
+        assert kill_when(warm_python, words, folder, lambda name=name: any(stages.glob(name)))
     done = run_verb("train", "pair=en-ja", *settings, "output=killed", cwd=folder)
     assert done.returncode == 0, done.stderr
     for name in ("model/model.safetensors", "model/tokenizer.json", "results.json"):

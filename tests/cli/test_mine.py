@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
 from tests.cli.verbs import run_verb
+from tests.warm import kill_when
 
 
 @pytest.fixture
@@ -54,19 +50,12 @@ def test_score_from_standard_input_to_standard_output(files, model_folder):
     assert not done.stdout.endswith("\n")
 
 
-def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder):
+def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder, warm_python):
     settings = [f"model={model_folder}", "source=en.txt", "target=ja.txt", "threads=1"]
     run_verb("mine", *settings, "output=whole.tsv", cwd=files)
-    env = {**os.environ, "XSWE_PROGRESS": "0"}
-    command = [sys.executable, "-m", "xswe", "mine", *settings, "output=killed.tsv"]
     work = files / "killed.tsv.work"
     for awaited in (work, work / "source", work / "target" / "side.json"):
-        process = subprocess.Popen(command, cwd=files, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        limit = time.monotonic() + 60
-        while not awaited.exists() and process.poll() is None and time.monotonic() < limit:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        kill_when(warm_python, ["mine", *settings, "output=killed.tsv"], files, awaited.exists)
         if (files / "killed.tsv").exists():
             break
     done = run_verb("mine", *settings, "output=killed.tsv", cwd=files)
