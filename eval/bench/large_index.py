@@ -5,9 +5,11 @@
 Sentences are the distinct ones of the bitexts under ``data`` as often as it takes, from the second time on with a number
 behind them: there are near-duplicates of each, which makes the nearest harder to tell apart than in other collections. A
 process of its own streams them from a file into an index with ``method=binary``, and says how much memory it had at most.
-Then sentences of the WMT 23 bitexts under ``questions`` are asked one by one, on one thread and on all processors:
-milliseconds of processor and clock (the median, and the least), and the share of the exact ten that are found. The folder
-``work``, by default a temporary one, takes about 400 bytes a sentence in ``storage=int8``, 1,400 in ``float32``.
+Then sentences of the WMT 23 bitexts under ``questions`` are asked one by one, on one thread and on all processors, of the
+index as it has just been opened, and after ``between`` others: the first ones compare with its checksums what they read,
+and have the system map it. Told are milliseconds of processor and clock (the median, and the least), and the share of the
+exact ten that are found. The folder ``work``, by default a temporary one, takes about 400 bytes a sentence in
+``storage=int8``, 1,400 in ``float32``.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ SETTINGS = {
     "sentences": 10_000_000,
     "distinct": 1_000_000,
     "asked": 100,
+    "between": 400,
     "storage": "int8",
     "work": "",
     "output": "",
@@ -80,9 +83,9 @@ def ask(index: Any, queries: np.ndarray, threads: int, **how: Any) -> tuple[list
 
 def main(settings: dict[str, Any]) -> None:
     """Measure, print, and write."""
-    load, model = os.getloadavg()[0], xswe.load(settings["model"])
-    asked = sentences(Path(settings["questions"]), settings["asked"], "wmt23.*")
-    queries, rows = model.encode(asked), []
+    load, model, asked = os.getloadavg()[0], xswe.load(settings["model"]), settings["asked"]
+    texts, rows = sentences(Path(settings["questions"]), 2 * asked + settings["between"], "wmt23.*"), list[dict[str, Any]]()
+    first, between, later = np.split(model.encode(texts), [asked, asked + settings["between"]])
     with tempfile.TemporaryDirectory(dir=settings["work"] or None) as place:
         file, folder = Path(place) / "sentences.txt", Path(place) / "index"
         with open(file, "w", encoding="utf-8") as stream:
@@ -91,15 +94,20 @@ def main(settings: dict[str, Any]) -> None:
         done = subprocess.run([sys.executable, "-c", _BUILD, *given], check=True, capture_output=True, text=True)
         seconds, processor, peak = map(float, done.stdout.split())
         file.unlink()
-        index = xswe.load_index(folder)
         megabytes = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) / 1e6
-        truth, figures = ask(index, queries[:20], available_threads(), rescored=len(index))
+        exact = {"rescored": settings["sentences"]}
+        with xswe.load_index(folder) as index:
+            truth = {"first": ask(index, first[:20], available_threads(), **exact)[0]}
+            truth["later"], figures = ask(index, later[:20], available_threads(), **exact)
         rows.append({"asked": "exact", "threads": available_threads(), **figures, "recall_at_10": 1.0})
         for threads in sorted({1, available_threads()}):
-            found, figures = ask(index, queries, threads)
-            share = float(np.mean([len(a & b) / len(a) for a, b in zip(truth, found, strict=False)]))
-            rows.append({"asked": "binary", "threads": threads, **figures, "recall_at_10": share})
-        index.close()
+            with xswe.load_index(folder) as index:
+                for when, queries in (("first", first), ("between", between), ("later", later)):
+                    found, figures = ask(index, queries, threads)
+                    if when in truth:
+                        pairs = zip(truth[when], found, strict=False)
+                        share = float(np.mean([len(a & b) / len(a) for a, b in pairs]))
+                        rows.append({"asked": f"binary, {when}", "threads": threads, **figures, "recall_at_10": share})
     rows = [{name: round(one, 3) if isinstance(one, float) else one for name, one in row.items()} for row in rows]
     about = {name: settings[name] for name in ("model", "sentences", "distinct", "storage")}
     about |= {
