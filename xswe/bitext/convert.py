@@ -19,7 +19,7 @@ from xswe.bitext.source import Source
 from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
-from xswe.io.lines import OnError
+from xswe.io.lines import OnError, left_out_of
 from xswe.io.results import write_table, write_text
 from xswe.text.languages import base_language
 
@@ -44,8 +44,7 @@ class Rewritten:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        lost = ", ".join(f"{count:,} {what}" for what, count in self.left_out.items())
-        return f"{self.pairs:,} pairs ({'-'.join(self.languages)}): {self.output}" + (f"; left out: {lost}" if lost else "")
+        return f"{self.pairs:,} pairs ({'-'.join(self.languages)}): {self.output}{left_out_of(self.left_out)}"
 
 
 def rewrite_bitext(

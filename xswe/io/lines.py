@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -65,8 +65,11 @@ class Skipped:
         if count:
             self.counts[reason] = self.counts.get(reason, 0) + count
 
-    def __str__(self) -> str:
-        return ", ".join(f"{count:,} {reason}" for reason, count in self.counts.items())
+
+def left_out_of(counts: Mapping[str, int]) -> str:
+    """Return the end of a summary that says what was left out, "" for nothing."""
+    listed = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    return f"; left out: {listed}" if listed else ""
 
 
 @contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from xswe.io.files import check_output
-from xswe.io.lines import Skipped, check_lines, open_binary, unbroken
+from xswe.io.lines import Skipped, check_lines, left_out_of, open_binary, unbroken
 from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.boundaries import has_rules, split_sentences
@@ -44,7 +45,7 @@ class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
     text: str
     sentences: tuple[Sentence, ...]
     language: str
-    left_out: Skipped = field(default_factory=Skipped)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"SplitText({self.summary()}, {self.language})"
@@ -60,8 +61,7 @@ class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
         """Describe in one line what there is."""
         last = self.sentences[-1].paragraph + 1 if self.sentences else 0
         general = "" if has_rules(self.language) else f", by general rules: there are none of {self.language}"
-        left_out = f"; left out: {self.left_out}" if self.left_out.counts else ""
-        return f"{len(self):,} sentences in {last:,} paragraphs{general}{left_out}"
+        return f"{len(self):,} sentences in {last:,} paragraphs{general}{left_out_of(self.left_out)}"
 
 
 def check_split_output(path: str) -> None:
@@ -110,7 +110,7 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
     found = _split(input, language)
     if output is not None:
         found.write(output)
-    elif found.left_out.counts:  # verbs that read lines do not show it
+    elif found.left_out:  # verbs that read lines do not show it
         logger.info("%s: %s", input, found.summary())
     return found
 
@@ -132,7 +132,7 @@ def _split(given: str | Path, language: str) -> SplitText:
         for a, b in split_sentences(text[start:end], language):
             line = one_line(text[start + a : start + b])
             found.append(Sentence(line, start + a, start + b, number))
-    return SplitText(text, tuple(found), language, left_out)
+    return SplitText(text, tuple(found), language, left_out.counts)
 
 
 def _plain(path: Path) -> str:
