@@ -16,12 +16,13 @@ import xswe
 from tests.report.conftest import axe
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
+from xswe.mining.learning import Noise
 from xswe.mining.score import score_bitext
 from xswe.mining.threshold import read_gold
 from xswe.report.analysis import export_space, open_space
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
-from xswe.report.pairs import linked, pairs_page, view_of_file
+from xswe.report.pairs import linked, pairs_page, view_of_file, view_of_filtered
 from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")
@@ -178,6 +179,16 @@ def test_texts_are_shown_as_texts_and_in_their_language(visit, pages):
     assert "<img src=x onerror=alert(1)>" in page.inner_text("body") or page.locator("#removed").count()
     page = visit(pages["mined"]).page
     assert page.evaluate("document.querySelector('li.pair .side:nth-of-type(2)').matches(':lang(ja)')")
+
+
+def test_what_is_told_of_each_kind_of_wrong_pairs(filtered):
+    reason, count = next((name, count) for name, count in filtered.counts.items() if name != "kept")
+    noise = Noise((("other names", 0.02, 0.6), (reason, 0.24, None)))
+    text = pairs_page(view_of_filtered(replace(filtered, noise=noise)))
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', text[text.index('id="noise"') :])
+    told = [(kind, *re.findall(r'<td class="n">(.*?)</td>', cells)) for kind, cells in rows[:2]]
+    assert told == [(reason, "24.0 %", str(count), "–"), ("other names", "2.0 %", "0", "60 %")]
+    assert 'id="noise"' not in pairs_page(view_of_filtered(filtered))
 
 
 def test_what_each_filter_left_out_is_told(visit, pages, filtered):

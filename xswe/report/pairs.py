@@ -226,6 +226,7 @@ def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, A
         "groups": groups,
         "linked": bool(links),
         "removed": _removed(view),
+        "noise": _noise(view),
         "degrees": [(hubs, _degrees(view, hubs)) for hubs in evidence.hubs],
         "lengths": _lengths(view),
         "scripts_of": _scripts(view),
@@ -367,6 +368,15 @@ def _removed(view: PairsView) -> list[dict[str, Any]]:
         examples = [[_side(text, k, view.languages, spoken) for k, text in enumerate(e)] for e in removed.examples]
         out.append({"reason": removed.reason, "side": removed.side, "count": removed.count, "examples": examples})
     return out
+
+
+def _noise(view: PairsView) -> list[tuple[str, str, str, str]]:
+    """Return of each kind of wrong pairs, the commonest first: its share, how many are dropped, and which share is kept."""
+    if view.noise is None:
+        return []
+    dropped = {removed.reason: removed.count for removed in view.evidence.removed}
+    kinds = sorted(view.noise.kinds, key=lambda one: -one[1])
+    return [(kind, percent(share), number(dropped.get(kind, 0)), percent(kept, 0)) for kind, share, kept in kinds]
 
 
 def _side(text: str, place: int, languages: tuple[str, ...], spoken: tuple[str, ...] | None = None) -> dict[str, Any]:
