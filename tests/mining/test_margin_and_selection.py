@@ -175,6 +175,8 @@ def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
     if within is None:  # a tenth of the lines: the threshold is good, what is expected of it is not
         assert mined.threshold.precision is None
         assert "precision cannot be told: too few of the lines" in mined.threshold.sentence()
+        asked = mine_vectors(a, b, MineConfig(precision=0.9, neighbours=ONE)).threshold.sentence()
+        assert "precision=0.9 is aimed at, not promised" in asked
     else:
         assert mined.threshold.precision == pytest.approx(precision, abs=within)
         assert "expected precision" in mined.threshold.sentence()

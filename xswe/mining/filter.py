@@ -37,7 +37,16 @@ from xswe.mining.cascade import judge_bitext
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
 from xswe.mining.side import NearDuplicates, Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, missed_by, told_near, wrong_fraction
+from xswe.mining.threshold import (
+    Evidence,
+    Removed,
+    Threshold,
+    from_mismatches,
+    missed_by,
+    told_near,
+    unsure_of,
+    wrong_fraction,
+)
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.types import Encoder
@@ -351,7 +360,8 @@ def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered
         told = expected.between(value, None)
         within = expected.within(value) or (None, None)
         missed = missed_by(config.precision, told[0])
-        threshold = Threshold(value, "learnt from this bitext", *told, expected.unsure, missed, *within)
+        unsure = unsure_of(expected.unsure, config.precision)
+        threshold = Threshold(value, "learnt from this bitext", *told, unsure, missed, *within)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     low = ~(learnt.probabilities >= np.float32(threshold.value))
@@ -373,7 +383,8 @@ def _decide(found: Found, config: BitextFilter) -> Filtered:
         value = expected.choose(None, config.precision)
         told = expected.between(value, None)
         missed = missed_by(config.precision, told[0])
-        threshold = Threshold(value, "the next pair's other side", *told, expected.unsure, missed)
+        unsure = unsure_of(expected.unsure, config.precision)
+        threshold = Threshold(value, "the next pair's other side", *told, unsure, missed)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     reasons = reasons.copy()

@@ -37,6 +37,7 @@ from xswe.mining.threshold import (
     on_gold,
     read_gold,
     told_near,
+    unsure_of,
     with_limits,
 )
 from xswe.model.encode_file import as_lines
@@ -328,7 +329,8 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     within = expected.within(least) if precision is not None and config.max_score is None else None
     between, reached = within or (None, None)
     told = between, None if gold is not None else reached
-    return Threshold(value, origin, precision, recall, expected.unsure, missed_by(config.precision, precision), *told)
+    unsure = unsure_of(expected.unsure, config.precision)
+    return Threshold(value, origin, precision, recall, unsure, missed_by(config.precision, precision), *told)
 
 
 def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:

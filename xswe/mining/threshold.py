@@ -123,6 +123,11 @@ def missed_by(wanted: float | None, precision: float | None) -> float | None:
     return wanted if wanted is not None and precision is not None and precision < wanted else None
 
 
+def unsure_of(unsure: str, wanted: float | None) -> str:
+    """Say of a precision that cannot be told, though it was asked for, that it is not promised either."""
+    return f"{unsure}; precision={wanted:g} is aimed at, not promised" if unsure and wanted is not None else unsure
+
+
 def percent(share: float) -> str:
     """Whole percents, and neither 0 nor 100 of what is an estimate."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
