@@ -119,6 +119,16 @@ def _off(found: list[Record], name: str) -> str:
     return f"{min(points):+.1f} to {max(points):+.1f}" if points else "-"
 
 
+def near_duplicates(record: list[Record]) -> str:
+    """Which near-duplicates dedup finds, beside a MinHash of characters (eval/experiments/near_duplicates.py)."""
+    counts, shares = ["lines", "near-duplicates", "dropped"], ["precision", "precision at .7", "recall"]
+    rows = []
+    for row in record:
+        figures = [f"{row[name]:,}" for name in counts] + [_percent(row[name]) or "-" for name in shares]
+        rows.append([row["set"], row["method"], *figures])
+    return markdown(["lines of", "method", *counts, *shares], rows)
+
+
 def noise(record: list[Record]) -> str:
     """What the filter tells from good pairs (eval/experiments/filter_quality.py)."""
     figures = ["cosine", "length ratio", "dropped", "good dropped", "with numbers", "good with numbers"]
@@ -671,6 +681,7 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
+    "dedup": ("near_duplicates.json", near_duplicates),
     "mining.sparse": ("sparse_mining.json", sparse),
     "mining.sparse.in_short": ("sparse_mining.json", sparse_in_short),
     "mining.in_short": ("mining_quality.json", planted_in_short),
