@@ -7,9 +7,9 @@ for the signal. The same command is then given again, without a stop, and must d
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
-import sys
 from typing import NamedTuple
 
 import pytest
@@ -19,7 +19,7 @@ from xswe.work import kept
 # Checkpoints are written as often as they can be, a search has several shards, and an index is built in several pieces.
 # Calls are counted of the function that does the work.
 PROGRAM = """
-import faulthandler, importlib, json, signal, sys, time
+import faulthandler, importlib, json, os, signal, sys, time
 import xswe.progress, xswe.search.building, xswe.search.exact, xswe.work.kept
 from xswe.__main__ import main
 
@@ -44,7 +44,7 @@ def watch(name):
     def watched(*given, **more):
         counts[name] += 1
         if name == stop and counts[name] == times:
-            print("here", flush=True)
+            print(os.getpid(), flush=True)
             while not signals:  # of an Event this thread could hold the lock when it is interrupted
                 time.sleep(0.01)
         return ask(*given, **more)
@@ -88,7 +88,9 @@ PHRASES = "phrases model=mini queries=terms.txt input=long.txt output=hits.tsv t
 SEARCH = "search model=mini input=long.txt queries=terms.txt index=made threads=1"
 NUMBERS = "xswe.search.numbers:numbers_of"
 PASSAGES = "xswe.phrases.search:Search.add"
-TRAIN = "train pair=en-de teacher=none pca.dim=256 refine.max_steps=9 refine.batch_size=64 threads=1 output=run"
+TRAIN = (
+    "train pair=en-de teacher=none pca.dim=64 refine.max_steps=9 refine.batch_size=64 corpus.limit=400 threads=1 output=run"
+)
 CORPUS = "corpus corpus.paths=[pairs.tsv,more.tsv] pair=en-de output=made threads=1"
 FOLDERS = "align model=mini source=english target=german output=beads/ languages=[en,de] threads=1"
 CLEAN, ALIGN = "xswe.corpus.cleaning:Cleaner.__call__", "xswe.alignment.documents:align"
@@ -136,37 +138,38 @@ def folder(tmp_path, sample):
     return tmp_path
 
 
-def run(case, folder, stop, given=b""):
+def run(python, case, folder, stop, given=b""):
     """Run a verb in a process of its own, to its end or until it is interrupted; returns status, words and calls."""
     told = json.dumps([case.stop if stop else "", case.times, case.work, *case.words.split()])
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", PROGRAM, told], cwd=folder, **pipes) as process:
+    with subprocess.Popen([python / "python", "-c", PROGRAM, told], cwd=folder, **pipes) as process:
         process.stdin.write(given)
         process.stdin.close()
         if stop:
-            assert process.stdout.readline() == b"here\n", process.stderr.read().decode()
-            process.send_signal(signal.SIGINT)
+            number = process.stdout.readline()
+            assert number, process.stderr.read().decode()
+            os.kill(int(number), signal.SIGINT)
         *said, calls = process.stderr.read().decode().splitlines()
     assert calls.isdigit(), "\n".join(said)
     return process.returncode, "\n".join(said), int(calls)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_ctrl_c_says_is_so(case, folder):
-    status, said, _ = run(case, folder, stop=True)
+def test_what_ctrl_c_says_is_so(case, folder, warm_python):
+    status, said, _ = run(warm_python, case, folder, stop=True)
     assert status == 130, said
     (told,) = (line for line in said.splitlines() if line.startswith("xswe: interrupted; "))
     assert case.said in told
     assert case.said != NOTHING or told == f"xswe: interrupted; {NOTHING}"
     if case.work:
-        status, said, calls = run(case, folder, stop=False)
+        status, said, calls = run(warm_python, case, folder, stop=False)
         assert (status, calls) == (0, case.rest), said
 
 
 @pytest.mark.parametrize("words", [MINE.replace("en.txt", "-"), DEDUP.replace("en.txt", "-")])
-def test_nothing_is_gone_on_from_that_was_read_from_standard_input(words, folder):
+def test_nothing_is_gone_on_from_that_was_read_from_standard_input(words, folder, warm_python):
     case = Case(words, STRIP, 1, NOTHING)
-    status, said, _ = run(case, folder, True, (folder / "en.txt").read_bytes())
+    status, said, _ = run(warm_python, case, folder, True, (folder / "en.txt").read_bytes())
     assert (status, said.splitlines()[-1]) == (130, f"xswe: interrupted; {NOTHING}")
 
 
