@@ -51,3 +51,14 @@ def test_what_is_told_of_planted_sets_is_at_most_five_points_off():
     assert {row["pair"] for row in told} == set(planted.PAIRS)
     assert {row["set"] for row in rows if row["set"].startswith("planted")} == {f"planted {s:.0%}" for s in planted.SHARES}
     assert all(abs(row["expected_precision"] - row["precision"]) < 0.05 for row in told)
+
+
+def test_what_is_told_where_few_lines_have_a_translation_lies_between_its_bounds():
+    rows = json.loads((EVAL / "results" / "sparse_mining.json").read_text("utf-8"))
+    assert {row["pair"] for row in rows} == set(eval_script("experiments.sparse_mining").PAIRS)
+    assert {row["size"] for row in rows} >= {"2000", "2000:20000"}
+    assert all(row["told share"][1] <= row["share"] <= row["told share"][2] for row in rows)
+    for name in ("precision", "recall"):
+        told = [row for row in rows if row[f"told {name}"] is not None]
+        assert len(told) >= 18
+        assert all(row[f"{name} between"][0] <= row[name] <= row[f"{name} between"][1] for row in told)

@@ -52,6 +52,7 @@ def test_the_threshold_is_near_the_best_however_few_lines_have_a_translation(min
         (low, high), precision = found.threshold.within, true / len(found)
         assert low < precision < high
         assert found.threshold.recall_within[0] < true / count < found.threshold.recall_within[1]
+        assert found.threshold.recall <= 0.97  # some translations may be in no pair at all
 
 
 def test_no_translation_at_all_may_be(mini, sample):

@@ -33,7 +33,7 @@ _TOO_MANY = 1.3  # the exponent of the factor downwards: too many are seen more 
 _NONE = 0.015  # such a share may be seen where no line has a translation
 _LEAST, _MOST, _BEGIN = 0.1, 0.999, 0.1  # pairs at least, share at most, and the share to begin with
 _STEPS, _SOME = 500, 500_000  # of the estimate, and pairs that are looked at in each
-_SAME = 0.9  # cosine from which on two lines of one side say nearly the same
+_SAME = 0.8  # cosine from which on two lines of one side say nearly the same
 _BLOCK = 16_384
 
 

@@ -227,7 +227,8 @@ class Expected:
         if self.unsure or low <= high or self.right[-1] <= 0:
             return None, None
         right = float(self.right[low - 1] - (self.right[high - 1] if high else 0.0))
-        return min(1.0, right / (low - high)), min(1.0, right / float(self.right[-1]))
+        there = float(self.right[-1]) / (1 - self.unfound / 2)  # with those that are in no pair at all, as far as is known
+        return min(1.0, right / (low - high)), min(1.0, right / there)
 
     def within(self, least: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Return what precision and recall of the pairs from ``least`` on lie between; None if that is not known."""
