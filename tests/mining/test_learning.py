@@ -15,6 +15,7 @@ from xswe.io.ragged import Texts
 from xswe.mining import learning
 from xswe.mining.examples import examples_for, features_of
 from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, mirrored
+from xswe.mining.sounds import heard_in
 from xswe.mining.wrong import KINDS, WrongPairs
 
 PAIR = ("en", "de")
@@ -170,6 +171,34 @@ def test_numbers_are_compared(mini, pair, value):
     assert found[0, PLACES["numbers"]] == value
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "heard"),
+    [
+        ("ピストル", "the pistol brace rule", True),
+        ("ペイントスティック", "a line with a paint stick from", True),
+        ("ルーマニア", "the railway to Romania.", True),
+        ("ミュンヘン", "nach München", True),
+        ("ピストル", "the president said that tourists should leave early", False),
+        ("Romania", "西側のルーマニアへの鉄道", True),
+        ("Romania", "西側のドイツへの鉄道", False),
+        ("Romania", "a railway to Romania", False),  # which is no Katakana: words tell
+    ],
+)
+def test_katakana_is_heard_in_a_word_of_the_other_side(name, other, heard):
+    text = f"… {name} …"
+    span = np.array([[text.encode().index(name.encode()), len(f"… {name}".encode())]])
+    value = heard_in(Texts.of([text]), span, np.array([1]), Texts.of(["x", other]))[0]
+    assert value > 0.7 if heard else value == 0
+
+
+def test_a_name_in_katakana_that_no_unit_covers_is_covered_by_its_sound(mini):
+    pairs = [("Then Bramwick Tolliver left.", "それからブラムウィック・トリバーは去った。")]
+    pairs += [("Then Bramwick Tolliver left.", "それからサンドロヴィッチ・ケネトは去った。")]
+    found, _ = features_of(mini, Features(mini, ("en", "ja")), pairs)
+    covered = found[:, PLACES["least covered name of the target"]]
+    assert covered[0] > covered[1] + 50
+
+
 def test_any_text_has_features(mini):
     odd = ["", " ", "\x00", "?" * 300, "a" * 5000, "東京" * 900, "Ã¼ \ufffd \ue000", "😀😀", "1" * 400, "A1,2.3"]
     some = [(a, b) for a in odd for b in odd]
@@ -204,6 +233,18 @@ def test_examples_are_there_for_models_and_languages_that_none_ship_for(mini, mo
     assert set(own.tolist()) == set(range(len(learning.CLASSES)))
     assert made.shape[1] == len(NAMES)
     assert len(CENTRED) == 4
+
+
+def test_a_kind_that_is_told_from_right_pairs_by_its_number_alone_is_taken_for_a_middling_one():
+    shares = np.full(len(learning.CLASSES), 0.01)
+    shares[0], shares[8] = 0.77, 0.15
+    seen = np.full((20, len(shares)), 0.001)
+    classes = np.repeat([2, 8], 10)
+    seen[:10, 2], seen[10:, 8], seen[10:, 0] = 0.99, 0.4, 0.6  # wrong only if there are many such
+    assert learning.weighed(seen, shares)[10:, 0].max() < 0.5
+    limits = learning._limits(seen / seen.sum(axis=1, keepdims=True), classes, shares, np.full(len(shares) - 1, 0.6))
+    assert limits[8] == pytest.approx(0.006)
+    assert np.delete(limits, 8).tolist() == [1.0] * (len(shares) - 1)
 
 
 def test_shares_of_classes_are_found_again():

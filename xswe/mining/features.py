@@ -19,6 +19,7 @@ from xswe.bitext.rows import copied
 from xswe.io.compiler import INNER, LEAN, prefetch_row
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
+from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.folder import quantise
 from xswe.text.languages import same_numbers
@@ -179,7 +180,10 @@ class Features:
             rows, places = np.nonzero(names[:, side, :, 1])
             spans, other = names[rows, side, places], sides[1 - side]
             found = self._units.bags(copied(texts[side].data, spans[:, 0], spans[:, 1]))
-            numbers = table.rows, table.factors, table.norms
+            heard = np.zeros(len(rows), np.float32)
+            kana = np.flatnonzero((out[rows][:, [_SCRIPTS + 1, _SCRIPTS + 4]] > 0).any(axis=1))
+            heard[kana] = heard_in(texts[side], spans[kana], rows[kana], texts[1 - side])
+            numbers = heard, table.rows, table.factors, table.norms
             cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, out[:, _NAME_COVERED + side])
 
 
@@ -337,12 +341,16 @@ def cover_names(
     records: np.ndarray,
     other: np.ndarray,
     offsets: np.ndarray,
+    heard: np.ndarray,
     rows: np.ndarray,
     factors: np.ndarray,
     norms: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write, for each record, the mean best cosine of the units of its name that is covered least by the other side."""
+    """Write, for each record, the mean best cosine of the units of its name that is covered least by the other side.
+
+    A name is covered at least as well as it is ``heard`` there, float32 (names,).
+    """
     for name in range(len(records)):
         record, total, weights = records[name], np.float32(0.0), np.float32(0.0)
         low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _HALF)
@@ -358,7 +366,8 @@ def cover_names(
             total += norms[unit] * best
             weights += norms[unit]
         if weights > 0:
-            out[record] = min(out[record], np.uint8(254.0 * min(np.float32(1.0), total / weights)))
+            covered = max(heard[name], min(np.float32(1.0), total / weights))
+            out[record] = min(out[record], np.uint8(254.0 * covered))
 
 
 @njit(**LEAN)

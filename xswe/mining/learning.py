@@ -243,7 +243,7 @@ class Learner:
         if not doubt:
             made, classes, possible = self._wrong(np.flatnonzero(right & aside), _ASIDE, 2)
             seen = self._predicted(trees, made, habits)
-            limits = _limits(weighed(seen, shares)[:, 0], classes, shares, possible)
+            limits = _limits(seen, classes, shares, possible)
             found, shares = priors_fitted(probabilities, limits)
         right_ones, kinds = found[:, 0].astype(np.float64), (1 + found[:, 1:].argmax(1)).astype(np.uint8)
         if not doubt:
@@ -312,23 +312,27 @@ def weighed(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return out / out.sum(axis=1, keepdims=True)
 
 
-def _limits(right: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray) -> np.ndarray:
+def _limits(seen: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray) -> np.ndarray:
     """Return the most that each class is taken for, float64 (classes,): 1 but for the kinds that can hardly be seen.
 
-    Of these, as many as of a middling one of the others, as far as there are pairs in which they can occur.
+    A kind can hardly be seen if many of its pairs would be kept, were there next to none of it: what looks like it may as
+    well be right. It is taken for a middling one of the others, as far as there are pairs in which it can occur.
 
     Args:
-        right: float32 (m,), probabilities of wrong pairs that were made.
+        seen: float32 (m, classes), probabilities of wrong pairs that were made.
         classes: int64 (m,), what they are.
         shares: float64 (classes,), the estimate without limits.
         possible: float64 (kinds,), the share of the pairs in which each kind can occur.
     """
-    kept = [
-        float((right[classes == place] >= 0.5).mean()) if (classes == place).any() else 0.0 for place in range(len(shares))
-    ]
-    unseen = np.array(kept) > _BLIND
-    seen = shares[1:][~unseen[1:]]
-    return np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(seen) if len(seen) else 1.0), 1.0)
+    kept = np.zeros(len(shares))
+    for place in range(1, len(shares)):
+        few = shares.copy()
+        few[place] = _FLOOR
+        if len(own := seen[classes == place]):
+            kept[place] = (weighed(own, few)[:, 0] >= 0.5).mean()
+    unseen = kept > _BLIND
+    known = shares[1:][~unseen[1:]]
+    return np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(known) if len(known) else 1.0), 1.0)
 
 
 def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
