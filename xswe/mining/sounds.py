@@ -107,11 +107,12 @@ def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, room: np.ndar
                 here[j + 1] = above[j] + 1
             else:
                 here[j + 1] = max(above[j + 1], here[j])
-    common, heard = np.int64(room[n & 1, m]), 0
+    common, heard = np.int64(room[n & 1, m]), np.int64(0)
     for j in range(m):
         heard += not (word[j] & MAY_BE_SILENT)
     heard -= m > 1 and word[m - 1] == _S  # of a plural
-    return np.float32(2 * common) / np.float32(n + max(heard, common))
+    both: Any = max(heard, common)
+    return np.float32(2 * common) / np.float32(n + both)
 
 
 @njit(**LEAN)
@@ -137,7 +138,7 @@ def sounds_alike(
         place, before = start, start  # of this word, and of the one before it
         begun = np.int64(-1)
         while place <= stop:
-            inside = False
+            inside: Any = False
             width = 1
             if place < stop:
                 a = np.int64(other[place])
