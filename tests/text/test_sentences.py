@@ -184,6 +184,11 @@ def test_text_that_means_harm_takes_time_by_its_length(language, unit):
     assert time.perf_counter() - start < 60  # quadratic, it would be hours
 
 
+@pytest.mark.parametrize(("language", "text"), [("ja", "例えば、Table.(Id) の構文です。"), ("zh", "使用Table.(Id)语法。")])
+def test_a_name_goes_on_with_a_bracket(language, text):
+    assert split_sentences(text, language) == [(0, len(text))]
+
+
 def test_a_long_text_is_cut_as_a_short_one():
     text = "This is a sentence of Dr. Smith. " * 3000
     spans = split_sentences(text, "en")

@@ -368,13 +368,13 @@ def _split_unspaced(text: str, language: str) -> list[Span]:
 
 
 def _in_a_name(text: str, end: int, after: int) -> bool:
-    """Return True if a period stands in a name, as in ``.NET``, ``System.Text``, ``F.C.が`` and ``1.の``."""
+    """Return True if a period stands in a name, as in ``.NET``, ``System.Text``, ``Table.(Id)``, ``F.C.が``, ``1.の``."""
     if end != after or text[end - 1] != ".":
         return False
     if not _LATIN.match(text, max(0, end - 2)):
         return text[end - 2 : end - 1].isspace() and bool(_LATIN.match(text, after))
     alone = text[end - 2].isdigit() or not _LATIN.match(text, max(0, end - 3))
-    return bool(_LATIN.match(text, after)) or (alone and has_kana(text[after]))
+    return bool(_LATIN.match(text, after)) or text[after] in "([" or (alone and has_kana(text[after]))
 
 
 def _is_one(text: str, before: Span, after: Span, language: str) -> bool:
