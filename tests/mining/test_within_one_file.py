@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.mining.margin import SELECTIONS
+from xswe.mining.margin import Selection
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import both_ways
 from xswe.search import clusters
@@ -52,7 +54,7 @@ def test_clusters_and_a_device_leave_a_line_itself_out(vectors, monkeypatch):
     assert all(j < i for i, j in pairs_of(several.forward_ids))
 
 
-@pytest.mark.parametrize("select", [how for how in SELECTIONS if how != "backward"])
+@pytest.mark.parametrize("select", [how for how in get_args(Selection) if how != "backward"])
 def test_each_pair_is_given_once_with_the_earlier_line_first(vectors, select):
     a, b = vectors(300, 300, planted=150)
     found = mine(None, np.concatenate([a, b]), select=select, threshold=None, threads=1)

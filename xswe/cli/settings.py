@@ -69,11 +69,6 @@ def composed_defaults(verb: str) -> Values:
     return out
 
 
-def is_sharded(verb: str) -> bool:
-    """Return True if a verb's work can be cut into shards, for ``execution=ray`` and ``array``."""
-    return any("execution" in own_settings(verb, mode) for mode in VERBS[verb].calls)
-
-
 def names(verb: str) -> set[str]:
     """Return the settings that are names or texts, and no numbers."""
     found = {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -24,7 +24,6 @@ from xswe.search.types import Neighbours
 
 Score = Literal["cosine", "ratio", "distance", "csls"]
 Selection = Literal["max", "intersection", "forward", "backward", "kbest"]
-SELECTIONS = get_args(Selection)
 # A cosine is divided by no less: where a neighbourhood holds next to nothing (a few lines, none of them related), a
 # quotient would grow without bound and rank noise above translations, and by a negative one would turn signs round. A pair
 # of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the struck lists of 50 lines lie above.
