@@ -90,12 +90,13 @@ def test_every_setting_and_every_public_name_is_in_the_reference(site, capsys):
     assert "### InputError {" in api
 
 
-def test_the_table_of_formats_is_as_the_code_is(monkeypatch):
+def test_the_tables_of_formats_and_former_names_are_as_the_code_is(monkeypatch):
     pytest.importorskip("griffe")
     monkeypatch.syspath_prepend(ROOT / "tools")
-    page = ROOT / "docs" / "reference" / "files.md"
-    text = page.read_text("utf-8")
-    assert importlib.import_module("reference").filled(text) == text, "python tools/reference.py fills it"
+    reference = importlib.import_module("reference")
+    for page in reference.PAGES:
+        text = page.read_text("utf-8")
+        assert reference.filled(text) == text, "python tools/reference.py fills it"
 
 
 def test_the_pictures_are_those_of_the_results(monkeypatch, tmp_path):

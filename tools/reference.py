@@ -3,7 +3,7 @@
 What a page says of a setting is what ``python -m xswe VERB --help-all`` says, from the same place; what it says of a
 function is its docstring, read by griffe without importing anything.
 
-    python tools/reference.py             # fill the table of formats in docs/reference/files.md
+    python tools/reference.py             # fill the tables of formats (files.md) and of former names (upgrade.md)
     python tools/reference.py FOLDER      # write the pages, for reading without the site
 """
 
@@ -21,6 +21,7 @@ from xswe.alignment import rows
 from xswe.bitext import formats, output
 from xswe.cli.help import settings
 from xswe.cli.verbs import VERBS
+from xswe.face import FORMER
 from xswe.io import results
 from xswe.mining import score
 from xswe.model import vector_files
@@ -213,15 +214,40 @@ def _anchor(name: str) -> str:
     return f"xswe.{name}"
 
 
+def former_table() -> str:
+    """Return the former names of settings and arguments, by the functions and verbs that have them."""
+    inside = {own: name for name, (_, own) in xswe._PUBLIC.items()}
+    verbs = {path.partition(":")[2]: verb for verb, one in VERBS.items() for path in one.calls.values()}
+    rows = [
+        (f"`{former}`", f"`{new}`", f"`xswe.{inside.get(name, name)}`", f"`{verbs[name]}`" if name in verbs else "")
+        for name, names in FORMER.items()
+        for former, new in names.items()
+    ]
+    return _table(("formerly", "now", "function", "verb"), rows)
+
+
+def moved_table() -> str:
+    """Return where the names are that ``xswe`` had and few need."""
+    rows = [(f"`xswe.{name}`", f"`from {place} import {name}`") for name, (place, _) in sorted(xswe._ELSEWHERE.items())]
+    return _table(("formerly", "now"), rows)
+
+
+TABLES = {"formats": format_table, "former": former_table, "moved": moved_table}
+PAGES = tuple(ROOT / "docs" / name for name in ("reference/files.md", "how-to/upgrade.md"))
+
+
 def filled(text: str) -> str:
-    """Return a page with its table of formats as the code is."""
-    return re.sub(r"(?s)(<!-- formats -->\n).*?(<!-- end -->)", lambda at: f"{at[1]}{format_table()}\n{at[2]}", text)
+    """Return a page with its tables as the code is."""
+    for name, make in TABLES.items():
+        if f"<!-- {name} -->" in text:
+            made = f"<!-- {name} -->\n{make()}\n<!-- end -->"
+            text = re.sub(rf"(?s)<!-- {name} -->\n.*?<!-- end -->", lambda _, made=made: made, text)
+    return text
 
 
 def main() -> None:
-    """Fill the table of formats, or write all pages into a folder."""
-    page = ROOT / "docs" / "reference" / "files.md"
-    made = {page: filled(page.read_text(encoding="utf-8"))} if len(sys.argv) < 2 else {}
+    """Fill the tables, or write all pages into a folder."""
+    made = {page: filled(page.read_text(encoding="utf-8")) for page in PAGES} if len(sys.argv) < 2 else {}
     for name, text in pages().items() if len(sys.argv) > 1 else ():
         made[Path(sys.argv[1]) / name] = text
     for path, text in made.items():

@@ -220,6 +220,11 @@ class Expected:
             return "too few of the lines seem to have a translation; look at the pairs round the threshold, or use rerank="
         return ""
 
+    @property
+    def translations(self) -> float:
+        """How many right pairs there are, with those that are in no pair at all, as far as is known."""
+        return float(self.right[-1]) / (1 - self.unfound / 2)
+
     def between(self, least: float, most: float | None) -> tuple[float | None, float | None]:
         """Return precision and recall that are expected of the pairs from ``least`` to ``most``; None if unsure."""
         low = int(np.searchsorted(-self.falling, -least, "right"))
@@ -227,8 +232,7 @@ class Expected:
         if self.unsure or low <= high or self.right[-1] <= 0:
             return None, None
         right = float(self.right[low - 1] - (self.right[high - 1] if high else 0.0))
-        there = float(self.right[-1]) / (1 - self.unfound / 2)  # with those that are in no pair at all, as far as is known
-        return min(1.0, right / (low - high)), min(1.0, right / there)
+        return min(1.0, right / (low - high)), min(1.0, right / self.translations)
 
     def within(self, least: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Return what precision and recall of the pairs from ``least`` on lie between; None if that is not known."""

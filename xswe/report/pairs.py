@@ -304,7 +304,7 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         "above": above.tolist(),
         "right": right,
         "within": None if within is None else [one and [[round(x, 4) for x in two] for two in one] for one in within],
-        "all": None if right is None or expected is None else float(expected.right[-1]),
+        "all": None if right is None or expected is None else expected.translations,
         "unsure": "" if expected is None else expected.unsure,
         "at": at,
         "languages": list(view.languages),
