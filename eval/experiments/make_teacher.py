@@ -31,6 +31,7 @@ from eval.settings import bitext_of, run_script, split_words
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.io import settings as from_values
+from xswe.io.choices import update
 from xswe.io.files import whole_folder, write_json
 from xswe.io.parallel import available_threads, single_threaded_blas
 from xswe.model.static import StaticModel
@@ -50,7 +51,6 @@ from xswe.training.inputs import (
 )
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
-from xswe.training.recipes import update
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages, decisive, only_run, versions
 from xswe.training.teacher_vectors import RowVectors, vectors_stage

@@ -19,7 +19,7 @@ from xswe.cli.settings import as_keys, check_shape, composed_defaults
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError, InputError
-from xswe.io.choices import choice_names
+from xswe.io.choices import choice_names, chosen, update
 from xswe.io.resources import resource
 from xswe.io.settings import build, defaults
 from xswe.mining.dedup import DedupConfig
@@ -31,7 +31,6 @@ from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
-from xswe.training.recipes import chosen, update
 from xswe.training.refine import RefineConfig
 from xswe.training.train import configure
 from xswe.training.triplets import SpanTraining

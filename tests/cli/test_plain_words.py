@@ -89,6 +89,37 @@ def test_words_are_read_as_hydra_reads_them(words):
     assert found is None or repr(found) == repr(by_hydra("encode", words))
 
 
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("corpus", ["action=list"]),
+        ("corpus", ["pair=de-zh", "corpus=ccmatrix", "corpus/clean=web", "corpus.clean.ratio=3", "output=a"]),
+        ("corpus", ["corpus.limit=5", "corpus=sample", "pair=ja", "threads=1"]),
+        ("import", ["pair=en-de-ja", "input=[a.vec,b.vec]", "output=o"]),
+        ("import", ["input=a.vec", "output=o"]),
+    ],
+)
+def test_choices_of_groups_are_made_as_hydra_makes_them(verb, words):
+    assert simple(verb, words) == by_hydra(verb, words)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("corpus", ["pair=en-fr"]),
+        ("corpus", ["pair=en-en"]),
+        ("corpus", ["corpus=nope"]),
+        ("corpus", ["corpus=xswe_data"]),  # of an environment variable
+        ("corpus", ["corpus={limit:3}"]),
+        ("corpus", ["execution=ray"]),
+        ("corpus", ["--config-dir=a"]),
+        ("train", ["pair=en-de"]),  # of recipes, which make further choices
+    ],
+)
+def test_other_choices_are_left_to_hydra(verb, words):
+    assert simple(verb, words) is None
+
+
 def test_most_commands_need_no_hydra():
     read = [words for words in CASES if simple("encode", [*NAMED[1:], *words]) is not None]
     assert len(read) > len(CASES) / 2

@@ -15,6 +15,7 @@ from xswe.cli.verbs import VERBS, merged
 from xswe.errors import ConfigError
 from xswe.io.settings import OF_THE_RUN, build, convert
 from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
+from xswe.text.languages import LANGUAGES
 
 Values = dict[str, Any]
 # Words that mean without Hydra what they mean with it: most commands have no others, and begin sooner.
@@ -22,6 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_/.:%@?|*+-]*")  # without quotes, brackets, com
 _INT = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[+-]?(0|[1-9][0-9]*)?\.[0-9]+")
 _NUMBER_LIKE = re.compile(r"[+-]?([0-9._]+([eE][0-9._+-]*)?|inf|nan)", re.IGNORECASE)
+_NUMERIC = re.compile(r"\b(int|float|bool|dict)\b")  # in a type as it is written
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -71,22 +73,19 @@ def composed_defaults(verb: str) -> Values:
 
 def names(verb: str) -> set[str]:
     """Return the settings that are names or texts, and no numbers."""
-    found = {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}
-    for path in VERBS[verb].calls.values():
-        for name, written, _, _ in parts(function(path)):
-            if re.search(r"\bstr\b", written) and not re.search(r"\b(int|float|bool|dict)\b", written):
-                found.add(name)
-    return found
+    texts = {name for name, hint in _hints(verb) if re.search(r"\bstr\b", hint) and not _NUMERIC.search(hint)}
+    return texts | {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}
 
 
 def of_one(verb: str) -> set[str]:
     """Return the settings that are one name, in whose place no list may stand."""
-    found = {"model", "output", "report", "source", "target"}
-    for path in VERBS[verb].calls.values():
-        for name, written, _, _ in parts(function(path)):
-            if re.match(r"(str|Path|Lines|Side)\b", written):
-                found.add(name)
-    return found - set(VERBS[verb].many)
+    found = {name for name, hint in _hints(verb) if re.match(r"(str|Path|Lines|Side)\b", hint)}
+    return (found | {"model", "output", "report", "source", "target"}) - set(VERBS[verb].many)
+
+
+def _hints(verb: str) -> list[tuple[str, str]]:
+    """Return the settings of a verb with their types as they are written."""
+    return [(name, hint) for path in VERBS[verb].calls.values() for name, hint, _, _ in parts(function(path))]
 
 
 def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
@@ -160,14 +159,16 @@ class _Other(Exception):
 
 def simple(verb: str, arguments: Collection[str]) -> Values | None:
     """Return the settings of a verb that its words give; None where Hydra must compose, or complain."""
-    if VERBS[verb].groups:
+    groups, values, text = VERBS[verb].groups, copy.deepcopy(composed_defaults(verb)), names(verb)
+    pairs = [argument.partition("=") for argument in arguments]
+    if groups and not _choose(verb, {key: value for key, _, value in pairs if key in groups}, values):
         return None
-    values, text = copy.deepcopy(composed_defaults(verb)), names(verb)
     try:
-        for argument in arguments:
-            key, sign, value = argument.partition("=")
-            section, _, name = key.rpartition(".")
-            into = values.get(section) if section else values
+        for key, sign, value in (pair for pair in pairs if pair[0] not in groups):
+            *sections, name = key.split(".")
+            into: Any = values
+            for section in sections:
+                into = into.get(section) if isinstance(into, dict) else None
             if not sign or not isinstance(into, dict) or name not in into or isinstance(into[name], dict):
                 return None
             is_list = value.startswith("[") and value.endswith("]")
@@ -176,6 +177,24 @@ def simple(verb: str, arguments: Collection[str]) -> Values | None:
     except _Other:
         return None
     return None if any(value == MISSING for value in values.values()) else values
+
+
+def _choose(verb: str, named: Mapping[str, str], values: Values) -> bool:
+    """Put what choices of groups set into a verb's settings; returns False where that is for Hydra, or cannot be."""
+    from xswe.io.choices import choice_names, choose, chosen, update  # YAML, which others need not wait for
+
+    if "recipe" in VERBS[verb].groups:  # which makes further choices
+        return False
+    listed = chosen(choose("", verb)["defaults"]) | named
+    codes = listed["pair"].split("-")
+    if len({*codes} & LANGUAGES.keys()) < len(codes):
+        return False
+    values["pair"] = {"languages": codes}
+    for group in VERBS[verb].groups[1:]:
+        if listed[group] not in choice_names(group) or "${" in str(choice := choose(group, listed[group])):
+            return False
+        update(values, {group.replace("/", "."): choice})
+    return True
 
 
 def _read(value: str, is_text: bool, within: bool = False) -> Any:

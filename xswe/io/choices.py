@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +30,20 @@ def choose(group: str, name: object) -> dict[str, Any]:
         raise ConfigError(f"unknown {group} {name!r}: choose one of {', '.join(known)}{meant(str(name), known)}")
     path: Path = resource("conf") / group / f"{name}.yaml"
     return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+
+
+def chosen(entries: Sequence[Any]) -> dict[str, str]:
+    """Return what a list of defaults chooses, by group: of ``override /teacher: none`` that ``teacher`` is ``none``."""
+    pairs = (pair for entry in entries if isinstance(entry, Mapping) for pair in entry.items())
+    return {group.removeprefix("override").strip().lstrip("/"): name for group, name in pairs}
+
+
+def update(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Change nested values in place; a name with dots stands for the nested one, a dataclass for its fields."""
+    for name, value in changes.items():
+        first, _, rest = name.partition(".")
+        new = {rest: value} if rest else asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        if isinstance(new, Mapping) and isinstance(values.get(first), dict):
+            update(values[first], new)
+        else:
+            values[first] = copy.deepcopy(new)

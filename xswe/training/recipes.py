@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from xswe.io.choices import choice_names, choose
+from xswe.io.choices import choice_names, choose, chosen, update
 from xswe.io.settings import OF_THE_RUN, defaults
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import TrainConfig
@@ -22,29 +21,12 @@ def sections() -> dict[str, Values]:
     return {name: defaults(cast("type[Any]", cls)) for name, cls in classes.items()}
 
 
-def update(values: Values, changes: Mapping[str, Any]) -> None:
-    """Change nested values in place; a name with dots stands for the nested one, a dataclass for its fields."""
-    for name, value in changes.items():
-        first, _, rest = name.partition(".")
-        new = {rest: value} if rest else asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        if isinstance(new, Mapping) and isinstance(values.get(first), dict):
-            update(values[first], new)
-        else:
-            values[first] = copy.deepcopy(new)
-
-
 def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
     """Return the settings of an encoder: one of ``conf/teacher``, or a folder or name that transformers loads."""
     if teacher == "none":
         return None
     config = teacher if isinstance(teacher, TeacherConfig) else TeacherConfig.named(str(teacher))
     return {name: value for name, value in asdict(config).items() if name not in OF_THE_RUN}
-
-
-def chosen(entries: Sequence[Any]) -> dict[str, str]:
-    """Return what a list of defaults chooses, by group: of ``override /teacher: none`` that ``teacher`` is ``none``."""
-    pairs = (pair for entry in entries if isinstance(entry, Mapping) for pair in entry.items())
-    return {group.removeprefix("override").strip().lstrip("/"): name for group, name in pairs}
 
 
 def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:

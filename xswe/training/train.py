@@ -19,7 +19,7 @@ from xswe.errors import ConfigError
 from xswe.evaluation.evaluate import FIELDS
 from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
-from xswe.io.choices import choose
+from xswe.io.choices import choose, update
 from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.results import Result, table
 from xswe.model.card import Source, card, sources_of, write_card
@@ -29,7 +29,7 @@ from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig, Trained
 from xswe.training.extract import SEPARATE
 from xswe.training.pipeline import run_stages
-from xswe.training.recipes import Values, recipe_settings, teacher_settings, update
+from xswe.training.recipes import Values, recipe_settings, teacher_settings
 from xswe.training.stages import versions
 from xswe.work.config import LOCAL, ExecutionConfig
 
