@@ -305,6 +305,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     ),
     "docs/how-to/train.md": ("10 GB a language",),
     "docs/how-to/threshold.md": ("1.2 of one is not 1.2 of the other",),
+    "docs/how-to/upgrade.md": ("From 0.2 to 0.3", "indexes of 0.2", "Unfinished work of 0.2", "those of 0.2"),
     "docs/how-to/use.md": ("a cosine of 0.999999",),
     "docs/models.md": ("Apache-2.0", "32.8 MB, 8.3 MB as int8"),
     "docs/papers.md": (  # the comparison with the authors' code: as its page says, found once

@@ -179,7 +179,7 @@ def simple(verb: str, arguments: Collection[str]) -> Values | None:
     return None if any(value == MISSING for value in values.values()) else values
 
 
-def _choose(verb: str, named: Mapping[str, str], values: Values) -> bool:
+def _choose(verb: str, named: dict[str, str], values: Values) -> bool:
     """Put what choices of groups set into a verb's settings; returns False where that is for Hydra, or cannot be."""
     from xswe.io.choices import choice_names, choose, chosen, update  # YAML, which others need not wait for
 
