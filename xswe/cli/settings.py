@@ -13,7 +13,7 @@ from typing import Any
 
 from xswe.cli.verbs import VERBS, merged
 from xswe.errors import ConfigError
-from xswe.io.settings import OF_THE_RUN, build, convert
+from xswe.io.settings import OF_THE_RUN, build, convert, meant
 from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
 from xswe.text.languages import LANGUAGES
 
@@ -116,8 +116,10 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
 
 def check_used(verb: str, mode: str, values: Values) -> None:
     """Refuse settings of another mode, where they are not as they usually are."""
+    if len(VERBS[verb].calls) == 1:
+        return
     usual, modes = composed_defaults(verb), {one: own_settings(verb, one) for one in VERBS[verb].calls}
-    for name in values.keys() - modes[mode].keys() - {"mode", "hydra"} if len(modes) > 1 else ():
+    for name in values.keys() - modes[mode].keys() - {"mode", "hydra"}:
         if values[name] != usual[name]:
             others = " and ".join(one for one in modes if name in modes[one])
             raise ConfigError(f"{name} does nothing with mode={mode}: it is for mode={others}: leave it out")
@@ -130,8 +132,6 @@ def check_shape(verb: str, values: Values) -> Values:
         ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a
             mapping, or is none where there must be one.
     """
-    from xswe.io.settings import meant
-
     spec, usual = VERBS[verb], composed_defaults(verb)
     groups = {group.partition("/")[0] for group in spec.groups} - {"recipe"} | ({"execution"} & usual.keys())
     known = [*usual, *groups, "recipe"] if "recipe" in spec.groups else [*usual, *groups]
@@ -159,7 +159,9 @@ class _Other(Exception):
 
 def simple(verb: str, arguments: Collection[str]) -> Values | None:
     """Return the settings of a verb that its words give; None where Hydra must compose, or complain."""
-    groups, values, text = VERBS[verb].groups, copy.deepcopy(composed_defaults(verb)), names(verb)
+    if "recipe" in (groups := VERBS[verb].groups):  # which makes further choices
+        return None
+    values, text = copy.deepcopy(composed_defaults(verb)), names(verb)
     pairs = [argument.partition("=") for argument in arguments]
     if groups and not _choose(verb, {key: value for key, _, value in pairs if key in groups}, values):
         return None
@@ -183,8 +185,6 @@ def _choose(verb: str, named: dict[str, str], values: Values) -> bool:
     """Put what choices of groups set into a verb's settings; returns False where that is for Hydra, or cannot be."""
     from xswe.io.choices import choice_names, choose, chosen, update  # YAML, which others need not wait for
 
-    if "recipe" in VERBS[verb].groups:  # which makes further choices
-        return False
     listed = chosen(choose("", verb)["defaults"]) | named
     codes = listed["pair"].split("-")
     if len({*codes} & LANGUAGES.keys()) < len(codes):
