@@ -9,50 +9,35 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 import xswe
 from xswe.corpus.cards import sample_sentences
-from xswe.io.files import whole_file
 
 ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from eval.report.figures import INK, svg_axes  # noqa: E402
+
 RESULTS = ROOT / "eval" / "results"
 PICTURES = ROOT / "docs" / "pictures"
-COLOURS = ("#3f51b5", "#e08a00", "#2e8b57", "#b03060")
+COLOURS = ("#5c6bc0", "#e08a00", "#2e8b57", "#d0507f")  # to be seen on white and on black
 STEPS = ("extraction", "pca-without-abtt", "pca-with-abtt", "refinement")
-
-
-@contextmanager
-def drawn(path: Path, columns: int, size: tuple[float, float]) -> Iterator[Sequence[Any]]:
-    """Open axes side by side; at the end they are written as SVG, text as text, the same bytes every time."""
-    with mpl.rc_context({"svg.hashsalt": "xswe", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(1, columns, squeeze=False)[0]
-        for one in axes:
-            one.spines[["top", "right"]].set_visible(False)
-        yield axes
-        with whole_file(path) as temporary, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of letters that the layout has no font for: readers have one
-            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "xswe"})
 
 
 def draw_states(path: Path) -> None:
     """Extraction: a word's states in its sentences, and their mean, which is its vector."""
     (record,) = [one for one in measured("components.json") if one["teacher"] == "e5-small"]
-    with drawn(path, 1, (6.4, 4.0)) as (axes,):
+    with svg_axes(path, 1, (6.4, 4.0)) as (axes,):
         for k, one in enumerate(record["words"]):
             x, y = np.array(one["places"]).T
             look = {"marker": "o^s"[k % 3], "color": COLOURS[k // 3]}
             axes.scatter(x, y, s=16, alpha=0.4, linewidths=0, **look)
-            axes.scatter(x.mean(), y.mean(), s=90, edgecolors="black", linewidths=0.7, **look)
+            axes.scatter(x.mean(), y.mean(), s=90, edgecolors=INK, linewidths=0.7, **look)
             group = np.array([np.mean(other["places"], 0) for other in record["words"][k - k % 3 : k - k % 3 + 3]])
             away = group[k % 3] - group.mean(0)  # names stand around the three means
             how = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 11}
@@ -72,7 +57,7 @@ def measured(name: str) -> Any:
 def draw_components(path: Path) -> None:
     """Sentence PCA: which components of sentence vectors hold the language."""
     found = measured("components.json")
-    with drawn(path, len(found), (6.4, 2.6)) as axes:
+    with svg_axes(path, len(found), (6.4, 2.6)) as axes:
         for one, teacher in zip(axes, sorted(found, key=lambda t: t["teacher"]), strict=True):
             shares = [100 * component["languages"] for component in teacher["components"]]
             bars = one.bar(range(1, len(shares) + 1), shares, color=COLOURS[0])
@@ -84,7 +69,7 @@ def draw_components(path: Path) -> None:
 def draw_steps(path: Path) -> None:
     """What each step is worth: the recipe of the paper with a real encoder, and the teacher in the package."""
     runs = {"e5-small, recipe=paper": "e5-small-100000-paper", "mini, default recipe": "mini-100000"}
-    with drawn(path, 2, (6.4, 2.8)) as axes:
+    with svg_axes(path, 2, (6.4, 2.8)) as axes:
         for one, pair in zip(axes, ("en-ja", "en-zh"), strict=True):
             for (name, run), colour in zip(runs.items(), COLOURS, strict=False):
                 if (RESULTS / "main" / f"{pair}-{run}.json").is_file():
@@ -121,7 +106,7 @@ def draw_margin(path: Path) -> None:
         np.sort(cosines, axis)[(slice(None), slice(-4, None)) if axis else slice(-4, None)].mean(axis) for axis in (1, 0)
     ]
     margins = cosines / ((near[0][:, None] + near[1]) / 2)
-    with drawn(path, 2, (6.4, 2.8)) as axes:
+    with svg_axes(path, 2, (6.4, 2.8)) as axes:
         for one, scores, name in zip(axes, (cosines, margins), ("cosine", "ratio margin"), strict=True):
             best = scores.max(1)
             right = np.r_[scores[:half].argmax(1) == np.arange(half), np.zeros(len(best) - half, bool)]
@@ -129,7 +114,7 @@ def draw_margin(path: Path) -> None:
             bins = np.linspace(best.min(), best.max(), 40)
             one.hist(best[half:], bins, color=COLOURS[1], alpha=0.7, label="without a translation")
             one.hist(best[:half], bins, color=COLOURS[0], alpha=0.7, label="with a translation")
-            one.axvline(cut, color="black", linewidth=0.8)
+            one.axvline(cut, color=INK, linewidth=0.8)
             one.set(xlabel=f"{name} of the best neighbour", title=f"best F1 {100 * f1:.1f}, at {cut:.2f}")
         axes[0].set_ylabel("English lines")
         axes[1].legend(fontsize=8, frameon=False)

@@ -161,9 +161,14 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             groups.setdefault((row["method"], row["sentences"]), []).append((row["ms"], 100 * row["recall_outside"]))
     with svg_figure(path, "milliseconds of processor a question", "of the exact ten, %") as axes:
         axes.set_xscale("log")
-        axes.set_ylim(bottom=50)
         for (method, size), points in groups.items():
             axes.plot(*zip(*sorted(points), strict=True), marker="o", markersize=3, label=f"{method}, {size:,}")
+        axes.set_ylim(bottom=max(50, axes.get_ylim()[0]))
+        axes.set_xticks(
+            ticks := [x for x in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if axes.get_xlim()[0] <= x <= axes.get_xlim()[1]]
+        )
+        axes.set_xticklabels([f"{x:g}" for x in ticks])
+        axes.minorticks_off()
 
 
 def main(settings: dict[str, Any]) -> None:

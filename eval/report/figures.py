@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,43 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+INK = "#333333"  # of all that is no series; in the file it is the colour of _STYLE, which follows the page
+_STYLE = "svg {color: #24292f} @media (prefers-color-scheme: dark) {svg {color: #d0d7de}}"
+_INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color")
+
+
+@contextmanager
+def svg_axes(path: Path, columns: int = 1, size: tuple[float, float] = (6.4, 3.6)) -> Iterator[Sequence[Axes]]:
+    """Open axes side by side; at the end they are written as SVG without a background, for light and dark pages.
+
+    Text stays text, and the same values give the same bytes.
+
+    Args:
+        path: the file.
+        columns: the number of axes.
+        size: width and height in inches.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DependencyError("matplotlib", "evaluate", "drawing a figure") from None
+    look: dict[str, Any] = {"svg.hashsalt": "xswe", "svg.fonttype": "none", "font.size": 9}
+    look |= {"axes.spines.top": False, "axes.spines.right": False, **dict.fromkeys(_INKED, INK)}
+    with mpl.rc_context(look):
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure.subplots(1, columns, squeeze=False)[0]
+        with whole_file(path) as temporary, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about letters that the layout has no font for: readers have one
+            about = {"Date": None, "Creator": "xswe"}
+            figure.savefig(temporary, format="svg", transparent=True, metadata=about)
+            drawn = temporary.read_text("utf-8").replace(INK, "currentColor")
+            temporary.write_text(drawn.replace("*{stroke-linejoin", f"{_STYLE} *{{stroke-linejoin", 1), "utf-8")
+
+
 @contextmanager
 def svg_figure(path: Path, x_title: str, y_title: str) -> Iterator[Axes]:
     """Open axes to draw on; at the end the figure is written, with a legend where anything has a label.
@@ -30,23 +68,14 @@ def svg_figure(path: Path, x_title: str, y_title: str) -> Iterator[Axes]:
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DependencyError("matplotlib", "evaluate", "drawing a figure") from None
-    with mpl.rc_context({"svg.hashsalt": "xswe", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.add_subplot()
+    with svg_axes(path) as (axes,):
         axes.set_xlabel(x_title)
         axes.set_ylabel(y_title)
         axes.grid(axis="y", linewidth=0.3)
         axes.set_axisbelow(True)
         yield axes
         if axes.get_legend_handles_labels()[0]:
-            figure.legend(loc="outside right upper", fontsize=7, frameon=False, handlelength=3)
-        with whole_file(path) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "xswe"})
+            axes.figure.legend(loc="outside right upper", fontsize=7, frameon=False, handlelength=3)
 
 
 # Quality against cost: which of many runs no other beats on both, and a figure of them.
