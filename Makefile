@@ -14,7 +14,7 @@ test:
 site:
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs --quiet build
 
-# make release VERSION=0.2.0: version, changelog, wheel and sdist, both tried in clean environments of every Python here.
+# make release VERSION=0.3.0: version, changelog, wheel and sdist, both tried in clean environments of every Python here.
 release:
 	python tools/release.py $(VERSION)
 

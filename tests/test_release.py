@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "tools" / "release.py"
+TOOLS = Path(__file__).parents[1] / "tools"
+
+
+def tool(name):
+    if not TOOLS.is_dir():
+        pytest.skip("tools/ is not in this installation")
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def release():
-    if not SCRIPT.is_file():
-        pytest.skip("tools/ is not in this installation")
-    spec = importlib.util.spec_from_file_location("release", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("release")
 
 
 @pytest.fixture
@@ -48,7 +53,20 @@ def test_what_is_no_release_is_refused(release, checkout, version, said):
 
 
 def test_this_checkout_could_be_released(release):
-    root = SCRIPT.parents[1]
+    root = TOOLS.parent
     heading = next(line for line in (root / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))
     assert heading.endswith("(not released)")
     assert release.written(root, heading.split()[1], "2026-11-23")
+
+
+def test_links_of_the_description_hold_away_from_the_repository():
+    pytest.importorskip("hatchling")
+    described = tool("description").description
+    page = "![Scores](docs/a.png) [use](docs/use.md#top), [paper](https://x.org/a), [below](#licence)"
+    home = "https://code.example/xswe/"
+    assert described(page, home) == (
+        "![Scores](https://code.example/xswe/raw/HEAD/docs/a.png) [use](https://code.example/xswe/blob/HEAD/docs/use.md#top), "
+        "[paper](https://x.org/a), [below](#licence)"
+    )
+    assert described(page, None) == " use, [paper](https://x.org/a), [below](#licence)"
+    assert not re.search(r"\]\((?!https?:|#)", described((TOOLS.parent / "README.md").read_text("utf-8"), None))

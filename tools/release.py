@@ -1,6 +1,6 @@
 """Make a release: version, changelog, wheel and sdist, both installed and tried in clean environments of every Python here.
 
-    make release VERSION=0.2.0        # or: python tools/release.py 0.2.0
+    make release VERSION=0.3.0        # or: python tools/release.py 0.3.0
 
 All is done in a copy of the last commit; only when everything passed are ``xswe/version.py``, ``CHANGELOG.md`` and
 ``CITATION.cff`` changed in the checkout and the two files put into ``dist/``. Nothing is published, tagged or committed.
@@ -66,7 +66,7 @@ def number(version: str) -> tuple[int, ...]:
         SystemExit: it is none.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise SystemExit(f"release: {version!r} is no version; give three numbers, as in 0.2.0")
+        raise SystemExit(f"release: {version!r} is no version; give three numbers, as in 0.3.0")
     return tuple(map(int, version.split(".")))
 
 
@@ -124,10 +124,12 @@ def check(wheel: Path, sdist: Path, version: str) -> None:
         wrong.append(f"the metadata say {metadata['Version']}, {metadata['License-Expression']}")
     if not str(metadata.get_payload()).startswith("# xswe"):
         wrong.append("the metadata have no README")
+    if links := re.findall(r"\]\((?!\w+:|#)([^)\s]+)\)", str(metadata.get_payload())):
+        wrong.append(f"the README in the metadata links to {links[0]}, which is not beside it on an index")
     if wrong:
         raise SystemExit(f"release: {'; '.join(wrong)}")
-    links = {link.partition(",")[0].lower() for link in metadata.get_all("Project-URL") or ()}
-    if not links & {"homepage", "source", "repository"}:
+    urls = {link.partition(",")[0].lower() for link in metadata.get_all("Project-URL") or ()}
+    if not urls & {"homepage", "source", "repository"}:
         print("  note: the metadata name no home of the project; add it below [project.urls] in pyproject.toml")
 
 
@@ -154,7 +156,7 @@ def interpreter(python: str) -> str | None:
 def main() -> None:
     """Build, try, and only then write."""
     if len(sys.argv) != 2:
-        raise SystemExit("release: say which version, as in  make release VERSION=0.2.0")
+        raise SystemExit("release: say which version, as in  make release VERSION=0.3.0")
     version, day = sys.argv[1], datetime.datetime.now(datetime.UTC).date().isoformat()
     number(version)
     if changed := run("git", "status", "--porcelain", "--untracked-files=no", cwd=ROOT):
