@@ -109,7 +109,7 @@ def _sparse_by(record: list[Record], keys: list[str], titles: list[str]) -> str:
         held = sum(row["told share"][1] <= row["share"] <= row["told share"][2] for row in found if row["told share"])
         off = [_off(found, name) for name in ("precision", "recall")]
         rows.append([*about, str(len(found)), *mean, _percent(min(row["of the best"] for row in found)), str(held), *off])
-    last = ["sets", "F1", "best F1", "least part of the best, %", "share held", "precision: told - true", "recall"]
+    last = ["sets", "F1", "best F1", "least part of the best, %", "share held", "precision: estimated - true", "recall"]
     return markdown([*titles, *last], rows)
 
 
