@@ -1,4 +1,4 @@
-"""The verbs: which public function each of them is, and the little that the command line adds to it."""
+"""The verbs: the public function of each, its examples, and how its result is printed."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ VERBS = {
         many=("input",),
     ),
     "status": Verb(
-        "how far work is that is cut into shards",
+        "progress of sharded work",
         {"": "work.status:work_status"},
         ("output=vectors.npy", "output='vectors/*.npy'"),
     ),
@@ -236,7 +236,7 @@ PACKAGES = {"recipe": "recipe@_global_", "distilled": "teacher@distilled"}
 
 
 def merged(first: object, second: object) -> object:
-    """Return the default of a setting that two modes have: null if only one must be told, auto if theirs differ."""
+    """Return the default of a setting that two modes have: null if one has none, auto if theirs differ."""
     if first == second:
         return first
     return None if MISSING in (first, second) else "auto"
