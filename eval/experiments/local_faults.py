@@ -54,6 +54,7 @@ from xswe.search import building, clusters, exact, numbers
 from xswe.work.stage import Stage
 
 SETTINGS: dict[str, Any] = {"times": 10, "verbs": "", "faults": "", "seed": 0, "output": ""}
+_INTERRUPTS = {signal.SIGINT}
 _PATIENCE = 60.0  # seconds that a command may take
 _HOURS = 3 * 3600.0
 Prepare = Callable[[], None]
@@ -195,8 +196,10 @@ def write_again(path: Path) -> None:
 
 def begin(words: Sequence[str], folder: Path, said: Path, prepare: Sequence[Prepare] = ()) -> int:
     """Give a command in a process of its own; what it says goes to a file."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # an interrupt waits until what is said goes to the file
     process = os.fork()
     if process:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
         return process
     status = 70
     try:
@@ -207,6 +210,7 @@ def begin(words: Sequence[str], folder: Path, said: Path, prepare: Sequence[Prep
         for change in prepare:
             change()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
         status = xswe.__main__.main(list(words))
     except KeyboardInterrupt:  # before the command began
         print("xswe: interrupted before it began", file=sys.stderr)
