@@ -26,7 +26,7 @@ def bits_of(signs, count):
     """The sign bits of so many rows, a byte each: bool (count, d)."""
     rows = np.arange(count)
     places = rows % ROWS // 32 * 32 + rows % 32 // 16 + rows % 16 * 2
-    packed = np.concatenate([half[rows // ROWS, :, places] for half in signs[:2]], axis=1)
+    packed = np.concatenate([signs.first[rows // ROWS, :, places], signs.second[rows]], axis=1)
     return np.unpackbits(packed, axis=1, bitorder="little")[:, : len(signs.centre)].astype(bool)
 
 
@@ -89,22 +89,21 @@ def test_every_processor_looks_up_the_same(feature):
         pytest.skip(f"this processor has no {feature}")
 
     @intrinsic
-    def lose(_, rows, tables, groups, before, losses, limit):
+    def lose(_, rows, tables, groups, losses, limit):
         def generate(context, builder, signature, arguments):
             return module.emit_losses(builder, arguments, module.LOOK_UPS[feature])
 
-        return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uintp, types.uint16), generate
+        return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uint16), generate
 
     @njit
     def within(rows, tables, groups, losses, limit):
-        sums = address_of(losses, 0)
-        return lose(address_of(rows, 0), address_of(tables, 0), groups, sums, sums, np.uint16(limit))
+        return lose(address_of(rows, 0), address_of(tables, 0), groups, address_of(losses, 0), np.uint16(limit))
 
     rng = np.random.default_rng(0)
     vectors, query = unit(rng, ROWS, 200), unit(rng, 1, 200)
     signs, losses = signed(vectors), np.zeros(ROWS, np.uint16)
     wanted = plain_losses(query[0], bits_of(signs, ROWS))[:, :4].sum(1)  # of eight groups
-    near = within(signs.first, module.tables_of(query)[:, :32], 4, losses, int(np.median(wanted)))
+    near = within(signs.first, module.tables_of(query).fours, 4, losses, int(np.median(wanted)))
     assert losses.tolist() == wanted.tolist()
     assert near == sum(1 << row for row in np.flatnonzero(wanted <= int(np.median(wanted))).tolist())
 
@@ -143,9 +142,3 @@ def test_nearly_all_of_the_nearest_are_candidates(offset):
     assert [one.tolist() for one in again] == [one.tolist() for one in found[:9]]
     shares = [np.isin(rows, own).mean() for (_, rows), own in zip(truth, found, strict=True)]
     assert np.mean(shares) >= 0.97
-
-
-def test_of_many_equal_rows_the_first_are_candidates():
-    """Once so many rows lose nothing as are wanted, no later one is looked at."""
-    vectors = np.repeat(unit(np.random.default_rng(0), 1, 64), 30 * module._ROOM // 10, axis=0)
-    assert candidates(vectors[:1], 200, signed(vectors))[0].tolist() == list(range(200))

@@ -22,7 +22,7 @@ from xswe.io.files import read_json
 from xswe.io.ragged import HEADER, GrowingArray
 from xswe.search.columns import Columns
 from xswe.search.numbers import columns_of
-from xswe.search.signs import ROWS, SIGNS, bytes_of
+from xswe.search.signs import ROWS, bytes_of
 
 IndexMethod = Literal["exact", "binary"]
 DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
@@ -42,7 +42,8 @@ def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, Shape]:
     columns = columns_of(facts["storage"], dim) | Columns.of(facts.get("columns")).files()
     shapes = {name: Shape(slots, *column) for name, column in columns.items()}
     if blocks := facts.get("blocks", 0):
-        shapes |= {name: Shape(blocks, np.uint8, (bytes_of(dim), ROWS)) for name in SIGNS}
+        shapes |= {"first_signs": Shape(blocks, np.uint8, (bytes_of(dim), ROWS))}
+        shapes |= {"second_signs": Shape(blocks * ROWS, np.uint8, (bytes_of(dim),))}
     if facts.get("numbered", 0):
         shapes["rows"] = Shape(slots, np.int64, ())
     return shapes

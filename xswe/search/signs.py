@@ -5,8 +5,8 @@ largest inner products with a query are the candidates, which then are scored li
 to add rows is to append blocks of them.
 
 How much the signs of four dimensions take from the product is one of 16 small numbers, which a register holds: one
-instruction looks up those of 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le Scouarnec, 2019). Only blocks
-of rows of which one loses little by the first half of the dimensions are looked at further.
+instruction looks up those of 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le Scouarnec, 2019). Only rows that
+lose little by the first half of the dimensions are looked at further: half of the bits is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from xswe.io.compiler import LEAN, address_of, trailing_zeros
+from xswe.io.compiler import LEAN, address_of, prefetch, trailing_zeros
 from xswe.io.parallel import over_blocks
 
 SIGNS = "first_signs", "second_signs"  # the arrays of an index
@@ -32,14 +32,15 @@ _SAMPLED = 128  # blocks of a sample, at least
 _SURE = 2.0  # deviations by which a sample's limit is meant to let in more rows than are wanted
 _PASSING = 4096, 12  # rows that pass by the first half of their dimensions: so many, and so many for each that is wanted
 _ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
+_WAITING = 256  # rows that passed, and wait for memory
 _TOGETHER = 8  # queries that share a pass over the blocks
 
 
 class Signs(NamedTuple):
-    """The sign bits of vectors, see :func:`make_signs`."""
+    """The sign bits of vectors."""
 
-    first: np.ndarray  # uint8 (b, bytes, ROWS), of the first half of the dimensions
-    second: np.ndarray  # uint8 (b, bytes, ROWS), of the second half
+    first: np.ndarray  # uint8 (b, bytes, ROWS), of :func:`make_signs`
+    second: np.ndarray  # uint8 (b * ROWS, bytes), as well
     centre: np.ndarray  # float32 (d,), what was taken off the vectors
     live: np.ndarray  # uint64, of :func:`live_bits`: which of all rows count
 
@@ -50,6 +51,9 @@ class _Found(NamedTuple):
     rows: np.ndarray  # int32 (q, room)
     losses: np.ndarray  # uint16 (q, room)
     counts: np.ndarray  # int64 (q,), how many there are of each query
+    passed: np.ndarray  # int32 (q, _WAITING + ROWS), rows that passed by the first half
+    passed_losses: np.ndarray  # uint16, of these
+    passed_counts: np.ndarray  # int64 (q,)
     limits: np.ndarray  # int64 (q, 2), the largest losses, by the first half and in all, of a row that enters; -1 for none
 
 
@@ -87,11 +91,11 @@ def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> tup
     """Return the sign bits of what codes stand for, of whole blocks of rows.
 
     Returns:
-        Of each half of the dimensions, uint8 (b, bytes, ROWS): of each 32 rows the first 16 are at even places, the others
-        at odd ones. The first of eight dimensions is the lowest bit.
+        Of the first half of the dimensions, uint8 (b, bytes, ROWS): of each 32 rows the first 16 are at even places, the
+        others at odd ones. Of the second half, uint8 (b * ROWS, bytes). The first of eight dimensions is the lowest bit.
     """
     size, blocks = bytes_of(codes.shape[1]), len(codes) // ROWS
-    out = np.empty((blocks, size, ROWS), np.uint8), np.empty((blocks, size, ROWS), np.uint8)
+    out = np.empty((blocks, size, ROWS), np.uint8), np.empty((blocks * ROWS, size), np.uint8)
     _sign(codes, scales, centre, *out)
     return out
 
@@ -100,16 +104,16 @@ def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> tup
 def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
     """See :func:`make_signs`."""
     size = first.shape[1]
-    for i in range(len(first) * ROWS):
+    for i in range(len(second)):
         place = i % ROWS // 32 * 32 + i % 32 // 16 + i % 16 * 2
-        for byte in range(2 * size):
+        for byte in range(size + second.shape[1]):
             bits = np.int64(0)
             for j in range(8 * byte, min(8 * byte + 8, len(centre))):
                 bits |= np.int64(np.float32(codes[i, j]) * scales[i] > centre[j]) << np.int64(j - 8 * byte)
             if byte < size:
                 first[i // ROWS, byte, place] = np.uint8(bits)
             else:
-                second[i // ROWS, byte - size, place] = np.uint8(bits)
+                second[i, byte - size] = np.uint8(bits)
 
 
 # Looking up a number for each of 32 rows: how depends on the processor.
@@ -166,7 +170,7 @@ def look_up_of(context: Any) -> LookUp:
 
 def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
     """Write what :func:`_lose` does."""
-    rows, tables, groups, before, losses, limit = arguments
+    rows, tables, groups, losses, limit = arguments
 
     def at(address: Any, place: Any, kind: Any) -> Any:
         return builder.inttoptr(builder.add(address, place), kind.as_pointer())
@@ -175,8 +179,7 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
         return ir.Constant(kind, [number] * kind.count)
 
     parts = range(0, ROWS, 32)
-    known = [builder.load(at(before, _LONG(2 * row), _SUMS), align=2) for row in range(0, ROWS, 16)]
-    totals = [cgutils.alloca_once_value(builder, one) for one in known]
+    totals = [cgutils.alloca_once_value(builder, ir.Constant(_SUMS, None)) for _ in range(0, ROWS, 16)]
     with cgutils.for_range(builder, groups) as loop:
         line, table = (builder.mul(loop.index, _LONG(size)) for size in (_BYTES * ROWS, 16 * _TABLES))
         lost = [ir.Constant(_PLACES, None) for _ in parts]
@@ -206,8 +209,8 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
 
 
 @intrinsic
-def _lose(_: Any, rows: Any, tables: Any, groups: Any, before: Any, losses: Any, limit: Any) -> Any:
-    """Write what the rows of a block lose by its groups of dimensions, and lost before, uint16 (ROWS,), given addresses.
+def _lose(_: Any, rows: Any, tables: Any, groups: Any, losses: Any, limit: Any) -> Any:
+    """Write what the rows of a block lose by its groups of dimensions, uint16 (ROWS,), given addresses and a limit.
 
     Returns a bit for each row that does not lose more than the limit.
     """
@@ -215,24 +218,31 @@ def _lose(_: Any, rows: Any, tables: Any, groups: Any, before: Any, losses: Any,
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return emit_losses(builder, arguments, look_up_of(context))
 
-    return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uintp, types.uint16), generate
+    return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uint16), generate
 
 
-def tables_of(queries: np.ndarray) -> np.ndarray:
-    """Return what the signs of dimensions take from the products with float32 (q, d) queries, uint8 (q, tables, 16).
+class Tables(NamedTuple):
+    """What the signs of dimensions take from the products with queries.
 
-    The tables are by the low and by the high four bits of each byte. All that a row loses is the same multiple of what its
-    product falls short of the largest possible, up to rounding.
+    All that a row loses is the same multiple of what its product falls short of the largest possible, up to rounding.
     """
-    tables = np.empty((len(queries), 4 * bytes_of(queries.shape[1]), 16), np.uint8)
+
+    fours: np.ndarray  # uint8 (q, 2 * bytes, 16), by the low and by the high four bits of each byte of the first half
+    eights: np.ndarray  # uint16 (q, bytes, 256), by the bytes of the second half
+
+
+def tables_of(queries: np.ndarray) -> Tables:
+    """Return the tables of float32 (q, d) queries."""
+    count, size = len(queries), bytes_of(queries.shape[1])
+    tables = Tables(np.empty((count, 2 * size, 16), np.uint8), np.empty((count, size, 256), np.uint16))
     _tabulate(np.ascontiguousarray(queries), tables)
     return tables
 
 
 @njit(**LEAN)
-def _tabulate(queries: np.ndarray, tables: np.ndarray) -> None:
+def _tabulate(queries: np.ndarray, tables: Tables) -> None:
     """See :func:`tables_of`."""
-    dim = queries.shape[1]
+    dim, size = queries.shape[1], tables.eights.shape[1]
     for q in range(len(queries)):
         most = np.float32(1e-30)
         for first in range(0, dim, _GROUP):
@@ -241,15 +251,17 @@ def _tabulate(queries: np.ndarray, tables: np.ndarray) -> None:
                 total += abs(queries[q, j])
             most = max(most, total)
         step = np.float32(_MOST - _GROUP // 2) / most
-        for table in range(tables.shape[1]):
-            _add_bits(queries[q], 4 * table, step, tables[q, table])
+        for table in range(2 * size):
+            _add_bits(queries[q], 4 * table, 4, step, tables.fours[q, table])
+        for table in range(size):
+            _add_bits(queries[q], 8 * (size + table), 8, step, tables.eights[q, table])
 
 
 @njit(**LEAN)
-def _add_bits(query: np.ndarray, first: np.int64, step: np.float32, out: np.ndarray) -> None:
+def _add_bits(query: np.ndarray, first: np.int64, bits: np.int64, step: np.float32, out: np.ndarray) -> None:
     """Fill ``out`` with what dimensions from ``first`` on take, by their signs; a step times what they are, rounded."""
     out[0] = 0
-    for bit in range(4):
+    for bit in range(bits):
         number = query[first + bit] if first + bit < len(query) else np.float32(0.0)
         loss = np.int64(np.rint(abs(number) * step))
         for low in range(1 << bit):
@@ -281,22 +293,34 @@ def _keep_nearest(found: _Found, q: int, wanted: int, counts: np.ndarray) -> Non
 
 
 @njit(**LEAN)
-def _near(signs: Signs, half: int, block: int, tables: np.ndarray, limit: int, losses: np.ndarray) -> int:
-    """Return a bit for each row of a block that loses no more by the first half of the dimensions, or by both.
+def _lost(second: np.ndarray, row: np.int64, tables: np.ndarray) -> np.int64:
+    """Return what a row loses by the second half of the dimensions, of which these are the tables."""
+    total = np.int64(0)
+    for byte in range(second.shape[1]):
+        total += np.int64(tables[byte, np.uint64(second[row, byte])])
+    return total
 
-    ``losses`` are uint16 (2, ROWS): zeros, and what the rows lose; by the first half, before they are asked for by both.
-    """
-    size, bits = signs.first.shape[1], signs.second if half else signs.first
-    rows, own = address_of(bits, block * size * ROWS), address_of(tables, half * 2 * size * 16)
-    before = address_of(losses, half * ROWS)
-    return _lose(rows, own, size // _BYTES, before, address_of(losses, ROWS), np.uint16(limit))
+
+@njit(**LEAN)
+def _look_further(signs: Signs, tables: Tables, q: int, wanted: int, found: _Found, counts: np.ndarray) -> None:
+    """Take of the rows that wait those within the limits by all dimensions."""
+    if found.counts[q] + found.passed_counts[q] > found.rows.shape[1]:
+        _keep_nearest(found, q, wanted, counts)
+    limit, count, eights = found.limits[q, 1], found.counts[q], tables.eights[q]
+    for i in range(found.passed_counts[q]):
+        row = np.int64(found.passed[q, i])
+        loss = np.int64(found.passed_losses[q, i]) + _lost(signs.second, row, eights)
+        if loss <= limit:
+            found.rows[q, count], found.losses[q, count] = row, loss
+            count += 1
+    found.counts[q], found.passed_counts[q] = count, 0
 
 
 @njit(**LEAN)
 def _scan(
     signs: Signs,
     live: np.ndarray,
-    tables: np.ndarray,
+    tables: Tables,
     bounds: tuple[int, int],
     wanted: int,
     found: _Found,
@@ -304,24 +328,29 @@ def _scan(
     counts: np.ndarray,
 ) -> None:
     """Find the ``wanted`` rows between two blocks that lose least for each query, unless the limits leave out some."""
+    first, size = signs.first, signs.first.shape[1]
     for block in range(bounds[0], bounds[1]):
         if live[block] == 0:
             continue
-        for q in range(len(tables)):
-            near = live[block] & _near(signs, 0, block, tables[q], found.limits[q, 0], losses)
-            if near == 0 or found.limits[q, 1] < 0:
+        for q in range(len(tables.fours)):
+            places = address_of(first, block * size * ROWS), address_of(tables.fours, q * size * 32)
+            limit = np.uint16(found.limits[q, 0])
+            near = live[block] & _lose(places[0], places[1], size // _BYTES, address_of(losses, 0), limit)
+            if near == 0:
                 continue
-            near &= _near(signs, 1, block, tables[q], found.limits[q, 1], losses)
-            count = found.counts[q]
+            count = found.passed_counts[q]
             while near:
                 place = np.int64(trailing_zeros(near))
                 near &= near - np.uint64(1)
-                found.rows[q, count], found.losses[q, count] = block * ROWS + place, losses[1, place]
+                row = block * ROWS + place
+                prefetch(signs.second, row * signs.second.shape[1])
+                found.passed[q, count], found.passed_losses[q, count] = row, losses[place]
                 count += 1
-            found.counts[q] = count
-            if count > found.rows.shape[1] - ROWS:
-                _keep_nearest(found, q, wanted, counts)
-    for q in range(len(tables)):
+            found.passed_counts[q] = count
+            if count >= _WAITING:
+                _look_further(signs, tables, q, wanted, found, counts)
+    for q in range(len(tables.fours)):
+        _look_further(signs, tables, q, wanted, found, counts)
         if found.counts[q] > wanted:
             _keep_nearest(found, q, wanted, counts)
 
@@ -330,7 +359,7 @@ def _scan(
 def _guess(
     signs: Signs,
     live: np.ndarray,
-    tables: np.ndarray,
+    tables: Tables,
     step: int,
     shares: tuple[float, float],
     limits: np.ndarray,
@@ -341,19 +370,22 @@ def _guess(
 
     They are of a sample, each ``step``-th block; where that is too small to tell, all rows are within.
     """
-    limits[:] = 65_535
-    for q in range(len(tables)):
+    first, size = signs.first, signs.first.shape[1]
+    for q in range(len(tables.fours)):
         sampled = np.int64(0)
         for half in range(2):  # in all, only the rows that pass by the first half are looked at
             counts[:] = 0
-            for block in range(0, len(signs.first), step):
-                near = live[block] & _near(signs, 0, block, tables[q], limits[q, 0], losses)
-                if half and near:
-                    _near(signs, 1, block, tables[q], 0, losses)
+            for block in range(0, len(first), step):
+                places = address_of(first, block * size * ROWS), address_of(tables.fours, q * size * 32)
+                limit = np.uint16(65_535 if half == 0 else limits[q, 0])
+                near = live[block] & _lose(places[0], places[1], size // _BYTES, address_of(losses, 0), limit)
                 while near:
                     place = np.int64(trailing_zeros(near))
                     near &= near - np.uint64(1)
-                    counts[losses[1, place]] += 1
+                    loss = np.int64(losses[place])
+                    if half == 1:
+                        loss += _lost(signs.second, block * ROWS + place, tables.eights[q])
+                    counts[loss] += 1
                     sampled += 1 - half
             limits[q, half] = _quantile(counts, shares[half] * sampled)
 
@@ -400,19 +432,20 @@ def candidates(
 
 
 def _nearest(
-    tables: np.ndarray, wanted: int, shares: tuple[float, float], signs: Signs, live: np.ndarray, threads: int
+    tables: Tables, wanted: int, shares: tuple[float, float], signs: Signs, live: np.ndarray, threads: int
 ) -> list[np.ndarray]:
     """Return, of each query, so many rows that lose least, rising; see :func:`_guess` for the shares."""
-    blocks, queries, size = len(signs.first), len(tables), signs.first.shape[1]
+    blocks, (queries, size, _) = len(signs.first), tables.eights.shape
     most, wanted = 2 * size // _BYTES * _MOST, min(wanted, blocks * ROWS)
     limits = np.empty((queries, 2), np.int64)
-    room = np.zeros((2, ROWS), np.uint16), np.empty(most + 1, np.int64)
+    room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
     _guess(signs, live, tables, max(1, blocks // _SAMPLED), shares, limits, *room)
 
     def work(start: int, stop: int) -> _Found:
-        size = queries, 2 * wanted + _ROOM
-        found = _Found(np.empty(size, np.int32), np.empty(size, np.uint16), np.zeros(queries, np.int64), limits.copy())
-        room = np.zeros((2, ROWS), np.uint16), np.empty(most + 1, np.int64)
+        lists = [(np.empty((queries, size), np.int32), np.empty((queries, size), np.uint16)) for size in _sizes(wanted)]
+        counts = np.zeros((2, queries), np.int64)
+        found = _Found(*lists[0], counts[0], *lists[1], counts[1], limits.copy())
+        room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
         _scan(signs, live, tables, (start, stop), wanted, found, *room)
         return found
 
@@ -424,6 +457,11 @@ def _nearest(
             break
         limits[missing] = most
     return [_joined(parts, q, wanted) for q in range(queries)]
+
+
+def _sizes(wanted: int) -> tuple[int, int]:
+    """Return how many rows there is room for, of those that are found and of those that wait."""
+    return 2 * wanted + _ROOM, _WAITING + ROWS
 
 
 def _joined(parts: list[_Found], q: int, wanted: int) -> np.ndarray:
