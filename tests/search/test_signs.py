@@ -142,3 +142,9 @@ def test_nearly_all_of_the_nearest_are_candidates(offset):
     assert [one.tolist() for one in again] == [one.tolist() for one in found[:9]]
     shares = [np.isin(rows, own).mean() for (_, rows), own in zip(truth, found, strict=True)]
     assert np.mean(shares) >= 0.97
+
+
+def test_of_many_equal_rows_the_first_are_candidates():
+    """Once so many rows lose nothing as are wanted, no later one is looked at."""
+    vectors = np.repeat(unit(np.random.default_rng(0), 1, 64), 3 * module._ROOM, axis=0)
+    assert candidates(vectors[:1], 200, signed(vectors))[0].tolist() == list(range(200))
