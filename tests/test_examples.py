@@ -24,7 +24,7 @@ EXAMPLES = ROOT / "examples"
 STORIES = ROOT / "docs" / "tutorials" / "stories.md"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 _DEEP = re.compile(r"from xswe|import xswe\.|xswe\.(?!types\.)[a-z]\w*\.")
-_ROOMS = {f"from {module} import {name}" for name, (module, _) in xswe._ELSEWHERE.items()}  # where rarer names are
+_ROOMS = {f"from {module} import {name}" for module, name in xswe._ELSEWHERE.values()}  # where rarer names are
 
 
 def is_deep(code: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.alignment.documents import align_documents, pair_documents
+from xswe.alignment.documents import align_files, pair_documents
 from xswe.alignment.lexicon import phrase_table
 from xswe.alignment.term_check import check_terms
 from xswe.alignment.terms import bilingual_terms
@@ -55,7 +55,7 @@ def _documents(mini, folder):
         (folder / name).mkdir()
         for document in ("a", "b", "c"):
             (folder / name / f"{document}.txt").write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    return align_documents(mini, folder / "en", folder / "de", folder / "out")
+    return align_files(mini, folder / "en", folder / "de", folder / "out")
 
 
 # How one of each is made: of the model mini, a bitext to measure on, and an empty folder.

@@ -9,7 +9,7 @@ import polars
 import pytest
 
 import xswe
-from xswe.alignment.documents import align_documents, pair_documents
+from xswe.alignment.documents import pair_documents
 from xswe.errors import XsweError
 
 EN = ["A cat sleeps.", "We buy bread.", "The train is late."]
@@ -41,7 +41,6 @@ OTHERS = {
     "serve": lambda model: xswe.make_app(model),
     "search_phrases": lambda model: xswe.search_phrases(model, "cat", "a.txt", "hits.tsv"),
     "export": lambda model: xswe.export(model, "out"),
-    "align_documents": lambda model: align_documents(model, "a", "b", "c"),
     "encode_file": lambda model: xswe.encode_file(model, "a.txt", "a.npy"),
     "evaluate": lambda model: xswe.evaluate(model, "a.tsv"),
     "filter": lambda model: xswe.filter(model, "a.tsv"),

@@ -228,7 +228,7 @@ def former_table() -> str:
 
 def moved_table() -> str:
     """Return where the names are that ``xswe`` had and few need."""
-    rows = [(f"`xswe.{name}`", f"`from {place} import {name}`") for name, (place, _) in sorted(xswe._ELSEWHERE.items())]
+    rows = [(f"`xswe.{name}`", "`from {} import {}`".format(*place)) for name, place in sorted(xswe._ELSEWHERE.items())]
     return _table(("formerly", "now"), rows)
 
 

@@ -94,7 +94,7 @@ _MODULES = {
 }
 # What fewer need, in its room: ``xswe.phrase_table`` is refused with the place where it is.
 _IN_ROOMS = {
-    "alignment.documents": "align_documents pair_documents",
+    "alignment.documents": "align_documents:align_files pair_documents",
     "alignment.lexicon": "phrase_table",
     "alignment.term_check": "check_terms read_terms",
     "alignment.terms": "bilingual_terms",
@@ -187,7 +187,7 @@ if not TYPE_CHECKING:  # which would take any name for one that is there
         if not name.startswith("_") and name in dir(importlib.import_module("xswe.types")):
             raise AttributeError(f"xswe.{name} is xswe.types.{name}")
         if name in _ELSEWHERE:
-            raise AttributeError(f"xswe.{name} is now in its room: from {_ELSEWHERE[name][0]} import {name}")
+            raise AttributeError("xswe.{} is now in its room: from {} import {}".format(name, *_ELSEWHERE[name]))
         raise AttributeError(f"module 'xswe' has no attribute {name!r}", name=name, obj=importlib.import_module("xswe"))
 
 

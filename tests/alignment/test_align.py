@@ -12,7 +12,7 @@ import pytest
 
 import xswe
 from xswe.__main__ import main
-from xswe.alignment.documents import align_documents, pair_documents
+from xswe.alignment.documents import align_files, pair_documents
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "Interest rates have fallen.", "We buy bread."]
@@ -169,7 +169,7 @@ def folders(tmp_path, sample):
 
 
 def test_folders_are_paired_by_names(mini, folders, tmp_path):
-    found = align_documents(mini, *folders, tmp_path / "out")
+    found = align_files(mini, *folders, tmp_path / "out")
     assert len(found) == 5
     assert found.alone == (("only-en-here.txt",), ("only-de-here.txt",))
     assert all(one.beads >= 28 and one.coverage > 0.9 for one in found)
@@ -182,7 +182,7 @@ def test_folders_are_paired_by_names(mini, folders, tmp_path):
 def test_folders_are_paired_by_what_they_say(mini, folders, tmp_path):
     for number, path in enumerate(sorted(folders[1].rglob("*.txt"), key=lambda path: path.read_text("utf-8"))):
         path.rename(folders[1] / f"unknown{number}.txt")
-    found = align_documents(mini, *folders, tmp_path / "all.tsv", pairing="content")
+    found = align_files(mini, *folders, tmp_path / "all.tsv", pairing="content")
     assert {one.source for one in found} == {f"{'inner/' if k % 2 else ''}text{k}.en.txt" for k in range(5)}
     assert all(one.coverage > 0.9 for one in found)
     assert found.alone[0] == ("only-en-here.txt",)
@@ -191,15 +191,15 @@ def test_folders_are_paired_by_what_they_say(mini, folders, tmp_path):
 
 def test_a_manifest_says_what_belongs_together(mini, folders, tmp_path):
     (tmp_path / "list.tsv").write_text("text0.en.txt\ttext0.de.txt\n", encoding="utf-8")
-    found = align_documents(mini, *folders, tmp_path / "out.csv", manifest=tmp_path / "list.tsv")
+    found = align_files(mini, *folders, tmp_path / "out.csv", manifest=tmp_path / "list.tsv")
     assert [one.source for one in found] == ["text0.en.txt"]
     assert (tmp_path / "out.csv").read_text("utf-8").splitlines()[1].split(",")[-2].startswith("text0.en.txt:1")
     for name in ("absent.txt", "../deutsch/text0.de.txt", str(folders[1] / "text0.de.txt")):
         (tmp_path / "list.tsv").write_text(f"text0.en.txt\t{name}\n", encoding="utf-8")
         with pytest.raises(InputError, match=r"list.tsv:1: there is no .*(absent|text0)"):
-            align_documents(mini, *folders, tmp_path / "out", manifest=tmp_path / "list.tsv")
+            align_files(mini, *folders, tmp_path / "out", manifest=tmp_path / "list.tsv")
     with pytest.raises(ConfigError, match="ladder numbers the lines"):
-        align_documents(mini, *folders, tmp_path / "out.ladder")
+        align_files(mini, *folders, tmp_path / "out.ladder")
 
 
 def test_no_pair_takes_the_place_of_another(mini, tmp_path):
@@ -209,7 +209,7 @@ def test_no_pair_takes_the_place_of_another(mini, tmp_path):
         side.mkdir()
         for name in names:
             (side / name.format(code)).write_text(f"{name}\n", encoding="utf-8")
-    found = align_documents(mini, *sides, tmp_path / "out", threads=1)
+    found = align_files(mini, *sides, tmp_path / "out", threads=1)
     assert [(one.source, one.target) for one in found] == [
         tuple(name.format(code) for code in ("en", "de")) for name in names
     ]
@@ -218,14 +218,14 @@ def test_no_pair_takes_the_place_of_another(mini, tmp_path):
     assert len({one.output for one in found} | {"documents.tsv"}) == 5
     lines = "".join(f"news.v1.txt\t{name.format('de')}\n" for name in names)
     (tmp_path / "list.tsv").write_text(lines + lines, encoding="utf-8")
-    found = align_documents(mini, *sides, tmp_path / "listed", manifest=tmp_path / "list.tsv", threads=1)
+    found = align_files(mini, *sides, tmp_path / "listed", manifest=tmp_path / "list.tsv", threads=1)
     assert len({one.output for one in found}) == 8
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(mini, folders, tmp_path, monkeypatch):
     from xswe.alignment import documents
 
-    align_documents(mini, *folders, tmp_path / "whole")
+    align_files(mini, *folders, tmp_path / "whole")
     calls, real = [], documents.align
 
     def dying(*arguments, **how):
@@ -236,9 +236,9 @@ def test_a_killed_run_goes_on_to_the_same_bytes(mini, folders, tmp_path, monkeyp
 
     monkeypatch.setattr(documents, "align", dying)
     with pytest.raises(KeyboardInterrupt):
-        align_documents(mini, *folders, tmp_path / "killed")
+        align_files(mini, *folders, tmp_path / "killed")
     monkeypatch.setattr(documents, "align", real)
-    found = align_documents(mini, *folders, tmp_path / "killed")
+    found = align_files(mini, *folders, tmp_path / "killed")
     assert found.kept == 2
     for path in (tmp_path / "whole").rglob("*.tsv"):
         assert path.read_bytes() == (tmp_path / "killed" / path.relative_to(tmp_path / "whole")).read_bytes()

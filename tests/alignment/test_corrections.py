@@ -13,7 +13,7 @@ from xswe.__main__ import main
 from xswe.alignment import windows
 from xswe.alignment.beads import Constraints
 from xswe.alignment.corrections import read_corrections
-from xswe.alignment.documents import align_documents
+from xswe.alignment.documents import align_files
 from xswe.bitext.convert import rewrite_bitext
 from xswe.errors import ConfigError, InputError
 
@@ -377,7 +377,7 @@ def folders(tmp_path, sample):
 
 
 def test_folders_have_a_file_of_corrections_a_pair(mini, folders, tmp_path):
-    align_documents(mini, *folders, tmp_path / "out", format="ladder")
+    align_files(mini, *folders, tmp_path / "out", format="ladder")
     (tmp_path / "fixed" / "inner").mkdir(parents=True)
     text = (tmp_path / "out" / "inner" / "b.ladder").read_text("utf-8")
     written(
@@ -386,15 +386,15 @@ def test_folders_have_a_file_of_corrections_a_pair(mini, folders, tmp_path):
         text.replace("[4]:[4]:", "[4]:[4]:rejected\n[5]:[]\n[]:[5]\nx").replace("\nx", "\n#"),
     )
     with pytest.raises(InputError, match=r"b.ladder:\d+: '#"):
-        align_documents(mini, *folders, tmp_path / "again", format="ladder", fixed=tmp_path / "fixed")
+        align_files(mini, *folders, tmp_path / "again", format="ladder", fixed=tmp_path / "fixed")
     rows = [row for row in text.splitlines(keepends=True) if not row.startswith(("[4]:", "[5]:"))]
     written(tmp_path, "fixed/inner/b.ladder", "".join(rows) + "[5]:[]\n")
     how = {"format": "ladder", "fixed": tmp_path / "fixed", "uncorrected": tmp_path / "out"}
-    align_documents(mini, *folders, tmp_path / "again", **how)
+    align_files(mini, *folders, tmp_path / "again", **how)
     again = (tmp_path / "again" / "inner" / "b.ladder").read_text("utf-8")
     assert not re.search(r"^\[4\]:\[4\]|^\[5\]:\[\d", again, re.MULTILINE)
     assert (tmp_path / "again" / "a.ladder").read_bytes() == (tmp_path / "out" / "a.ladder").read_bytes()
-    align_documents(mini, *folders, tmp_path / "all.tsv", fixed=tmp_path / "fixed", uncorrected=tmp_path / "out")
+    align_files(mini, *folders, tmp_path / "all.tsv", fixed=tmp_path / "fixed", uncorrected=tmp_path / "out")
     pairs = [row.split("\t") for row in (tmp_path / "all.tsv").read_text("utf-8").splitlines()]
     line = (folders[0] / "inner" / "b.en.txt").read_text("utf-8").splitlines()[5]
     assert [target for _, text, target in pairs if text == line] == [""]
@@ -405,7 +405,7 @@ def test_folders_of_corrections_that_belong_to_nothing_are_refused(mini, folders
 
     def refused(match, fixed=tmp_path / "fixed", output=tmp_path / "out", **how):
         with pytest.raises(ConfigError, match=match):
-            align_documents(mini, *folders, output, fixed=fixed, **how)
+            align_files(mini, *folders, output, fixed=fixed, **how)
 
     refused(r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .mo, .* .xlsx; give a folder that does")
     written(tmp_path, "fixed/c.ladder", "[0]:[]\n")

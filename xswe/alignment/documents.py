@@ -233,47 +233,24 @@ class AlignedDocuments(Listing[AlignedPair], row=AlignedPair, held="documents"):
         )
 
 
-def align_documents(
+def _align_folders(
     model: AnyModel,
-    source: str | Path,
-    target: str | Path,
+    folders: tuple[Path, Path],
     output: str | Path,
-    *,
-    pairing: Pairing = "names",
-    manifest: str | Path | None = None,
-    format: str = "auto",
-    config: AlignConfig | None = None,
-    **settings: Unpack[AlignSettings],
+    pairing: Pairing,
+    manifest: str | Path | None,
+    format: str,
+    config: AlignConfig,
 ) -> AlignedDocuments:
-    """Align all documents of a folder with their translations in another.
-
-    Args:
-        model: what encodes.
-        source: folder of documents, as :func:`xswe.align` reads them; folders within it, too.
-        target: folder of their translations.
-        output: a file for all beads, in the format of its name, with the documents' names before the lines' numbers; or a
-            folder for a file a pair, and ``documents.tsv``. A folder keeps what a killed run has done.
-        pairing: ``names``: names that are the same but for languages and suffixes; ``content``: see
-            :func:`pair_documents`.
-        manifest: file of ``source<TAB>target``, names within the folders, in the place of either.
-        format: see :func:`xswe.align`; in a folder ``auto`` is ``laser``.
-        config: likewise; ``fixed`` and ``uncorrected`` are folders, with files as an output folder has them: of any pairs
-            of documents, in any format that corrections have.
-        settings: likewise.
-
-    Raises:
-        ConfigError: a setting is unknown or impossible, no two documents belong together, or corrections to none of them.
-        InputError: a document is missing or damaged.
-    """
-    check_model(model, "align_documents(model, source, target, output)")
-    config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
-    config = replace(config, languages=tuple(config.languages) or tuple(model.pair))
-    folders, into = (Path(source), Path(target)), Path(output)
+    """Align all documents of a folder with their translations in another."""
+    config, begun = replace(config, languages=tuple(config.languages) or tuple(model.pair)), time.monotonic()
+    into = Path(output)
     single = bool(without_packing(into).suffix) and not into.is_dir()
     kind = bead_format(format, str(output) if single else "beads.tsv", config.languages)
     check_choice("pairing", pairing, Pairing)
     pairs, names = _pairs(model, folders, pairing, manifest, config)
     if not pairs:
+        source, target = folders
         raise ConfigError(f"no document of {source} has a partner in {target}: try pairing=content, or give manifest=")
     suffix = {"laser": "tsv", "markdown": "md", "latex": "tex"}.get(kind, kind)
     outputs = _outputs(pairs, suffix)
@@ -492,17 +469,20 @@ def align_files(
         target: its translation, likewise.
         output: beads, by the name: ``.tsv`` (score, source, target), ``.tmx``, ``.xliff``, ``.jsonl``, ``.ladder``,
             ``.parquet``, ``.md``, ``.tex``; to be read and corrected ``.xlsx``, ``.csv``, to be read ``.html``,
-            ``.docx``; ``-`` for standard output; of folders: a folder, or a file for all.
+            ``.docx``; ``-`` for standard output; of folders: a folder, for a file a pair and ``documents.tsv``, in which
+            a killed run goes on; or a file for all, with the documents' names before the lines' numbers.
         manifest: of folders: file of ``source<TAB>target``, the names of documents that belong together.
         pairing: of folders: ``names`` (the same but for languages and suffixes), ``content`` (nothing tells which belong
             together).
         format: of the output; ``auto`` for that of its name: laser, ladder, jsonl, tmx, xliff, xliff2, csv, html, docx,
             parquet, xlsx, markdown, latex.
-        config: how; see :class:`xswe.alignment.beads.AlignConfig`.
+        config: how; see :class:`xswe.alignment.beads.AlignConfig`; of folders ``fixed`` and ``uncorrected`` are folders,
+            with files of the names that an output folder has, of any pairs of documents.
         settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
 
     Raises:
-        ConfigError: a setting is unknown or impossible, languages are needed, or no two documents belong together.
+        ConfigError: a setting is unknown or impossible, languages are needed, no two documents belong together, or
+            corrections to none of them.
         InputError: a file is missing or damaged.
     """
     config = changed(config or AlignConfig(), settings, "align")
@@ -510,8 +490,8 @@ def align_files(
         raise ConfigError("source=- target=-: one of them can be read from standard input")
     call = "align_files(model, source, target, output)"
     if Path(source).is_dir() or manifest is not None:
-        how: dict[str, Any] = {"pairing": pairing, "manifest": manifest, "format": format, "config": config}
-        return align_documents(open_model(model, call), source, target, output, **how)
+        folders = Path(source), Path(target)
+        return _align_folders(open_model(model, call), folders, output, pairing, manifest, format, config)
     if pairing != "names":
         raise ConfigError("pairing does nothing with two files: it is for folders: leave it out")
     read = (name for name in (source, target, config.fixed, config.uncorrected) if isinstance(name, (str, Path)))
