@@ -330,11 +330,11 @@ def _(choice, folder):
     return tuple(called)
 
 
-@probe("xswe.phrases.in_files:Mode")
+@probe("xswe.alignment.phrases:Mode")
 def _(choice, folder):
-    from xswe.phrases import in_files
+    from xswe.alignment import phrases
 
-    return in_files._TERMS[choice]
+    return phrases._TERMS[choice]
 
 
 @probe("xswe.report.write:Kind")

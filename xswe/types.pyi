@@ -5,7 +5,7 @@ from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig
 from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair, DocumentPairs as DocumentPairs
 from xswe.alignment.lexicon import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
-from xswe.alignment.phrases import PhraseSearchConfig as PhraseSearchConfig
+from xswe.alignment.phrases import FoundInFiles as FoundInFiles, PhraseSearchConfig as PhraseSearchConfig
 from xswe.alignment.sentences import AlignedTexts as AlignedTexts
 from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding
 from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
@@ -28,7 +28,6 @@ from xswe.model.interchange import ImportConfig as ImportConfig
 from xswe.model.encoding import Neighbour as Neighbour, Neighbours as Neighbours
 from xswe.model.static import StaticModel as StaticModel
 from xswe.phrases.find import FoundPhrases as FoundPhrases
-from xswe.phrases.in_files import FoundInFiles as FoundInFiles
 from xswe.phrases.search import SpanConfig as SpanConfig
 from xswe.phrases.terms import FoundTerms as FoundTerms, Term as Term
 from xswe.report.answers import Answers as Answers, FileSearchConfig as FileSearchConfig

@@ -22,8 +22,6 @@ import xswe
 from eval.settings import chosen, run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
-from xswe.phrases.in_files import PhraseFiles, find_in_files
-from xswe.phrases.search import SpanConfig
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PHRASES = ("train", "supplier", "election", "doctor's appointment", "contract")
@@ -40,8 +38,8 @@ def make_pages(folder: Path, run: str) -> dict[str, tuple[Path, str]]:
     (folder / "bitext.tsv").write_text(
         "".join(f"{a}\t{b}\n" for a, b in zip(sides["en"], sides["ja"], strict=True)), encoding="utf-8"
     )
-    names = [str(folder / name) for name in ("phrases.txt", "bitext.tsv", "terms.tsv")]
-    terms = find_in_files(model, PhraseFiles(*names, "terms", ("en", "ja")), SpanConfig(distinct=True))
+    names = [folder / name for name in ("phrases.txt", "bitext.tsv", "terms.tsv")]
+    terms = xswe.search_phrases(model, *names, mode="terms", languages=("en", "ja"))
     if not run:
         xswe.train("sample", ["en", "ja"], output=folder / "run")
     return {

@@ -21,12 +21,11 @@ import xlsxwriter
 import zstandard
 
 import xswe
+from xswe.alignment.phrases import PhraseFiles
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
-from xswe.mining.score import score_bitext
-from xswe.phrases.in_files import PhraseFiles
 from xswe.serving.passages import Corpus
 
 PAIRS = [
@@ -161,7 +160,7 @@ def test_a_member_of_an_archive_is_named(tmp_path, mini, suffix):
 def test_filter_and_score_keep_what_stands_beside_the_texts(tmp_path, mini, suffix, score):
     path, output = put(tmp_path, suffix), tmp_path / f"out{suffix}"
     if score:
-        score_bitext(mini, Source((str(path),), languages=LANGUAGES), str(output))
+        xswe.score_file(mini, path, output, languages=LANGUAGES)
         kept = PAIRS
     else:
         found = xswe.filter(mini, path, output, threshold=0.3, languages=LANGUAGES, ratio=0)

@@ -19,10 +19,10 @@ from tokenizers import Tokenizer
 import xswe
 from tests.cli.verbs import composed, run_verb
 from tests.clusters import slices
+from xswe.alignment.phrases import hit_rows, read_queries, search_phrases
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.model.static import StaticModel
 from xswe.phrases.find import PassageFile, find_phrases
-from xswe.phrases.in_files import PhraseFiles, find_in_files, hit_rows, read_queries
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.units import SubwordUnits
 from xswe.work.config import ExecutionConfig
@@ -169,12 +169,9 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
     text = gzip.decompress((folder / "passages.txt.gz").read_bytes())
     (tmp_path / "a.txt").write_bytes(text + text)
     queries, model = str(folder / "terms.txt"), str(folder / "model")
-    config = SpanConfig(k=4, max_size=6, distinct=mode == "terms")
 
     def write(name, **how):
-        return find_in_files(
-            model, PhraseFiles(queries, str(tmp_path / "a.txt"), str(tmp_path / name), mode), config, **how
-        )
+        return search_phrases(model, queries, tmp_path / "a.txt", tmp_path / name, mode=mode, k=4, max_size=6, **how)
 
     write("here.tsv")
     first, *others = slices(3, shard=30_000)
@@ -196,7 +193,7 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
         assert (tmp_path / "other.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
         assert not {path.name for path in tmp_path.iterdir()} & {"ray.tsv.work", "other.tsv.work"}
         with pytest.raises(ConfigError, match="others read and write the same"):
-            find_in_files(model, PhraseFiles(queries, "-", "a.tsv"), config, execution=first)
+            search_phrases(model, queries, "-", "a.tsv", execution=first)
 
 
 @pytest.mark.parametrize("mode", ["phrases", "terms"])
@@ -211,16 +208,14 @@ def test_whatever_holds_the_passages_many_search_them(folder, sample, tmp_path, 
     }[kind]
     (tmp_path / name).write_bytes(content)
     languages = () if kind == "damaged" else ("en", "ja")
-    model, config = str(folder / "model"), SpanConfig(k=3, max_size=6, distinct=mode == "terms")
-    files = PhraseFiles(
-        str(folder / "terms.txt"), str(tmp_path / name), str(tmp_path / "o.tsv"), mode, languages=languages, **more
-    )
-    here = find_in_files(model, files, config)
+    model, files = str(folder / "model"), (folder / "terms.txt", tmp_path / name, tmp_path / "o.tsv")
+    how = {"mode": mode, "languages": languages, "k": 3, "max_size": 6, **more}
+    here = search_phrases(model, *files, **how)
     whole = (tmp_path / "o.tsv").read_bytes()
     first, second = slices(2, shard=10_000)
     with pytest.raises(Unfinished):
-        find_in_files(model, files, config, execution=second)
-    there = find_in_files(xswe.load(model), files, config, execution=first)
+        search_phrases(model, *files, **how, execution=second)
+    there = search_phrases(xswe.load(model), *files, **how, execution=first)
     assert (tmp_path / "o.tsv").read_bytes() == whole
     assert (there.passages, there.skipped, there.other) == (here.passages, here.skipped, here.other)
 

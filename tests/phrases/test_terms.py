@@ -7,10 +7,9 @@ import json
 import pytest
 
 import xswe
-from xswe.alignment.words import counterparts
+from xswe.alignment.phrases import search_phrases
 from xswe.errors import ConfigError
 from xswe.phrases.find import Hit, Place
-from xswe.phrases.in_files import PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import core, find_terms, in_usual_form, same_term
 
@@ -133,8 +132,8 @@ def test_nothing_is_found_for_what_is_not_there(model):
 def test_bitext_as_passages_shows_what_probably_says_a_candidate(model, tmp_path, name, header):
     lines = ["The old station is closed.\tDer alte Bahnhof ist geschlossen.", "We eat bread.\tWir essen Brot."]
     (tmp_path / name).write_text(header + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-    files = PhraseFiles("station", str(tmp_path / name), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
-    found = find_in_files(model, files, SpanConfig(k=1, min_score=0.0), counterparts)
+    names = "station", tmp_path / name, tmp_path / "o.jsonl"
+    found = search_phrases(model, *names, mode="terms", languages=("en", "de"), k=1, min_score=0.0)
     row = json.loads((tmp_path / "o.jsonl").read_text("utf-8"))
     assert (row["candidate"], row["other_text"], row["other_side"]) == ("Bahnhof", "station", "The old station is closed.")
     assert list(found.marks.values()) == [(8, 15)]
@@ -154,8 +153,9 @@ def test_of_bitext_what_stands_beside_a_phrase_comes_first(model, tmp_path):
     assert best.together == 1.0
     assert {one.text: one.together for one in rest}["Reihenfolge"] == 0.0
     (tmp_path / "b.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
-    files = PhraseFiles("order", str(tmp_path / "b.tsv"), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
-    assert find_in_files(model, files, settings).found[0][0].text == best.text
+    names = "order", tmp_path / "b.tsv", tmp_path / "o.jsonl"
+    how = {"mode": "terms", "languages": ("en", "de"), "min_score": 0.0, "max_size": 1}
+    assert search_phrases(model, *names, **how).found[0][0].text == best.text
 
 
 @pytest.mark.parametrize(("query", "answer"), [("invoice", "发票"), ("发票", "invoice")])

@@ -104,14 +104,11 @@ def pages(tmp_path_factory, mini, mined, filtered, sample) -> dict[str, Path]:
     (folder / "queries.txt").write_text("\n".join(PHRASES), encoding="utf-8")
     rows = zip(sample["en"][:300], sample["ja"][:300], strict=True)
     (folder / "passages.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
-    from xswe.phrases.in_files import PhraseFiles, find_in_files
-    from xswe.phrases.search import SpanConfig
-
     given = str(folder / "queries.txt"), str(folder / "passages.tsv")
     found = {}
     for mode in ("terms", "phrases"):
-        files = PhraseFiles(*given, str(folder / f"{mode}.tsv"), mode, ("en", "ja"))
-        found[mode] = find_in_files(mini, files, SpanConfig(threads=1, distinct=mode == "terms"))
+        how = {"mode": mode, "languages": ("en", "ja"), "threads": 1}
+        found[mode] = xswe.search_phrases(mini, *given, folder / f"{mode}.tsv", **how)
     models = [mini, mini.truncate(64)]
     rows = [np.array([1.0, 1.0, 0.0, 1.0] * 20), np.array([1.0, 0.0, 0.0, 1.0] * 20)]
     made = {"mined": mined, "filtered": filtered, **found, "compare": comparison(models, rows)}

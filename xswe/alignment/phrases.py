@@ -1,22 +1,148 @@
-"""Phrases sought in files, marked in both sides of a bitext."""
+"""Phrases sought in files, of passages or of bitext, marked in both sides of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from xswe.alignment.words import counterparts
-from xswe.io.lines import OnError
+from xswe.bitext.formats import BY_SUFFIX
+from xswe.bitext.memories import Unit, write_tmx
+from xswe.bitext.source import Source, find_pairs, read_pairs
+from xswe.bitext.termbases import Candidate, write_tbx
+from xswe.errors import ConfigError, InputError
+from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json
+from xswe.io.inputs import Inputs, state_of
+from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.parallel import available_threads
-from xswe.io.settings import changed, refuse_unused
+from xswe.io.results import Rows, check_suffix, write_text
+from xswe.io.settings import changed, check_choice, for_all, refuse_unused
+from xswe.io.sources import is_tar, is_zip, suffix_of
+from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
-from xswe.phrases.in_files import FoundInFiles, Mode, PhraseFiles, find_in_files
-from xswe.phrases.search import SpanConfig, WordSource
+from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
+from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words, open_words
+from xswe.phrases.terms import Term, find_terms
+from xswe.progress import took
+from xswe.text.languages import check_languages
+from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import spooled, work_folder
+from xswe.work.once import once
 
 if TYPE_CHECKING:
     from xswe.settings import PhraseSearchSettings
+
+Mode = Literal["phrases", "terms"]
+_TERMS = for_all(Mode, {"phrases": False, "terms": True})
+_EXCHANGE = (".tbx", ".tmx")
+_EITHER = (".tsv", ".jsonl", ".ndjson")  # passages that are bitext where languages are given
+_BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_EITHER, ".txt"))  # that are read as bitext only
+_TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
+_PASSAGES = "passages.txt"
+_AROUND = 40  # characters of context on either side of an example
+
+
+@dataclass(frozen=True)
+class PhraseFiles:
+    """What is read and written."""
+
+    queries: str  # text file; ``-`` for standard input
+    passages: str  # likewise
+    output: str  # file; ``-`` for standard output
+    mode: Mode = "phrases"  # ``phrases``, or ``terms`` for distinct candidates, counted
+    languages: tuple[str, ...] = ()  # of the phrases and of the passages, empty where they do not matter
+    on_error: OnError = "raise"  # what a damaged line of the passages does
+    split: bool | None = None  # cut the passages into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF)
+
+    def __post_init__(self) -> None:
+        check_choice("mode", self.mode, Mode)
+        if self.queries == self.passages == "-":
+            raise ConfigError("queries=- passages=-: one of them can be read from standard input")
+        check_output(self.output, [self.queries, self.passages])
+        kind, named = self.format, check_languages(self.languages) if self.languages else ()
+        if kind == ".tbx" and not _TERMS[self.mode]:
+            raise ConfigError(f"output={self.output}: terms are written as .tbx: set mode=terms")
+        if kind not in _EXCHANGE:
+            check_suffix(self.output)
+        needed = kind in _EXCHANGE or self._suffix in _BITEXTS or self.is_cut
+        if len(named) != 2 and (named or needed):
+            raise ConfigError(
+                f"languages={list(named)}: name the languages of the phrases and of the passages, as in languages=[en,ja]"
+            )
+        if named and kind not in _EXCHANGE and not self.is_bitext and not self.is_cut:
+            raise ConfigError("languages= is for bitext as passages, .tmx and .tbx as output, and split: leave it out")
+        if self.passages != "-":
+            check_input(self.passages)
+
+    @property
+    def format(self) -> str:
+        """The suffix of the format that is written."""
+        if self.output == "-":
+            return ".tsv"
+        return suffix_of(self.output)
+
+    @property
+    def _suffix(self) -> str:
+        if not (is_zip(Path(self.passages)) or is_tar(Path(self.passages))) or is_document(self.passages):
+            return suffix_of(self.passages)
+        sides = Source((self.passages,), languages=self.languages).paths
+        return suffix_of(sides[0]) if len(sides) == 1 else ".tsv"
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the passages are running text, which is cut into sentences."""
+        return self.split or (self.split is None and self.passages != "-" and is_document(self.passages))
+
+    @property
+    def is_bitext(self) -> bool:
+        """Whether the passages have another side."""
+        return not self.is_cut and len(self.languages) == 2 and self._suffix in (*_BITEXTS, *_EITHER)
+
+    def pairs(self, skipped: Skipped) -> Iterator[tuple[str, str]]:
+        """Stream a bitext: the side in the language of the phrases, and the passage."""
+        a, b = self.languages
+        for file in find_pairs([self.passages], (a, b)):
+            yield from read_pairs(file, on_error=self.on_error, skipped=skipped)
+
+
+@dataclass(frozen=True)
+class FoundInFiles:
+    """How a search between files went.
+
+    Attributes:
+        found: the hits, or the candidates, of each phrase.
+        passages: how many were read.
+        skipped: damaged lines by reason.
+        seconds: of the search.
+        files: what was read and written.
+        queries: the phrases.
+        other: the other side of the passages that examples stand in, by their number from 0, where they have one.
+        marks: where it probably says what the first place of a hit says, by that place.
+    """
+
+    found: Sequence[Sequence[Hit | Term]]
+    passages: int
+    skipped: dict[str, int]
+    seconds: float
+    files: PhraseFiles
+    queries: Sequence[str] = ()
+    other: Mapping[int, str] | None = None
+    marks: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        total, some = sum(map(len, self.found)), sum(map(bool, self.found))
+        kind = "candidates" if _TERMS[self.files.mode] else "hits"
+        left_out = "".join(f", {number:,} skipped: {reason}" for reason, number in sorted(self.skipped.items()))
+        nothing = f", nothing found for {len(self.found) - some:,}" if some < len(self.found) else ""
+        return (
+            f"{self.passages:,} passages{left_out}, {len(self.found):,} queries, {total:,} {kind} for {some:,} of them"
+            f"{nothing}, {took(self.passages, self.seconds, 'passages')}: {self.files.output}"
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +199,184 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
     config = changed(config or PhraseSearchConfig(), settings, "a search of phrases")
     names = str(queries), str(input), str(output)
     files = PhraseFiles(*names, config.mode, tuple(config.languages), config.on_error, config.split)
-    refuse_unused(config, {"without mode=terms": () if config.mode == "terms" else ["examples"]})
+    terms, threads, execution = _TERMS[config.mode], threads or available_threads(), config.execution
+    refuse_unused(config, {"without mode=terms": () if terms else ["examples"]})
     spans = SpanConfig(**{field.name: getattr(config, field.name) for field in fields(SpanConfig)})
-    spans = replace(spans, distinct=config.mode == "terms", threads=threads or available_threads())
-    return find_in_files(model, files, spans, counterparts if files.is_bitext else None, config.execution)
+    spans, asked = replace(spans, distinct=terms, threads=threads), read_queries(files.queries)
+    source = load_words(model, threads) if isinstance(model, str) else open_words(model)
+    skipped, begun = Skipped(), time.monotonic()
+    execution.check_names(files.passages, files.output)
+    search: Any = find_terms if terms else find_phrases
+    how: dict[str, Any] = {"bitext": files.pairs(Skipped())} if files.is_bitext and terms else {}
+    with work_folder(files.output, execution, leave=None) as folder:
+        name = spooled(files.passages, folder, execution)
+        given = Inputs((name,), (state_of(name)[1],))
+        lines = _as_lines(replace(files, passages=name, split=files.is_cut), folder, skipped)
+        passages = PassageFile(lines, folder, execution, model if isinstance(model, str) else "")
+        found = search(source, asked, passages, spans, **how)
+        seconds = time.monotonic() - begun
+        other = _other_sides(files, found)
+        marks = _marks(source, found, other)
+        given.check_unchanged()
+        _write(files, asked, found, spans.examples, other, marks)
+    return FoundInFiles(found, passages.lines, dict(skipped.counts), seconds, files, asked, other, marks)
+
+
+def _as_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
+    """Return a file of the passages, a line each: made once for all processes if need be."""
+    if files.is_cut or (not files.is_bitext and RAISES[files.on_error]):
+        return as_lines(files.passages, files.is_cut, "".join(files.languages[1:]), folder)
+    made = folder / f"passages-{fingerprint(file_stamp(files.passages), files.languages, files.on_error)}"
+
+    def write(place: Path) -> None:
+        """Write the passages, and what was skipped."""
+        counts = Skipped()
+        with (place / _PASSAGES).open("wb") as stream:
+            for text in _passages(files, counts):
+                stream.write(text.encode() + b"\n")
+        write_json(place / "skipped.json", counts.counts)
+
+    once(made, made.name, write)
+    skipped.counts.update(read_json(made / "skipped.json"))
+    return str(made / _PASSAGES)
+
+
+def read_queries(given: str) -> list[str]:
+    """Read phrases, one a line, blank lines left out; what is no file is a phrase itself.
+
+    InputError: there is none, or what is given looks like the name of a file that is not there.
+    """
+    if given != "-" and not Path(given).exists():
+        if not given.strip() or (" " not in given and Path(given).suffix in _TEXTS):
+            raise InputError(given, "no such file", "give a text file, or a phrase")
+        return [given]
+    check_lines(given)
+    found = [text.strip() for _, text in read_lines(given) if text and text.strip()]
+    if not found:
+        raise InputError(given, "no phrase in it", "give a file with one phrase a line, or a phrase")
+    return found
+
+
+def _passages(files: PhraseFiles, skipped: Skipped) -> Iterator[str]:
+    """Stream the passages; a line that is skipped is empty, so that all others keep their numbers."""
+    if files.is_bitext:
+        return (text for _, text in files.pairs(skipped))
+    return (line or "" for _, line in read_lines(files.passages, on_error=files.on_error, skipped=skipped))
+
+
+def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:
+    """Read the other side of the passages that hits are in; None where they have none."""
+    if not files.is_bitext:
+        return None
+    wanted = {place.passage for hits in found for hit in hits for place in hit.places}
+    return {row: text for row, (text, _) in enumerate(files.pairs(Skipped())) if row in wanted}
+
+
+def _marks(
+    source: WordSource, found: Sequence[Sequence[Hit | Term]], other: Mapping[int, str] | None
+) -> dict[Place, tuple[int, int]]:
+    """Find what the other side of a passage says for the first place of each hit."""
+    if other is None or not isinstance(source, StaticWords):
+        return {}
+    places = list(dict.fromkeys(hit.places[0] for hits in found for hit in hits))
+    sides = [(place.context, other[place.passage]) for place in places]
+    ends = counterparts(source.model, sides, [[(place.start, place.end)] for place in places])
+    return {place: span for place, (span,) in zip(places, ends, strict=True) if span is not None}
+
+
+def _write(
+    files: PhraseFiles,
+    queries: Sequence[str],
+    found: Sequence[Sequence[Any]],
+    examples: int,
+    other: Mapping[int, str] | None,
+    marks: Mapping[Place, tuple[int, int]],
+) -> None:
+    """Write what was found, in the format of the output's suffix."""
+    if files.format == ".tbx":
+        write_text(files.output, write_tbx(_candidates(queries, found), files.languages))
+    elif files.format == ".tmx":
+        write_text(files.output, write_tmx(_units(queries, found), files.languages))
+    else:
+        terms = _TERMS[files.mode]
+        rows = term_rows(queries, found, examples, other, marks) if terms else hit_rows(queries, found, other, marks)
+        rows.write(files.output)
+
+
+def hit_rows(
+    queries: Sequence[str],
+    found: Sequence[Sequence[Hit]],
+    other: Mapping[int, str] | None = None,
+    marks: Mapping[Place, tuple[int, int]] | None = None,
+) -> Rows:
+    """Lay out hits; lines count from 1, characters of the sentence from 0. ``marks`` say where the other side is."""
+    rows = []
+    for query, hits in zip(queries, found, strict=True):
+        for hit in hits:
+            place = hit.places[0]
+            row: tuple[Any, ...] = (
+                query,
+                round(hit.score, 4),
+                place.passage + 1,
+                place.start,
+                place.end,
+                place.text,
+                place.context,
+            )
+            if other is not None:
+                said = other[place.passage]
+                start, end = (marks or {}).get(place, (None, None))
+                row = (*row, start, end, None if start is None else said[start:end], said)
+            rows.append(row)
+    names = ("phrase", "score", "line", "start", "end", "text", "sentence")
+    return Rows(names if other is None else (*names, "other_start", "other_end", "other_text", "other_side"), rows)
+
+
+def term_rows(
+    queries: Sequence[str],
+    found: Sequence[Sequence[Term]],
+    examples: int = 1,
+    other: Mapping[int, str] | None = None,
+    marks: Mapping[Place, tuple[int, int]] | None = None,
+) -> Rows:
+    """Lay out candidates; a phrase for which nothing was found has a row with empty cells.
+
+    ``examples`` is how many pairs of columns there are for them; the other side, where there is one, is that of the first.
+    """
+    names = ["term", "candidate", "score", "times", "passages", "variants"]
+    for number in range(1, examples + 1):
+        names += [f"line_{number}", f"example_{number}"]
+    names += [] if other is None else ["other_text", "other_side"]
+    rows: list[list[Any]] = []
+    for query, terms in zip(queries, found, strict=True):
+        if not terms:
+            rows.append([query, "", *[None] * (len(names) - 2)])
+        for term in terms:
+            cells: list[tuple[Any, Any]] = [(place.passage + 1, _example(place)) for place in term.places[:examples]]
+            cells += [(None, None)] * (examples - len(cells))
+            row: list[Any] = [query, term.text, round(term.score, 4), term.times, term.passages, " | ".join(term.variants)]
+            rows.append([*row, *chain(*cells)])
+            if other is not None:
+                said, span = other[term.places[0].passage], (marks or {}).get(term.places[0])
+                rows[-1] += [span and said[slice(*span)], said]
+    return Rows(tuple(names), rows)
+
+
+def _example(place: Place) -> str:
+    left, right = place.around(_AROUND)
+    return f"{left}[{place.text}]{right}"
+
+
+def _units(queries: Sequence[str], found: Sequence[Sequence[Hit | Term]]) -> Iterator[Unit]:
+    """Yield the units of a translation memory of phrases and what says them."""
+    for query, hits in zip(queries, found, strict=True):
+        for hit in hits:
+            text = hit.text if isinstance(hit, Term) else hit.places[0].text
+            yield Unit(round(hit.score, 6), query, text, f"phrase {hit.places[0].passage + 1}")
+
+
+def _candidates(queries: Sequence[str], found: Iterable[Sequence[Term]]) -> Iterator[tuple[str, list[Candidate]]]:
+    """Yield phrases with their candidates, each with a sentence and how often it was found."""
+    for query, terms in zip(queries, found, strict=True):
+        notes = [f"score {term.score:.4f}, {term.times} times in {term.passages} passages" for term in terms]
+        yield query, [Candidate(t.text, t.places[0].context, note) for t, note in zip(terms, notes, strict=True)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from xswe.alignment.phrases import read_queries
 from xswe.io.files import check_output
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import changed, refuse_unused
@@ -16,7 +17,6 @@ from xswe.io.sources import check_here
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.model.static import StaticModel
 from xswe.phrases.find import mark_best
-from xswe.phrases.in_files import read_queries
 from xswe.search.building import open_index
 from xswe.search.index import Index
 from xswe.search.layout import IndexMethod

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from xswe.alignment.phrases import FoundInFiles
 from xswe.alignment.sentences import AlignedTexts
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.evaluate import Comparison
@@ -18,7 +19,6 @@ from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.phrases.find import Hit, Place
-from xswe.phrases.in_files import FoundInFiles
 from xswe.phrases.terms import Term
 from xswe.report.aligned import aligned_page
 from xswe.report.analysis import comparison_page, export_space, open_space, read_comparison, space_page, sweep_page
