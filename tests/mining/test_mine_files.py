@@ -283,7 +283,7 @@ def test_both_ends_and_a_given_threshold(model, files, tmp_path):
     assert 0 < len(scores(precision=0.99)) < len(scores(precision=0.5))
 
 
-@pytest.mark.parametrize("stop_at", ["find_neighbours", "choose_pairs", "write_pairs"])
+@pytest.mark.parametrize("stop_at", ["find_neighbours", "choose_pairs", "write_rows"])
 def test_a_stopped_run_goes_on_without_doing_anything_twice(model, files, tmp_path, monkeypatch, stop_at):
     config = MineConfig(neighbours=ONE)
     mine_to_file(model, *map(str, files), str(tmp_path / "whole"), config)
@@ -292,7 +292,7 @@ def test_a_stopped_run_goes_on_without_doing_anything_twice(model, files, tmp_pa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(mined if stop_at == "write_pairs" else pipeline, stop_at, stop)
+        patch.setattr(mined if stop_at == "write_rows" else pipeline, stop_at, stop)
         with pytest.raises(KeyboardInterrupt):
             mine_to_file(model, *map(str, files), str(tmp_path / "o"), config)
     assert not (tmp_path / "o").exists()

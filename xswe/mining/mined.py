@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
-from xswe.bitext.output import output_format
+from xswe.bitext.output import Row, output_format, write_rows
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_reranker, is_texts, lines_of
 from xswe.io.files import check_output, scratch
@@ -18,7 +18,6 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed, refuse_unused
 from xswe.mining.margin import Pairs
-from xswe.mining.output import write_pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
 from xswe.mining.threshold import Evidence, Threshold
@@ -28,6 +27,8 @@ from xswe.work.folder import work_folder
 
 if TYPE_CHECKING:
     from xswe.settings import MineSettings
+
+_BLOCK = 4096  # pairs whose texts are read at a time
 
 
 class Pair(NamedTuple):
@@ -105,7 +106,7 @@ class MinedPairs(Result[Pair]):
             raise ConfigError("vectors were mined, which have no texts to write: mine lists or files, or take the rows")
         pairs = Pairs.of(self.scores, np.arange(len(self)), np.arange(len(self)))
         sides = _Kept(self.source, self.source_rows), _Kept(self.target, self.target_rows)
-        write_pairs(str(path), output_format(format, str(path), self.languages), pairs, *sides, self.languages)
+        write_rows(str(path), output_format(format, str(path), self.languages), _rows(pairs, *sides), self.languages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,17 @@ class _Kept:
 
     def names(self, rows: np.ndarray) -> Iterable[str]:
         return map(str, (self.rows[rows] + 1).tolist())
+
+
+def _rows(pairs: Pairs, source: Side | _Kept, target: Side | _Kept) -> Iterator[Row]:
+    """Yield pairs as they are written, reading the texts of some at a time."""
+    for start in range(0, len(pairs), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        rows = [(source, pairs.source[block]), (target, pairs.target[block])]
+        scores = (round(score, 6) for score in pairs.scores[block].tolist())
+        texts = (side.texts.take(chosen) for side, chosen in rows)
+        names = (side.names(chosen) for side, chosen in rows)
+        yield from map(Row, scores, *texts, *names, pairs.rank[block].tolist())
 
 
 def mine(
@@ -184,7 +196,7 @@ def mine(
     with work_folder(str(output), config.execution, config.keep, ("source", "target", "neighbours"), work) as place:
         sides, mined, seconds = mine_sides(model, given, config, place, rerank)
         start = time.monotonic()
-        write_pairs(str(output), kind, mined.pairs, *sides, languages)
+        write_rows(str(output), kind, _rows(mined.pairs, *sides), languages)
         return _result(sides, mined, seconds | {"write": time.monotonic() - start}, languages)
 
 
