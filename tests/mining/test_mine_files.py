@@ -24,7 +24,7 @@ from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
-from xswe.mining.score import Distribution, ScoreConfig, score_bitext, score_pairs
+from xswe.mining.score import Distribution, score_file, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
 from xswe.search.neighbours import find_neighbours
@@ -366,8 +366,8 @@ RAW = "\ufeffA cat sleeps.\t猫が寝ている。\textra\r\n\tx\ty\nA dog.\t犬�
 def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_bytes(RAW)
-    config = ScoreConfig(score=score, k=4 if score == "cosine" else 2, neighbours=ONE)
-    report = score_bitext(model, Source((str(path),)), str(out), config, work=str(tmp_path / "work"))
+    more = {} if score == "cosine" else {"k": 2, "work": tmp_path / "work"}
+    report = score_file(model, path, out, score=score, neighbours=ONE, **more)
     lines = out.read_bytes().split(b"\n")
     back = b"\n".join(line[: line.rindex(b"\t")] + (b"\r" if line.endswith(b"\r") else b"") for line in lines)
     assert back == RAW
@@ -383,8 +383,7 @@ def test_scoring_ends_with_how_pairs_score(model, sample, tmp_path, score):
     sides = sample["en"][:400], sample["ja"][:300] + sample["ja"][301:400] + sample["ja"][300:301]
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(*sides, strict=True)), encoding="utf-8")
-    config = ScoreConfig(score=score, neighbours=ONE)
-    found = score_bitext(model, Source((str(path),)), str(tmp_path / "b.tsv"), config).distribution
+    found = score_file(model, path, tmp_path / "b.tsv", score=score, neighbours=ONE).distribution
     scores = score_pairs(model, *sides, score, 4, ONE)
     np.testing.assert_allclose(found.quantiles, np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)), atol=1e-5)
     assert found.below == pytest.approx(0.25, abs=0.06)
@@ -398,8 +397,7 @@ def test_of_nothing_no_mean_is_told(model, tmp_path, score):
     path = tmp_path / "a.tsv"
     for raw, told in ((b"", "0 lines, "), (b"\xff\tx\n", "1 lines, 1 of them not scored (nan), ")):
         path.write_bytes(raw)
-        file = Source((str(path),), on_error="skip")
-        report = score_bitext(model, file, str(tmp_path / "b.tsv"), ScoreConfig(score=score, neighbours=ONE))
+        report = score_file(model, path, tmp_path / "b.tsv", on_error="skip", score=score, neighbours=ONE)
         assert re.fullmatch(rf"{re.escape(told)}\d\.\d s: .*b\.tsv", str(report))
 
 
@@ -424,8 +422,7 @@ def test_scoring_lines_that_cannot_be_scored(model, tmp_path):
     with pytest.raises(InputError, match=r"a\.tsv:2: 1 tab-separated columns"):
         list(Source((str(path),)).read())
     for score in ("cosine", "ratio"):
-        config = ScoreConfig(score=score, neighbours=ONE)
-        report = score_bitext(model, Source((str(path),), on_error="skip"), str(tmp_path / "o"), config)
+        report = score_file(model, path, tmp_path / "o", on_error="skip", score=score, neighbours=ONE)
         assert report.unscored == 2
         lines = (tmp_path / "o").read_bytes().splitlines()
         assert lines[1:] == [b"only one\tnan", b"b\xffd\ty\tnan"]

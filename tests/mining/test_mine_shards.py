@@ -12,7 +12,6 @@ import pytest
 
 import xswe
 from tests.clusters import damage, slices
-from xswe.bitext.source import Source
 from xswe.errors import ConfigError, Unfinished
 from xswe.mining import dedup as deduplicating
 from xswe.mining import pipeline, verdicts
@@ -112,8 +111,7 @@ def filtered(model, files, output, **how):
 
 
 def scored(model, files, output, **how):
-    config = scoring.ScoreConfig(score="ratio", neighbours=SearchConfig(threads=1))
-    scoring.score_bitext(model, Source(tuple(map(str, files))), str(output), config)
+    xswe.score_file(model, files, output, score="ratio", threads=1)
 
 
 ARRAY, CLUSTERS = {"execution": ExecutionConfig("array", 0, 1)}, {"method": "clusters"}

@@ -14,10 +14,8 @@ import pytest
 
 import xswe
 from tests.report.conftest import axe
-from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
 from xswe.mining.learning import Noise
-from xswe.mining.score import score_bitext
 from xswe.mining.threshold import read_gold
 from xswe.report.analysis import export_space, open_space
 from xswe.report.figures import language_silhouette
@@ -455,7 +453,7 @@ def test_a_page_of_scored_pairs_reads_what_mining_and_scoring_write(mini, tmp_pa
     if name.endswith("csv"):
         bare = tmp_path / "bare.csv"
         bare.write_text("".join(f"{a};{b}\n" for a, b in [("en", "de"), *pairs]), encoding="utf-8")
-    score_bitext(mini, Source((str(bare),)), str(tmp_path / f"scored{bare.suffix}"))
+    xswe.score_file(mini, bare, tmp_path / f"scored{bare.suffix}")
     for file in (name, f"scored{bare.suffix}"):
         view = view_of_file(tmp_path / file)
         assert sorted({(one.source, one.target) for group in view.evidence.groups for one in group.pairs}) == pairs, file

@@ -45,24 +45,36 @@ UNSCORED = float("nan")
 
 
 @dataclass(frozen=True)
-class ScoreConfig:
-    """How a bitext is scored.
+class ScoreFileConfig:
+    """How a bitext is read, scored and written.
 
     Attributes:
         score: ``cosine`` streams; a margin takes the neighbourhoods among all lines of the bitext and reads it first.
         k: neighbours that a margin is taken against.
         storage: of the vectors in the work folder.
         neighbours: how neighbours are sought.
+        columns: of source and target in separated text, from 0; names of columns, or of fields of JSON.
+        languages: of source and target, for ``.tmx`` and ``.jsonl``.
+        on_error: what a damaged record does: ``raise``, or ``skip``.
+        format: of the output, which must be the bitext's own; ``auto`` for that of its name.
+        keep: leave the work folder.
     """
 
     score: Score = "cosine"
     k: int = 4
     storage: Storage = "float32"
     neighbours: SearchConfig = field(default_factory=SearchConfig)
+    columns: tuple[int | str, ...] = (0, 1)
+    languages: tuple[str, ...] = ()
+    on_error: OnError = "raise"
+    format: Format = "auto"
+    keep: bool = False
 
     def __post_init__(self) -> None:
         check_choice("score", self.score, Score)
-        refuse_unused(self, {"without a margin as score": ("k",) if self.streams else ()})
+        if self.streams:
+            sought = ["neighbours"] if replace(self.neighbours, threads=None) != SearchConfig() else []
+            refuse_unused(self, {"without a margin as score": ["k", "storage", "keep", *sought]})
 
     @property
     def streams(self) -> bool:
@@ -191,52 +203,56 @@ class ScoredBitext:
         return f"{first}\n{self.distribution}".rstrip("\n")
 
 
-def score_bitext(
-    model: AnyModel,
-    file: Source,
-    output: str,
-    config: ScoreConfig | None = None,
+def score_file(
+    model: AnyModel | str | Path,
+    input: str | Path | Sequence[str | Path],
+    output: str | Path,
     *,
-    format: str = "auto",
-    work: str | None = None,
-    keep: bool = False,
+    work: str | Path | None = None,
+    config: ScoreFileConfig | None = None,
+    **settings: Unpack[ScoreFileSettings],
 ) -> ScoredBitext:
-    """Add a score to every record of a bitext, every other byte and the order as they are; ``nan`` where there is none.
+    """Append a score to every record of a bitext; every other byte, and the order, stay as they are.
 
     Args:
-        model: what encodes.
-        file: the bitext.
+        model: what encodes, or its name.
+        input: a bitext, ``-`` for standard input; or two line-aligned files.
         output: file, plain or compressed, or ``-`` for standard output.
-        config: how.
-        format: of the output, which must be the bitext's own; ``auto`` for that of its name.
-        work: folder for unfinished work; None for ``<output>.work``. A run that was killed goes on from there.
-        keep: leave that folder at the end.
+        work: folder for unfinished work; null for ``<output>.work``. A run that was killed goes on from there.
+        config: how; see :class:`ScoreFileConfig`.
+        settings: single fields of it: ``score``, ``k``, ``columns``, …; ``threads`` and ``method`` are those of the search.
 
     Raises:
-        ConfigError: the output has another format than the bitext.
+        ConfigError: a setting is unknown or impossible, or the output has another format than the bitext.
         InputError: the bitext is missing or damaged.
     """
-    config = config or ScoreConfig()
-    kind = output_format(format, output, file.languages)
+    config = changed(config or ScoreFileConfig(), settings, "mode=score")
+    if work is not None and config.streams:
+        raise ConfigError("work does nothing without a margin as score: leave it out")
+    paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
+    check_output(output, [path for path in paths if path != "-"])
+    model = open_model(model, "score_file(model, input, output)")
+    file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
+    kind = output_format(config.format, str(output), file.languages)
     if kind != format_of(file):
         raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
     started = time.monotonic()
     if config.streams:
-        counts = _stream(model, file, output, config)
+        counts = _stream(model, file, str(output), config)
     else:
-        with work_folder(output, keep=keep, work=work) as place:
-            counts = _by_margin(model, file, output, config, place)
+        with work_folder(str(output), keep=config.keep, work=work) as place:
+            counts = _by_margin(model, file, str(output), config, place)
     lines, scores, decoys = counts
     mean = float(scores.mean(dtype=np.float64)) if len(scores) else UNSCORED
-    seconds = time.monotonic() - started
-    return ScoredBitext(lines, lines - len(scores), mean, config.score, seconds, output, Distribution.of(scores, decoys))
+    taken, told = time.monotonic() - started, Distribution.of(scores, decoys)
+    return ScoredBitext(lines, lines - len(scores), mean, config.score, taken, str(output), told)
 
 
 # Of a bitext: its lines, and the scores of those that have one and of their decoys.
 _Scores = tuple[int, np.ndarray, np.ndarray]
 
 
-def _by_margin(model: AnyModel, file: Source, output: str, config: ScoreConfig, work: Path) -> _Scores:
+def _by_margin(model: AnyModel, file: Source, output: str, config: ScoreFileConfig, work: Path) -> _Scores:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
     file = file.spooled(work)
     inputs = [model.identity, [file_stamp(path) for path in file.paths]]
@@ -264,7 +280,7 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, file: Source, output: str, config: ScoreConfig) -> _Scores:
+def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig) -> _Scores:
     """Score and write block after block."""
     total, found, decoys = 0, [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     threads = config.neighbours.workers
@@ -290,7 +306,7 @@ def _stream(model: AnyModel, file: Source, output: str, config: ScoreConfig) -> 
     return total, np.concatenate(found), np.concatenate(decoys)
 
 
-def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreConfig) -> None:
+def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreFileConfig) -> None:
     """Write the vectors of each side's distinct texts, and a hash of every line's texts."""
     seen, lines = (KeySet(), KeySet()), file.read()
     threads = config.neighbours.workers
@@ -535,62 +551,3 @@ def _chosen(
         out[row + start, rank[row, place]] = ids[row, place]
         near[row + start, rank[row, place]] = cosines[row, place]
     return out, near
-
-
-@dataclass(frozen=True)
-class ScoreFileConfig(ScoreConfig):
-    """How a bitext is read, scored and written.
-
-    Attributes:
-        columns: of source and target in separated text, from 0; names of columns, or of fields of JSON.
-        languages: of source and target, for ``.tmx`` and ``.jsonl``.
-        on_error: what a damaged record does: ``raise``, or ``skip``.
-        format: of the output, which must be the bitext's own; ``auto`` for that of its name.
-        keep: leave the work folder.
-    """
-
-    columns: tuple[int | str, ...] = (0, 1)
-    languages: tuple[str, ...] = ()
-    on_error: OnError = "raise"
-    format: Format = "auto"
-    keep: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.score == "cosine":
-            sought = ["neighbours"] if replace(self.neighbours, threads=None) != SearchConfig() else []
-            refuse_unused(self, {"without a margin as score": ["k", "storage", "keep", *sought]})
-
-
-def score_file(
-    model: AnyModel | str | Path,
-    input: str | Path | Sequence[str | Path],
-    output: str | Path,
-    *,
-    work: str | Path | None = None,
-    config: ScoreFileConfig | None = None,
-    **settings: Unpack[ScoreFileSettings],
-) -> ScoredBitext:
-    """Append a score to every record of a bitext; every other byte, and the order, stay as they are.
-
-    Args:
-        model: what encodes, or its name.
-        input: a bitext, ``-`` for standard input; or two line-aligned files.
-        output: file, plain or compressed, or ``-`` for standard output.
-        work: folder for unfinished work; null for ``<output>.work``. A run that was killed goes on from there.
-        config: how; see :class:`ScoreFileConfig`.
-        settings: single fields of it: ``score``, ``k``, ``columns``, …; ``threads`` and ``method`` are those of the search.
-
-    Raises:
-        ConfigError: a setting is unknown or impossible, or the output has another format than the bitext.
-        InputError: the bitext is missing or damaged.
-    """
-    config = changed(config or ScoreFileConfig(), settings, "mode=score")
-    if work is not None and config.streams:
-        raise ConfigError("work does nothing without a margin as score: leave it out")
-    paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
-    check_output(output, [path for path in paths if path != "-"])
-    model = open_model(model, "score_file(model, input, output)")
-    file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
-    folder = None if work is None else str(work)
-    return score_bitext(model, file, str(output), config, format=config.format, work=folder, keep=config.keep)
