@@ -85,10 +85,10 @@ zpty z 'TERM=dumb zsh -f -i'
 zpty -w z 'autoload -Uz compinit; compinit -D -u; eval "$(xswe completion zsh)"'
 zpty -w z 'shown() {{ print -rn -- "<<$BUFFER>>" > "$PWD/shown"; zle kill-buffer; zle accept-line }}'
 zpty -w z 'zle -N shown; bindkey "^X" shown'
-zpty -w z 'print -r -- RE''ADY'
+zpty -w z 'print -r -- RE""ADY'
 zpty -r -m z got '*READY*'
 zpty -w -n z $'{line}\t\x18'
-zpty -w z 'print -r -- DO''NE'
+zpty -w z 'print -r -- DO""NE'
 zpty -r -m z got '*DONE*'
 print -r -- "${{${{"$(<shown)"#<<}}%>>}}"
 zpty -d z"""
