@@ -19,6 +19,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.clusters import ray_cluster  # noqa: F401
+from tests.kernels import compile_once
 from tests.warm import serving
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
@@ -34,6 +35,7 @@ from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter
 
 progress.silence()
+compile_once()
 # A first call compiles, and other processes work beside: time is no judge of a test.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")

@@ -115,7 +115,9 @@ def is_over(folder: Path) -> bool:
 def load(kept: contextlib.ExitStack) -> None:
     """Import the package and what it may need, and keep its model for those who load it."""
     import xswe
+    from tests.kernels import compile_once
 
+    compile_once()
     names = [
         module.name for module in pkgutil.walk_packages(xswe.__path__, "xswe.") if not module.name.endswith("__main__")
     ]

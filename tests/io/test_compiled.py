@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import multiprocessing
 import os
 import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,13 @@ from xswe.bitext.kernels import hash_texts
 from xswe.io.compiler import start_compiler
 start_compiler()
 print(xswe.__file__, os.environ.get("NUMBA_CACHE_DIR"))
+"""
+DOUBLED = """from numba import njit
+
+
+@njit(cache=True)
+def doubled(number):
+    return 2 * number
 """
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="other systems give every user a folder")
 
@@ -60,6 +70,24 @@ def test_a_folder_that_others_can_write_to_is_not_taken(sealed):
     room.chmod(0o777)
     assert Path(run(sealed)).parent == room.parent
     assert not list(room.iterdir())
+
+
+def test_one_of_several_processes_compiles_and_the_others_load(tmp_path, monkeypatch):
+    (tmp_path / "doubled.py").write_text(DOUBLED, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    function = importlib.import_module("doubled").doubled
+    fork = multiprocessing.get_context("fork")
+    with fork.Pool(3) as pool:  # forks, as those that share the tests: the function is in all of them
+        compiled = pool.map(calls_that_compiled, [function.__module__] * 3, chunksize=1)
+    assert sorted(compiled) == [0, 0, 1]
+
+
+def calls_that_compiled(module):
+    """Call the function of a module, and return how often it was not on the disk."""
+    function = importlib.import_module(module).doubled
+    assert function(2) == 4
+    time.sleep(0.5)  # so that none of the processes is asked twice
+    return sum(function.stats.cache_misses.values())
 
 
 def test_otherwise_numba_finds_its_own_place(sealed):
