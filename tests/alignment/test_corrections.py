@@ -283,8 +283,8 @@ def write_edited(path, edited, texts):
 
 @pytest.mark.parametrize("suffix", ["ladder", "jsonl", "tmx"])
 def test_a_hundred_random_corrections_are_kept_exactly(mini, sample, tmp_path, suffix):
-    draw = np.random.default_rng(5)
-    for number in range(100):
+    draw = np.random.default_rng(len(suffix))
+    for number in range(34):
         start = int(draw.integers(0, 1000))
         english = [text.replace("&", "and").replace("<", "") for text in sample["en"][start : start + 30]]
         german = [text.replace("&", "und").replace("<", "") for text in sample["de"][start : start + 30]]

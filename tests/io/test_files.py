@@ -52,6 +52,7 @@ def test_an_output_that_would_do_harm_is_refused(here, output, found):
 def test_an_output_that_can_be_written_is_not_refused(here):
     for output in ("-", "new", "folder/new", "new/folder/file", "a.txt"):
         check_output(here / output if output != "-" else output, ["-", "other"])
+    assert not [name for name in ("new", "folder/new") if (here / name).exists()]
 
 
 def test_an_output_in_a_folder_of_others_is_refused(here, monkeypatch):

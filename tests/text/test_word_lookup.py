@@ -76,8 +76,9 @@ def check_equal(units, texts, fast=None):
 
 def test_the_sample_in_four_languages_alone_and_mixed(units, sample):
     fast = units._make_fast()
-    for texts in [*sample.values(), [t for row in zip(*sample.values(), strict=True) for t in row]]:
-        check_equal(units, texts[:600], fast)
+    mixed = [text for row in zip(*sample.values(), strict=True) for text in row]
+    for texts in [*(texts[100:200] for texts in sample.values()), mixed[:400]]:
+        check_equal(units, texts, fast)
 
 
 tricky = st.sampled_from(
@@ -106,7 +107,7 @@ tricky = st.sampled_from(
 any_texts = st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6)
 
 
-@settings(max_examples=50)  # for each of the kinds of units
+@settings(max_examples=20)  # for each of the kinds of units
 @given(texts=any_texts)
 def test_any_unicode(units, texts):
     check_equal(units, texts)
@@ -119,7 +120,7 @@ def naive_words(units, text):
     return [(units.tokens.index(word.form), word.start, word.end) for word in words]
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(texts=any_texts)
 def test_exact_words_of_any_unicode(units, texts):
     check_equal(units.exact, texts)
