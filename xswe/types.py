@@ -1,4 +1,4 @@
-"""What the public functions return and take, by name, for annotations; each is loaded when it is first used.
+"""The types of arguments and results of the public functions, loaded when first used.
 
 A function that takes mined pairs says so by ``def best(pairs: xswe.types.MinedPairs) -> xswe.types.Pair``.
 """
@@ -20,6 +20,7 @@ _MODULES = {
     "alignment.term_check": "AgreedTerm TermCheck TermCheckConfig TermFinding",
     "alignment.terms": "BilingualTerm BilingualTerms",
     "alignment.words": "LinkConfig LinkedPair WordLinks",
+    "corpus.bitext": "CorpusConfig",
     "evaluation.evaluate": "Comparison Measured PairedTest Scores",
     "evaluation.metrics": "Bootstrap Row",
     "evaluation.tasks": "FittedEnsemble",

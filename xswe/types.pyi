@@ -10,6 +10,7 @@ from xswe.alignment.sentences import AlignedTexts as AlignedTexts
 from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding
 from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
+from xswe.corpus.bitext import CorpusConfig as CorpusConfig
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
 from xswe.evaluation.tasks import FittedEnsemble as FittedEnsemble
