@@ -1,7 +1,7 @@
-"""Compiled functions while several processes share the tests: one compiles a function, the others wait for it and load it.
+"""Compiled functions while several processes share the tests: one compiles a function, the others wait and load it.
 
-Without this each would compile for itself, some seconds a function; and what numba keeps on the disk would get mixed up, as it
-numbers the kept files without regard to other processes.
+Without this each would compile for itself, some seconds a function; and what numba keeps on the disk could get mixed up,
+as it numbers the kept files without regard to other processes.
 """
 
 from __future__ import annotations
