@@ -30,6 +30,7 @@ from xswe.model.static import StaticModel
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text import units as units_module
+from xswe.text.compiled import lookup as lookup_module
 from xswe.text.tokenizers import train_subwords
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter
@@ -66,18 +67,26 @@ def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def mini_parsed_once() -> Iterator[None]:
-    """Parse the tokenizer of the package's model once for all tests, of which hundreds load it; look-ups are their own."""
+    """Parse the tokenizer of the package's model, and of its copies, once for all tests, of which hundreds load them.
+
+    The trie of its pieces is built once, too; all else that a look-up has is its own.
+    """
     path = pretrained("mini") / "tokenizer.json"
-    read, state_of = units_module.state_for_later, SubwordUnits.state
-    parsed = functools.cache(lambda: read(path))
+    read, state_of, build = units_module.state_for_later, SubwordUnits.state, lookup_module.build_trie
+    parsed, size = functools.cache(lambda: read(path)), path.stat().st_size
+
+    def is_mini(given: Path) -> bool:
+        return given == path or (given.is_file() and given.stat().st_size == size and given.read_bytes() == parsed()[0])
 
     def state(self: SubwordUnits) -> dict[str, Any]:
         of_mini = isinstance(self._source, bytes) and self._source is parsed()[0]
         return parsed()[1] if of_mini else state_of(self)
 
+    built = functools.lru_cache(maxsize=2)(build)
     with (
-        patch.object(units_module, "state_for_later", lambda given: parsed() if given == path else read(given)),
+        patch.object(units_module, "state_for_later", lambda given: parsed() if is_mini(given) else read(given)),
         patch.object(SubwordUnits, "state", state),
+        patch.object(lookup_module, "build_trie", lambda pieces: built(tuple(pieces))),
     ):
         yield
 
