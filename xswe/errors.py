@@ -1,4 +1,4 @@
-"""Typed errors: each says where, what was found and what cures it, in one line."""
+"""Typed errors, each one line: place, problem, hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class XsweError(Exception):
-    """Base of all errors that a user can cure; the command line prints the message and exits with status 2."""
+    """Base of all user errors; the command line prints the message and exits with status 2."""
 
 
 class ConfigError(XsweError):
@@ -45,12 +45,12 @@ def needs(library: str, extra: str, purpose: str) -> Iterator[None]:
 
 
 def brief(error: BaseException, most: int | None = None) -> str:
-    """Return what an error says on one line, cut off after so many characters."""
+    """Return the message of an error on one line, of at most ``most`` characters."""
     return " ".join(str(error).split())[:most]
 
 
 def no_room(error: OSError) -> bool:
-    """Tell whether a file could not be written because its disk is full, or it is larger than it may be.
+    """Return True if a file could not be written because its disk is full, or it is larger than it may be.
 
     numpy's own errors have no number: "Not enough free space to write 8 bytes", "8 requested and 4 written".
     """

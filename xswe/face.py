@@ -1,4 +1,4 @@
-"""Keywords of the public functions: former names, the other spelling, and misspelt ones, as the prompt answers them."""
+"""Keywords of the public functions: former names, American spelling, and suggestions for misspelt ones."""
 
 from __future__ import annotations
 

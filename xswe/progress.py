@@ -1,4 +1,4 @@
-"""The one progress helper: every long loop of the library reports through it, and it can be silenced.
+"""Progress bars of all long loops; they can be silenced.
 
 Set the environment variable ``XSWE_PROGRESS=0`` or ``TQDM_DISABLE=1`` (or call :func:`silence`) for no bars at all. Without
 a terminal there are none either, but a line every half a minute, so that logs stay short. Nothing here is coloured,
@@ -22,7 +22,7 @@ _LOG_SECONDS = 30.0
 _CHECKPOINT_SECONDS = 60.0
 _LARGE = 100_000
 _WIDEST = 24  # characters of what a bar is of, that 80 columns have room for the rest
-_SHORT = 1.0  # seconds of which a rate tells nothing but how long it took to start
+_SHORT = 1.0  # seconds in which a rate measures nothing but the start
 _silent = os.environ.get("XSWE_PROGRESS", "1") == "0" or os.environ.get("TQDM_DISABLE", "0").lower() not in (
     "",
     "0",
@@ -129,7 +129,7 @@ def took(count: int, seconds: float, unit: str) -> str:
 
 
 def every(seconds: float | None = None) -> Callable[[], bool]:
-    """Return what tells, once in so many seconds, that it is time again; None for as often as checkpoints are written."""
+    """Return a callable that is True at most once in ``seconds``; None for the interval of checkpoints."""
     last = time.monotonic()
 
     def due() -> bool:
@@ -148,7 +148,7 @@ def track(items: Iterable[T], description: str, total: int | None = None, unit: 
     Args:
         items: what to iterate over.
         description: a few words naming the work.
-        total: number of items, where ``len(items)`` does not tell.
+        total: number of items, if ``len(items)`` is not known.
         unit: the name of one item.
     """
     return iter(_bar(items, description, total, unit))

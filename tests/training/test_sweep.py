@@ -83,7 +83,7 @@ def test_the_best_is_marked_and_what_is_not_worse():
     assert [line[1][-1] for line in found.layout()[1]] == ["*", " "]
     assert [line[1][-1] for line in alike.layout()[1]] == ["*", "=", " "]
     assert found.layout()[1][0][1].startswith("7") or found.layout()[1][0][1].startswith("8")
-    assert not [note for note in found.notes() if "tells no choice" in note]
+    assert not [note for note in found.notes() if "shows no significant" in note]
 
 
 def test_a_set_that_tells_nothing_is_named():
@@ -92,7 +92,7 @@ def test_a_set_that_tells_nothing_is_named():
     assert "is saturated: 100.0 %" in swept(point("x", full), point("y", drawn(0.9, 1))).notes()[1]
     near = drawn(0.8, 1)
     near[np.flatnonzero(near)[0]] = 0.0
-    assert "tells no choice from another" in swept(point("x", drawn(0.8, 1)), point("y", near)).notes()[1]
+    assert "shows no significant difference" in swept(point("x", drawn(0.8, 1)), point("y", near)).notes()[1]
     assert len(swept(point("x", drawn(0.8, 1)), point("y", drawn(0.5, 2))).notes()) == 1
 
 

@@ -1,1 +1,1 @@
-"""The command line: each verb is a public function, and what there is to say of it is read off that."""
+"""The command line, derived from the public functions."""

@@ -1,4 +1,4 @@
-"""What a shell offers after TAB: verbs, settings, choices of a setting, names of files."""
+"""Completion in shells: verbs, settings, choices of a setting, names of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from xswe.cli.verbs import VERBS
 from xswe.face import spelling
 
-# What a shell is told once. It asks the command itself, whose lines end in a blank where a word is complete.
+# The scripts that register the completion; they call the command, whose lines end in a blank where a word is complete.
 SCRIPTS = {
     "bash": r"""_xswe() {
     local line

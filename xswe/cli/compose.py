@@ -1,4 +1,4 @@
-"""What Hydra composes of a verb's settings, its groups and files of a user's, as plain values."""
+"""Composition of a verb's settings by Hydra, from its groups and the user's files, as plain values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def composed(verb: str, words: list[str]) -> DictConfig:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """Resolve a configuration to plain Python values; what ``-m`` runs is told that it lies beside others.
+    """Resolve a configuration to plain Python values; runs of ``-m`` are marked as one of several.
 
     Raises:
         ConfigError: a setting is taken from an environment variable that is not set, or must be given and is not.

@@ -1,4 +1,4 @@
-"""``python -m xswe <verb> key=value …``: what Hydra composes of the rest is handed to the verb's function."""
+"""``python -m xswe <verb> key=value …``: settings composed by Hydra, and the call of the verb's function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a verb.
 
     Returns:
-        0 if all went well, 2 for anything the user can cure (one line on standard error says how).
+        0 on success, 2 for user errors (one line on standard error says how to correct them).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
@@ -101,12 +101,12 @@ def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an error is Ctrl-C, or what this led to within a library."""
+    """Return True if an error is Ctrl-C, or what this led to within a library."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
 
 
 def _complete(arguments: list[str]) -> int:
-    """Print what a shell is to be told to complete, or, asked by it, what may stand in the place of the last word."""
+    """Print the completion script of a shell or, called by it, the completions of the last word."""
     from xswe.cli.complete import SCRIPTS, completed
 
     shell = "".join(arguments[1:2])
@@ -154,7 +154,7 @@ def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
     several = any(a in ("-m", "--multirun") or a.lower() == "hydra.mode=multirun" for a in arguments)
 
     def is_understood(argument: str) -> bool:
-        """Tell whether an argument is of Hydra's grammar, no sweep where there may be none, and no number for a name."""
+        """Return True if an argument is of Hydra's grammar, no sweep where there may be none, and no number for a name."""
         try:
             override = parser.parse_override(argument)
         except HydraException:
@@ -191,7 +191,7 @@ def _complain(message: str) -> int:
 
 
 def _explain(error: Exception, verb: str) -> str:
-    """Turn Hydra's message into one line with a cure."""
+    """Turn Hydra's message into one line with a hint."""
     from xswe.errors import ConfigError
     from xswe.text.languages import check_languages
 
@@ -224,7 +224,7 @@ def _explain(error: Exception, verb: str) -> str:
 
 @contextlib.contextmanager
 def _errors_let_through() -> Iterator[None]:
-    """Have Hydra hand errors on, which are ours to report; what this process starts later is told nothing of it."""
+    """Let Hydra raise errors, which are reported here; processes that are started later do not inherit this."""
     before = os.environ.get("HYDRA_FULL_ERROR")
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
@@ -308,7 +308,7 @@ def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log
     except BrokenPipeError:  # who reads has enough
         _hang_up()
         raise SystemExit(0) from None
-    except OSError as error:  # no permission, no space: what the user can cure
+    except OSError as error:  # no permission, no space: user errors
         if trace:
             raise
         where = error.filename or values.get("output") or values.get("index") or verb

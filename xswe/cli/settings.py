@@ -1,4 +1,4 @@
-"""A verb's settings as values: read from words, with the defaults of its function and dataclasses, and handed to these."""
+"""A verb's settings: words of the command line to typed values, with the defaults of its function and dataclasses."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ _OFFERED = (
 def as_keys(message: str, values: Mapping[str, Any]) -> str:
     """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
 
-    A name at the top of the verb's settings, or in several sections, stays. A cure by a setting of readers that the verb
+    A name at the top of the verb's settings, or in several sections, stays. A hint at a setting of readers that the verb
     does not have is left out.
     """
     sections: dict[str, list[str]] = {}

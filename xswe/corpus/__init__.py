@@ -1,1 +1,1 @@
-"""Parallel text from files to flat arrays: readers, cleaning, splits and the choice of context sentences."""
+"""Corpora for training: cards, cleaning, splits, conversion, context sentences."""

@@ -1,4 +1,4 @@
-"""A cleaned bitext as flat arrays, what was dropped, and its random training, development and held-out rows.
+"""A cleaned bitext as flat arrays, and a report of what was dropped.
 
 Rows are sampled out of very many in memory that hardly grows with them: a bit a row. ``Generator.permutation`` takes
 eight bytes a row. Its shuffle swaps the last place with a random one, then the one before, and so on; to learn only what

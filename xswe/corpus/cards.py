@@ -1,4 +1,4 @@
-"""Corpus cards: what a public corpus is, where it is, its layout, what its licence allows, and how it is fetched."""
+"""Corpus cards: addresses, layout and licence of public corpora."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cleaned blocks of a bitext, made by whoever takes part: the order of its pairs matters to repetitions alone."""
+"""Cleaning of a bitext in shards; only the removal of repetitions depends on the order of the pairs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CleanJob(PartsJob):
 
     bitext: tuple[Source, ...]  # its files
     plan: TextPlan  # how they are cut
-    cuts: Path  # where it is told how the second of two aligned files is cut
+    cuts: Path  # the file that says how the second of two aligned files is cut
     languages: tuple[str, str]  # of source and target
     config: CorpusConfig  # what to drop
 

@@ -1,4 +1,4 @@
-"""What is excluded from training: pairs that are no translations, and texts of evaluation files, exactly or nearly."""
+"""Filters of pairs that are not used for training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sentences represent which unit (EN paper 3.1, JA paper 2.1): up to N short sentences that contain it."""
+"""Context sentences of units (EN paper 3.1, JA paper 2.1): up to N short sentences that contain each."""
 
 from __future__ import annotations
 

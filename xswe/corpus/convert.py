@@ -1,4 +1,4 @@
-"""A corpus of any size, converted once to flat memory-mapped arrays and cut into its parts.
+"""Conversion of a corpus of any size to flat memory-mapped arrays, split into its parts.
 
 The arrays grow by blocks. Every few seconds they are brought to the disk and the place reached is noted: a conversion that
 was killed goes on from there and ends with the same bytes. What was kept before is not remembered in files of its own: its
@@ -139,7 +139,7 @@ def _put_in_place(partial: Path, folder: Path) -> None:
     (partial / _STATE).unlink(missing_ok=True)
     (partial / ".lock").unlink(missing_ok=True)
     if folder.exists():
-        folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
+        folder.rmdir()  # an empty one; if it is no longer empty, this fails and nothing is removed
     os.replace(partial, folder)
 
 
@@ -303,7 +303,7 @@ def _signature(
     report: CorpusReport,
     threads: int,
 ) -> dict[str, Any]:
-    """Describe a conversion so that it can be made again, and told from any other."""
+    """Return the signature of a conversion: all that decides its result."""
     arrays = sorted(folder.glob("*.npy"))
     return {
         "identity": identity,

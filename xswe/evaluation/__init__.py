@@ -1,1 +1,1 @@
-"""How good vectors are: retrieval of translations, sentence similarity, the mteb bridge, and tables."""
+"""Evaluation of models: retrieval of translations, sentence similarity, mteb's tasks."""

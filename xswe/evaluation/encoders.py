@@ -1,4 +1,4 @@
-"""Encoders under evaluation: whatever turns texts into unit vectors and knows its languages; and how fast they are."""
+"""Encoders under evaluation: texts to unit vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: correlations of cosines with people's scores, retrieval of translations, and whether differences are chance."""
+"""Metrics: correlation with human scores, retrieval of translations, significance of differences."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def corrected(p: Sequence[float]) -> list[float]:
 
 
 def enough(settings: Bootstrap, tests: int) -> Bootstrap:
-    """Return settings with so many draws that one of so many tests can be below :data:`LEVEL` when corrected."""
+    """Return settings with enough draws that one of ``tests`` corrected p-values can be below :data:`LEVEL`."""
     least = math.ceil(2 * tests / LEVEL)
     return replace(settings, rounds=max(settings.rounds, least)) if settings.rounds else settings
 
@@ -336,7 +336,7 @@ def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | N
 
 
 def compare_draws(difference: float, draws: np.ndarray, level: float) -> Comparison:
-    """Tell whether a difference is more than chance.
+    """Return True if a difference is more than chance.
 
     Args:
         difference: the measured one.

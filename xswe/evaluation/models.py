@@ -1,4 +1,4 @@
-"""From what a user calls a model to an encoder that can be evaluated, those of other libraries included."""
+"""Encoders by name, those of other libraries included."""
 
 from __future__ import annotations
 

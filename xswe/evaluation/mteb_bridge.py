@@ -1,4 +1,4 @@
-"""mteb as the judge: an encoder of ours as mteb's, its tasks run by ``mteb.evaluate``, its results as rows."""
+"""mteb's tasks: an encoder of ours as mteb's, run by ``mteb.evaluate``, with results as rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BATCH = 1024  # texts that mteb hands over at a time; the encoder joins them ag
 
 
 class MtebEncoder:
-    """An encoder as mteb's ``EncoderProtocol``; mteb never tells a column's language, and ours need none."""
+    """An encoder as mteb's ``EncoderProtocol``; mteb does not pass a column's language, and ours need none."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         from mteb.models.model_meta import ModelMeta, ScoringFunction
@@ -132,7 +132,7 @@ class _MissingError(Exception):
 
 
 def _is_of_the_hub(error: BaseException) -> bool:
-    """Tell whether a data set could not be had: no network, no such data set, no permission."""
+    """Return True if a data set could not be had: no network, no such data set, no permission."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in (
         "datasets",
         "httpx",

@@ -1,4 +1,4 @@
-"""Benchmarks by name, mteb's own tasks and presets with their averages, files of one's own, weights of ensembles."""
+"""Tasks: benchmarks by name, mteb's tasks and presets with their averages, files of the user."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _registered() -> dict[str, str]:
 
 
 def is_path(task: str) -> bool:
-    """Tell whether what a user typed as a task is meant as a file."""
+    """Return True if what a user typed as a task is meant as a file."""
     return "/" in task or Path(task).exists() or bool(Path(task).suffix and not _VERSION.search(task))
 
 
@@ -228,7 +228,7 @@ def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str
 
 
 def is_scored(path: Path) -> bool:
-    """Tell whether at least half of a file's first lines are ``score<TAB>a<TAB>b``; blank ones do not count."""
+    """Return True if at least half of a file's first lines are ``score<TAB>a<TAB>b``; blank ones do not count."""
     if is_zip(path) or is_tar(path) or BY_SUFFIX.get(suffix_of(path), "tsv") != "tsv":
         return False
     lines = (line for _, line in read_lines(path) if line and line.strip())

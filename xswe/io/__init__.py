@@ -1,1 +1,1 @@
-"""Files that appear whole or not at all, lines, ragged arrays, threads: what knows no language and no model."""
+"""Input and output: atomic files, lines, ragged arrays, tables of results, threads."""

@@ -1,4 +1,4 @@
-"""Checks of what callers of the public functions give as model, texts, vectors and reranker: one sentence that says how."""
+"""Checks of arguments of public functions: models, texts, vectors, rerankers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions to the processor's memory and to the system that numba's language lacks, and compilation put off."""
+"""Compiled code: deferred compilation, and instructions of the processor that numba's language lacks."""
 
 from __future__ import annotations
 

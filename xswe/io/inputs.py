@@ -1,4 +1,4 @@
-"""Input files, and checks that they do not change while they are read."""
+"""Input files, checked for changes while they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _first: list[dict[str, Any]] = []  # by file, what it was when this run first re
 
 
 class Inputs(NamedTuple):
-    """Input files, and stamps (path, size and time of change) that tell each from another version."""
+    """Input files, with a stamp (path, size and time of change) of each version."""
 
     files: tuple[str, ...] = ()
     stamps: tuple[Any, ...] = ()
@@ -31,7 +31,7 @@ NO_INPUTS = Inputs()
 
 
 def state_of(name: str) -> tuple[int | None, list[Any]]:
-    """Return the size of a file in bytes, if known, and a stamp that tells it from another version."""
+    """Return the size of a file in bytes, if known, and a stamp of this version."""
     if is_remote(name):
         return remote_state(name)
     stamp = file_stamp(name)

@@ -1,4 +1,4 @@
-"""Threads: one small pool of our own, and every library's own pools kept to one thread while it works.
+"""Threads: one small pool, while the pools of libraries are kept to one thread.
 
 With more runnable threads than cores a matrix library collapses (here from 70 GFLOP/s to 2). So the library splits work
 itself, over compiled functions that release the GIL, and limits BLAS to one thread a call.

@@ -1,4 +1,4 @@
-"""Conversion of plain values, of a file or a command line, to frozen dataclasses, with errors that name the key."""
+"""Settings: plain values of a file or a command line to frozen dataclasses, with errors that name the key."""
 
 from __future__ import annotations
 

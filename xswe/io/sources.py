@@ -372,7 +372,7 @@ def open_remote(path: str) -> BinaryIO:
 
 
 def remote_state(path: str) -> tuple[int | None, list[Any]]:
-    """Return the size of a remote file, None if it is not seekable, and a stamp that tells it from another version.
+    """Return the size of a remote file, None if it is not seekable, and a stamp of this version.
 
     InputError: there is no such file, it may not be read, or the storage goes on failing.
     """

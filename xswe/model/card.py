@@ -1,4 +1,4 @@
-"""The model card, and the licence of a model's weights, derived from what the sources of its training text state."""
+"""The model card: the README of a model's folder."""
 
 from __future__ import annotations
 

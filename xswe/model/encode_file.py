@@ -1,4 +1,4 @@
-"""Files of lines encoded into a file of vectors, or into a file a shard: streamed, resumable, by one process or many."""
+"""Encoding of files of lines: streamed, resumable, by one process or many, into one file of vectors or one per shard."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class BatchEncoder:
 
 
 def _is_missing(text: Any) -> bool:
-    """Tell whether a value of a table is none: pandas has a NaN for it, or an object that is not equal to anything."""
+    """Return True if a value of a table is none: pandas has a NaN for it, or an object that is not equal to anything."""
     return text is None or type(text).__name__ == "NAType" or bool(text != text)
 
 
@@ -309,7 +309,7 @@ def encode_shards(
     split: bool | None = False,
     language: str | None = None,
 ) -> tuple[int, int]:
-    """Encode the lines of files, one after the other, by shards; returns the rows, and those that were there before.
+    """Encode the lines of files, one after the other, in shards; returns the rows, and those that were there before.
 
     The output and the errors are those of :func:`encode_file`: the same bytes, or a file a shard, which stay as they are.
     """

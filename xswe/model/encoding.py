@@ -1,4 +1,4 @@
-"""What every model that encodes texts offers, whatever it is made of: lists, streams, similarities, and the hub."""
+"""The interface of all models that encode texts: lists, streams, similarities, the hub."""
 
 from __future__ import annotations
 

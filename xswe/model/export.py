@@ -1,4 +1,4 @@
-"""A model in other forms: fewer dimensions or units, word2vec, ONNX, bits.
+"""Export of a model: fewer dimensions or units, word2vec, ONNX, bits.
 
 A model's matrix as an ONNX graph: ids and offsets in, unit vectors out.
 
@@ -128,8 +128,8 @@ class ExportConfig:
         dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale a row); null for the model's.
         dim: keep this many dimensions, 0 for all.
         rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
-        keep: keep the most frequent units, so many; 0 for all.
-        shared: let units share 256 rows in each part of so many dimensions, see ``StaticModel.share_rows``; 0 for no parts.
+        keep: the number of units to keep, the most frequent; 0 for all.
+        shared: let units share 256 rows in each part of ``shared`` dimensions, see ``StaticModel.share_rows``; 0 for no parts.
     """
 
     format: Format = "folder"

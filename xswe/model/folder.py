@@ -1,10 +1,10 @@
-"""The model folder on disk, and the precisions of its matrix.
+"""The model folder on disk.
 
 A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
 quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth. In the folder an int8 row may be a
 quarter of that again: where units share the rows of parts, it is a byte a part (product quantisation; Jégou et al. 2011).
 
-Script tells Japanese kana from German, but not German from English, nor Han that is Japanese from Han that is Chinese.
+The script distinguishes Japanese kana from German, but not German from English, nor Japanese Han from Chinese.
 There the frequency of the word in each language, per unit of its text, decides.
 """
 
@@ -84,7 +84,7 @@ def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 SHARED = 256  # rows of a part
-WIDEST = 8  # dimensions of a part: so many int8 numbers are one integer of 64 bits
+WIDEST = 8  # dimensions of a part: as int8 they are one integer of 64 bits
 _SAMPLE, _ROUNDS = 16_384, 12  # rows that centres are sought by, and how often each moves
 
 

@@ -1,4 +1,4 @@
-"""Vectors of other projects as models of ours: tables of words, WordLlama's matrix, and the folders of Model2Vec."""
+"""Import of other projects' vectors: tables of words, WordLlama's matrix, folders of Model2Vec."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_static(name: str, languages: Sequence[str] | None = None) -> StaticMode
 
 
 def is_model2vec(folder: Path) -> bool:
-    """Tell whether a folder is one that Model2Vec wrote."""
+    """Return True if a folder is one that Model2Vec wrote."""
     try:
         config = read_json(folder / "config.json")
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Files of sentence vectors, written block by block, and taken up again after a kill.
+"""Files of sentence vectors, written block by block, and resumed after a kill.
 
 The rows go straight to a partial file beside the output, behind room for a header, so that memory does not grow with them.
 A checkpoint says how many of them are safely on the disk, and which part of the text comes next. At the end the header is
@@ -87,7 +87,7 @@ class VectorFile:
 
 
 class VectorWriter:
-    """An open partial file, see :func:`open_writer`, with so many ``rows``, up to the part of the text at ``place``."""
+    """An open partial file, see :func:`open_writer`, with ``rows`` rows, up to the part of the text at ``place``."""
 
     def __init__(self, file: VectorFile, identity: str, rows: BinaryIO, scales: BinaryIO) -> None:
         self.file, self._identity, self._rows, self._scales = file, identity, rows, scales
@@ -179,7 +179,7 @@ def open_writer(file: VectorFile, identity: str = "") -> Iterator[VectorWriter]:
 
 
 def _read_checksum(file: VectorFile, rows: int) -> int:
-    """Return the checksum of so many rows of an unfinished file; any other number where it ends before them."""
+    """Return the checksum of the first ``rows`` rows of an unfinished file; any other number if it is shorter."""
     total, kind = 0, np.dtype(_NUMPY[file.dtype])
     parts = [(file.partial, kind, file.width)] + [(file.partial_scales, np.dtype(np.float32), 1)] * (file.dtype == "int8")
     for path, of, width in parts:
@@ -195,7 +195,7 @@ def _read_checksum(file: VectorFile, rows: int) -> int:
 
 
 def _checksum(rows: np.ndarray, first: int) -> int:
-    """Return a checksum of rows, of which those before them are left out: sums of parts are the checksum of the whole.
+    """Return a checksum of rows, independent of those before them: sums of parts are the checksum of the whole.
 
     It is the sum of each row's numbers, as integers, times an odd factor of its own, modulo 2^64: a change of any number
     changes it, and so do rows that were exchanged. It takes a hundredth of the time of encoding.

@@ -168,7 +168,7 @@ class _Header(NamedTuple):
 
 
 def _is_fasttext(path: Path) -> bool:
-    """Tell whether a file is a fastText model."""
+    """Return True if a file is a fastText model."""
     if not path.is_file():
         return False
     with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""Phrases in, hits out: passages streamed through a search."""
+"""``find_phrases``: passages streamed through the search of spans."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Place:
         return self.context[self.start : self.end]
 
     def around(self, most: int) -> tuple[str, str]:
-        """Return so many characters before and after the span, with a mark where there are more."""
+        """Return ``most`` characters before and after the span, with an ellipsis where there are more."""
         before, after = self.context[: self.start], self.context[self.end :]
         return "…" * (len(before) > most) + before[-most:], after[:most] + "…" * (len(after) > most)
 

@@ -1,4 +1,4 @@
-"""The search of passages, block by block, for blocks of queries: what the compiled search is fed with, and its state.
+"""The search of passages, block by block, for blocks of queries, and its state.
 
 Words and their vectors come from static models, or are the token states of encoders.
 """
@@ -227,7 +227,7 @@ class Search:
         self._floor = np.nextafter(np.float32(config.min_score or 0.0), np.float32(-4.0)) - np.float32(1e-7)
 
     def read(self, passages: Iterable[str]) -> Iterator[int]:
-        """Search all passages, of which the first :attr:`done` have been searched; yields how many after each block."""
+        """Search the passages after the first :attr:`done`; yields the number done after each block."""
         size = min(getattr(self.source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // self.config.max_size)
         for block in _blocks(islice(iter(passages), self.done, None), size):
             self.add(block, self.done)
@@ -315,7 +315,7 @@ class Search:
         return floors
 
     def _prepare(self, matrix: np.ndarray, cut: Cut) -> tuple[Distinct, Block]:
-        """Return the distinct words, and the block, of which nothing is measured yet."""
+        """Return the distinct words, and the block before it is measured."""
         config, words, tiles = self.config, len(cut.words) - 1, tiles_of(cut.texts)
         found = distinct_words(cut.ids, cut.words, len(matrix))
         block = Block(
@@ -355,7 +355,7 @@ class Search:
 
 
 def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
-    """Cut a stream into lists of about so many characters; where they end depends on nothing but the passages."""
+    """Cut a stream into lists of about ``characters`` characters, at places that depend on the passages only."""
     block: list[str] = []
     held = 0
     for passage in passages:

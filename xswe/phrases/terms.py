@@ -1,4 +1,4 @@
-"""Terms: what says a phrase in running text, ranked by evidence, its spellings together.
+"""Candidates of terms in running text, ranked by evidence, with their spellings together.
 
 The search for spans gives, for each phrase, a pool of distinct spans by their cosine alone. Here their rims are trimmed of
 function words and particles, inflected and spelling variants are put together, and what is left is ranked by its cosine and
@@ -167,7 +167,7 @@ def find_terms(
 
 
 def _beside(queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Iterable[tuple[str, str]]) -> list[list[Term]]:
-    """Count in which pairs phrases and their candidates stand together, and order the candidates anew."""
+    """Rerank the candidates of phrases by their co-occurrence in the pairs of a bitext."""
     starts: dict[str, list[int]] = {}  # what the first word of a phrase begins with, or a phrase in Han and Kana
     words = [spelling(query).split() for query in queries]
     for i, own in enumerate(words):
@@ -305,7 +305,7 @@ def _narrowed(place: Place, form: str) -> Place:
 
 
 def same_term(a: str, b: str, near: bool = False) -> bool:
-    """Tell whether two texts are forms of one term: they differ in case, spelling or inflection only.
+    """Return True if two texts are forms of one term: they differ in case, spelling or inflection only.
 
     Where their vectors are ``near``, short nouns (``Zug``, ``Züge``) and forms of a verb count as such, too.
     """

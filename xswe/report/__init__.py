@@ -1,1 +1,1 @@
-"""Pages to look at: one self-contained HTML file for what a run made."""
+"""Reports: one self-contained HTML page per result."""

@@ -1,4 +1,4 @@
-"""The page of aligned texts: where lines have no counterpart, and the pairs to be looked at, the worst first."""
+"""The page of aligned texts: lines without a counterpart, and pairs to review, the worst first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a space, sentences and words of a model by language, and that of a comparison or a sweep.
+"""The page of a space: sentences and words of a model by language.
 
 What Wada et al. (2025, sections 5.2 and 5.3, appendix C) look at: the first components of sentence vectors by language, as
 they are and with the first removed; which components hold language or length; a map by t-SNE; norms of words by frequency
@@ -45,7 +45,7 @@ _PAIRS, _MAPPED = 1000, 200  # pairs that are looked at; sentences of a language
 _COMPONENTS = 10
 _WORDS, _LEAST = 2500, 3  # words whose norms are shown; times that a word must occur
 _NEAR = 10  # neighbours of a sentence in the files for maps
-_TAGGERS = {"en": "HanTa", "de": "HanTa", "zh": "jieba", "ja": "fugashi"}  # what tells the parts of speech
+_TAGGERS = {"en": "HanTa", "de": "HanTa", "zh": "jieba", "ja": "fugashi"}  # taggers of parts of speech
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What an index answers to queries, with the words marked that say them."""
+"""The page of search results, with the matching words marked."""
 
 from __future__ import annotations
 

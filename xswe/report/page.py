@@ -1,4 +1,4 @@
-"""A page: templates, style and scripts in one HTML file that asks for nothing.
+"""Pages: templates, style and scripts in one HTML file that loads nothing.
 
 The file opens from a disk or a mail attachment. Its content-security policy allows the one style and the scripts whose
 digests it names, and no request of any kind; texts are escaped by the templates, data stand in a block of JSON in which no
@@ -77,7 +77,7 @@ def number(value: float | None) -> str:
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """Return a score with so many digits, a dash for None."""
+    """Return a score with ``digits`` digits, a dash for None."""
     return "–" if value is None or value != value else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
@@ -101,7 +101,7 @@ def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
 
 
 def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
-    """Return a page of a template of ``templates/`` that extends ``base.html`` and is told what it names, as its title.
+    """Return a page from a template of ``templates/`` that extends ``base.html``, with the values that it names, as its title.
 
     ``scripts`` are files of ``static/`` that it needs beside ``page.js``, ``data`` JSON values for them.
 

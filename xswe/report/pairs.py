@@ -1,4 +1,4 @@
-"""The page of pairs: what ``mine`` found, what ``filter`` kept and left out, or what stands in a file of scored pairs."""
+"""The page of pairs: mined, filtered, or of a file of scored pairs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from xswe.text.languages import cjk_runs, has_kana
 
 _BINS, _STEPS = 60, 400  # of the histogram, and of the slider
 _FIRST, _NUMBER = 100, re.compile(rb"\s*-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan)\s*")  # lines that say where scores stand
-_FEWEST = 30  # pairs above a threshold of which a precision is drawn
+_FEWEST = 30  # pairs above a threshold of which a precision is shown
 _CUT = 600  # characters of a text that are shown
 _SCRIPTS = {"latin": "Latin", "han": "Han", "kana": "with Kana", "other": "other"}
 _NAMES = {
@@ -140,7 +140,7 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
         languages: of source and target, where they are known.
 
     Raises:
-        ConfigError: which fields, or languages, are the two texts cannot be told.
+        ConfigError: the fields or languages of the two texts are unknown.
         InputError: the file is missing, or a record has no score.
     """
     file, place = _scored(str(path), tuple(languages))

@@ -1,4 +1,4 @@
-"""The page of a training run: what each step is worth, how it learnt, what it knows, and where it errs."""
+"""The page of a training run: quality after each step, losses, neighbours, errors."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Run:
         )
 
     def _is_last(self, stage: StageFolder) -> bool:
-        """Tell whether a stage reports just what the run's results say of it."""
+        """Return True if a stage reports just what the run's results say of it."""
         report = self.results["report"]
         held = {"spans": "spans", "refine": "refinement"}
         last = next((name for name, key in held.items() if key in report), "pca" if "pca" in report else "bags")
@@ -157,7 +157,7 @@ def _names(inputs: Any) -> Iterator[str]:
 
 
 def _read_by(contexts: StageFolder, stages: Iterable[StageFolder]) -> bool:
-    """Tell whether an extraction among the stages was of these contexts, whose settings it names in their place."""
+    """Return True if an extraction among the stages was of these contexts, whose settings it names in their place."""
     return any(one.name == "extract" and one.inputs[:2] == contexts.inputs[:2] for one in stages)
 
 

@@ -1,4 +1,4 @@
-"""``xswe.write_report``: one page for any result, of terms, too, or for what a run left on the disk."""
+"""``xswe.write_report``: the page of any result, or of a run's folder."""
 
 from __future__ import annotations
 

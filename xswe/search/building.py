@@ -1,4 +1,4 @@
-"""How an index is built: of a stream of sentences, or of a file by whoever takes part, and gone on with after a kill."""
+"""Building of an index, from a stream of sentences or in shards from a file, resumed after a kill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from xswe.work.parts import BEGINNING, Place
 
 logger = logging.getLogger(__name__)
 _PIECE = 1 << 17  # sentences of a new index that are added at a time: what a kill costs
-_PLACES = "places.json"  # of an index that is being built: after which block of the text it had so many sentences
+_PLACES = "places.json"  # of an index that is being built: the number of sentences after each block of the text
 
 
 class Building(TypedDict, total=False):
@@ -159,7 +159,7 @@ def _index_file(
     execution: ExecutionConfig,
     threads: int | None,
 ) -> Index:
-    """Build the index of a file's lines by whoever takes part: its vectors, and once the index of them.
+    """Build the index of a file's lines: the vectors in shards, then the index.
 
     ``cut`` is given a folder for the work, and returns the name of the file.
     """

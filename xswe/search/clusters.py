@@ -262,7 +262,7 @@ def _grouped(search: Search, sides: list[Vectors], name: str, execution: Executi
 
 
 def group_count(pairs: int) -> int:
-    """Return how many groups clusters of so many pairs are cut into."""
+    """Return the number of groups into which clusters with ``pairs`` pairs are cut."""
     return max(1, round(pairs / min(_MOST_PAIRS, max(pairs // _GROUPS, _FEW_PAIRS))))
 
 

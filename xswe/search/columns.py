@@ -69,7 +69,7 @@ class Columns:
         return {f"column{place}": (_KINDS[kind].numbers, ()) for place, kind in enumerate(self.types.values())}
 
     def arrays(self, metadata: Sequence[Any] | None, count: int, first: int) -> dict[str, np.ndarray]:
-        """Return the numbers of the metadata (None: of none) of so many sentences, by the names of their arrays.
+        """Return the columns of the metadata (None: of none) of ``count`` sentences, by the names of their arrays.
 
         ConfigError names the sentence, counted from ``first``, whose metadata is no object or of another type.
         """

@@ -1,4 +1,4 @@
-"""Connections to a database that stay open between two questions, so that none of them pays for opening it."""
+"""A pool of open connections to a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arrays an index has, and in which files.
+"""The arrays of an index, and their files.
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
 ``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``first_signs.npy`` and

@@ -1,4 +1,4 @@
-"""The nearest neighbours of two sets of vectors in each other, or of one in itself, whoever seeks them."""
+"""Nearest neighbours of two sets of vectors in each other, or of one in itself, with any method and executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that an index keeps of its sentences: of a block of texts, or of a file, by whoever takes part."""
+"""The arrays of an index's sentences, computed from a block of texts or in shards from a file."""
 
 from __future__ import annotations
 

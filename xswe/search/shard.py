@@ -1,4 +1,4 @@
-"""A shard of a search for neighbours: what it knows of the whole, what it works with, and the lists that it leaves."""
+"""A shard of a search for neighbours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xswe.work.stage import Advancing, Job, Made, Stage
 
 @dataclass(frozen=True)
 class Search:
-    """What is sought, as whoever does a shard knows it."""
+    """The search that a shard is part of."""
 
     paths: tuple[Path, ...]  # the ``.npy`` files of both sides' vectors, or of one; none where they are in memory
     lengths: tuple[int, int]  # of both sides

@@ -1,4 +1,4 @@
-"""Which of many vectors may be among the nearest to one, found by a bit a dimension.
+"""Candidates for the nearest vectors, by one sign bit per dimension.
 
 Of each vector the signs of its coordinates are kept, less their mean. The rows whose signs, as numbers 1 and -1, have the
 largest inner products with a query are the candidates, which then are scored like any other rows. Nothing is trained, and
@@ -30,7 +30,7 @@ _BYTES, _TABLES = _GROUP // 8, _GROUP // 4  # of a group: bytes of a row, and ta
 _MOST = 255  # that a group can lose
 _SAMPLED = 128  # blocks of a sample, at least
 _SURE = 2.0  # deviations by which a sample's limit is meant to let in more rows than are wanted
-_PASSING = 4096, 12  # rows that pass by the first half of their dimensions: so many, and so many for each that is wanted
+_PASSING = 4096, 12  # rows that pass by the first half of their dimensions: a base, and as many per row that is wanted
 _ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
 _WAITING = 256  # rows that passed, and wait for memory
 _TOGETHER = 8  # queries that share a pass over the blocks
@@ -130,7 +130,7 @@ def _order(builder: Any, vector: Any, other: Any, places: Iterable[int]) -> Any:
 
 
 def _look_up_by(name: str, rows: int) -> LookUp:
-    """Return what looks up the numbers of so many rows at a time by an instruction of the processor."""
+    """Return a look-up of the numbers of ``rows`` rows at a time by one instruction of the processor."""
 
     def look_up(builder: Any, table: Any, places: Any) -> Any:
         kind = ir.VectorType(_BYTE, rows)
@@ -272,7 +272,7 @@ def _add_bits(query: np.ndarray, first: np.int64, bits: np.int64, step: np.float
 
 @njit(**LEAN)
 def _keep_nearest(found: _Found, q: int, wanted: int, counts: np.ndarray) -> None:
-    """Keep so many of the rows of a query, those that lose least, and of equal ones the first."""
+    """Keep the ``wanted`` rows of a query with the least loss, of equal ones the first."""
     counts[:] = 0
     for i in range(found.counts[q]):
         counts[found.losses[q, i]] += 1
@@ -392,7 +392,7 @@ def _guess(
 
 @njit(**LEAN)
 def _quantile(counts: np.ndarray, expected: float) -> int:
-    """Return the least loss within which so many rows, and some more to be sure, were counted."""
+    """Return the least loss within which ``expected`` rows, with a margin, were counted."""
     nearer, rank = np.int64(0), expected + _SURE * np.sqrt(expected + 1.0)
     for border in range(len(counts)):
         nearer += counts[border]
@@ -434,7 +434,7 @@ def candidates(
 def _nearest(
     tables: Tables, wanted: int, shares: tuple[float, float], signs: Signs, live: np.ndarray, threads: int
 ) -> list[np.ndarray]:
-    """Return, of each query, so many rows that lose least, rising; see :func:`_guess` for the shares."""
+    """Return the rows of each query with the least loss, ascending; see :func:`_guess` for the shares."""
     blocks, (queries, size, _) = len(signs.first), tables.eights.shape
     most, wanted = 2 * size // _BYTES * _MOST, min(wanted, blocks * ROWS)
     limits = np.empty((queries, 2), np.int64)

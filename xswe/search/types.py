@@ -1,4 +1,4 @@
-"""What every search is told and answers: vectors, settings, the k nearest of both sides in each other, and hits.
+"""Settings and results of searches.
 
 Vectors are in memory or on the disk, in float32, float16 or int8, read block by block as float32 unit vectors.
 """

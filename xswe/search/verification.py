@@ -1,4 +1,4 @@
-"""Whether the files of an index are what was written."""
+"""Verification of an index by the checksums of its files."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = T
         if (there := path.stat().st_size) < size:
             problem = f"has {there:,} bytes, not {size:,}"
         elif header and (rows := rows_in_header(path, np.dtype(kind), shape[1:])) < shape[0]:
-            problem = f"its header tells of {rows:,} rows, not {shape[0]:,}"
+            problem = f"its header says {rows:,} rows, not {shape[0]:,}"
         else:
             return
     except (OSError, ValueError) as error:

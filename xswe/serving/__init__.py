@@ -1,1 +1,1 @@
-"""The local application: pages to look at corpora and models, and an interface that speaks as OpenAI's."""
+"""The local application: pages for corpora and models, and an OpenAI-compatible API."""

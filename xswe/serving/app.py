@@ -1,4 +1,4 @@
-"""The application: pages, and an interface for programs; any ASGI server runs it, :func:`serve` with uvicorn."""
+"""The ASGI application, and :func:`serve`, which runs it with uvicorn."""
 
 from __future__ import annotations
 

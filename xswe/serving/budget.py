@@ -1,4 +1,4 @@
-"""How many bytes of requests and answers are in memory at once, of one client and of all; who waits, and who gives way."""
+"""The memory budget of requests and answers, per client and in all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Reservation:
         self._moved = 0  # bytes of the piece
 
     async def reserve(self, size: int) -> None:
-        """Wait for room for so many bytes, unless the request has some already.
+        """Wait for room for ``size`` bytes, unless the request has some already.
 
         Raises:
             Refused: there was none for too long (503).
@@ -49,7 +49,7 @@ class Reservation:
             await self._budget.wait(self, self._needed(size), take=True)
 
     def take(self, size: int) -> bool:
-        """Take so many bytes, or keep what the request has; return whether all that is taken is within the budget.
+        """Take ``size`` bytes, or keep what the request has; return True if the total is within the budget.
 
         It is not where another waits for room, and could use it.
         """
@@ -69,7 +69,7 @@ class Reservation:
         await self._budget.wait(self, self._needed(size), take=False)
 
     def resize(self, size: int) -> None:
-        """Count so many bytes, whether there is room for them or not."""
+        """Count ``size`` bytes, whether there is room for them or not."""
         more = (size if size > PIECE else 0) - self.size
         self.size += more
         if more:
@@ -87,7 +87,7 @@ class Reservation:
             self._since = time.monotonic()
 
     def move(self, size: int) -> None:
-        """Note that the client has sent so many bytes; its time begins anew with each piece."""
+        """Note that the client has sent ``size`` bytes; its timeout restarts with each piece."""
         self._moved += size
         if self._moved >= PIECE:
             self.rest()
@@ -129,11 +129,11 @@ class _Account(Counter[str]):
             del self[client]
 
     def is_full(self, size: int) -> bool:
-        """Tell whether there is no room for so many bytes, whosever they are."""
+        """Return True if there is no room for ``size`` bytes of any client."""
         return self.total() + size > (self.most if size <= SMALL else _LARGE * self.most)
 
     def fits(self, client: str, size: int) -> bool:
-        """Tell whether a client has room for so many bytes: within half of them all, unless it has none yet."""
+        """Return True if a client has room for ``size`` bytes: within half of the budget, unless it has none yet."""
         own = self[client]
         return not self.is_full(size) and (not own or not size or own + size <= self.most / 2)
 

@@ -1,4 +1,4 @@
-"""Who says this, and how is it said in the other languages: questions to corpora.
+"""The concordance: passages of corpora that contain a phrase, and their translations.
 
 A phrase is looked up in two steps. The units of the model that are nearest to it say which passages can hold it
 (:class:`Postings`); the best of these are searched span by span. Passages of all languages are asked at once. What is made
@@ -250,7 +250,7 @@ def _occurring(
 
 
 def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
-    """Return what says a phrase in passages that came with the request, which repeats at most so many bytes of them."""
+    """Return the spans that mean the same as a phrase in the passages of a request, with at most ``most`` bytes of text."""
     room = _Room(most)
 
     def line(score: float, row: int, span: tuple[int, int]) -> Line:
@@ -272,7 +272,7 @@ def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
 
 
 def _script(text: str) -> str:
-    """Return the language that a text's script tells, "" where none does."""
+    """Return the language of a text's script, "" if several share it."""
     return "ja" if has_kana(text) else "zh" if has_cjk(text) else ""
 
 
@@ -379,7 +379,7 @@ class Postings(NamedTuple):
         return cls(rows, bounds)
 
     def weigh(self, units: np.ndarray, weights: np.ndarray, passages: int) -> np.ndarray:
-        """Add up the weights of those of the units, int (m,), that each of so many passages holds: float32 (passages,)."""
+        """Sum the weights of the units, int (m,), that each passage contains: float32 (passages,)."""
         out = np.zeros(passages, np.float32)
         rows, bounds = self.rows.view(), self.bounds.view()
         for view in (rows, bounds):

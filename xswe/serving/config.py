@@ -1,4 +1,4 @@
-"""How the application listens, and what it lets in."""
+"""Settings of the application."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ServeConfig:
         api_key: what a request must carry, as ``Authorization: Bearer KEY``; null for none.
         hosts: names under which it may be asked, beside its own; ``*`` for any. On the loopback, other names are refused,
             so that no page of the web reads from here under a name of its own.
-        origins: other sites whose pages may ask, as ``https://example.org``; none unless told.
+        origins: other sites whose pages may ask, as ``https://example.org``; none by default.
         max_bytes: the largest body of a request (413).
         max_texts: texts, or lines, of a request (400).
         max_characters: of a text (400).

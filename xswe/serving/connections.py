@@ -1,4 +1,4 @@
-"""Connections of uvicorn's: what an ASGI application does not see of those who ask, and cannot give up on."""
+"""uvicorn's connections: timeouts of stalled clients, and shutdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RESET = struct.pack("ii", 1, 0)  # closed at once, with whatever the client has
 
 
 class Patient(HttpToolsProtocol):
-    """A connection that is given up on: after so many seconds for a head, or without progress in reading what was sent.
+    """A connection with timeouts: for the head of a request, and for the client's reading of the answer.
 
     uvicorn waits for both for ever (its own time-out is for connections that do nothing between two requests), reads any
     number of fields of a head, and of requests ahead of their answers, and has room for any number of connections. How
@@ -57,7 +57,7 @@ class Patient(HttpToolsProtocol):
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; of a head only so many."""
+        """Take bytes; a head has a limit."""
         if self._deaf:
             return
         self._head += len(data)
@@ -132,7 +132,7 @@ class Patient(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def timeout_keep_alive_handler(self, turns: int = 3) -> None:
-        """Close the connection, unless something has come meanwhile: in so many turns of the loop it would be read."""
+        """Close the connection unless something arrives within ``turns`` turns of the loop."""
         if turns:
             self._unset_keepalive_if_required()
             again = functools.partial(self.timeout_keep_alive_handler, turns - 1)

@@ -1,4 +1,4 @@
-"""Texts to vectors for many who ask at once."""
+"""Vectors of texts for concurrent requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before every request: who may ask, how much at once, and what the world is told of it."""
+"""Access control and limits of requests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def read_body(request: Request, most: int, seconds: float) -> bytearray:
                 body += chunk
                 if len(body) > most:
                     raise too_large
-                if not reservation.size and 2 * len(body) > PIECE:  # its length was not told
+                if not reservation.size and 2 * len(body) > PIECE:  # its length was not declared
                     limit.reschedule(None)
                     await _room_for_body(request, most, seconds)
                     limit.reschedule(asyncio.get_running_loop().time() + seconds)
@@ -85,7 +85,7 @@ async def _room_for_body(request: Request, size: int, seconds: float) -> None:
 
 
 class Gate:
-    """So many requests at once on threads, so many that wait, and no more.
+    """A bounded pool of threads for requests, with a bounded queue.
 
     Attributes:
         turn: held by whoever does a millisecond's work without a thread: all that is quicker comes between two of these.
@@ -100,11 +100,11 @@ class Gate:
 
     @property
     def full(self) -> bool:
-        """Whether so many wait that no more is taken."""
+        """Whether the queue is full."""
         return self.busy >= self._most
 
     async def answer(self, reservation: Reservation, size: int, work: Callable[..., bytes], *arguments: Any) -> bytes:
-        """Make an answer on a thread when there is room for so many bytes, and count those that it has.
+        """Make an answer on a thread when there is room for ``size`` bytes, and count those that it has.
 
         Raises:
             Refused: too many wait already (429), or there was no room for too long (503).

@@ -1,4 +1,4 @@
-"""What the application tells of its requests, and logs as lines of JSON."""
+"""Logs of requests, and logs as lines of JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def identity(headers: Mapping[bytes, bytes]) -> bytes:
 
 
 def log_request(scope: Mapping[str, Any], request: str, status: int, seconds: float) -> None:
-    """Log a request that was answered; its query is not told."""
+    """Log a request that was answered, without its query."""
     client, ms = (scope.get("client") or ("-",))[0], round(1000 * seconds, 1)
     fields = {"request": request, "client": client, "method": scope["method"], "path": scope["path"]}
     fields |= {"status": status, "ms": ms}

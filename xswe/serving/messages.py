@@ -1,4 +1,4 @@
-"""What the application is asked and answers: the one description of it, from which requests are checked and documented."""
+"""Messages of the API: one definition, from which requests are checked and documented."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class MinedPair(Struct):
 
 
 class Mined(Struct):
-    """Pairs, best first, and where to cut: null where that cannot be told."""
+    """Pairs, best first, and the threshold: null if it cannot be estimated."""
 
     pairs: list[MinedPair]
     threshold: float | None
@@ -210,7 +210,7 @@ class Mined(Struct):
 
 
 class Fault(Struct):
-    """What is wrong with a request, and what cures it."""
+    """The problem of a request, and a hint."""
 
     message: str
     type: str = "invalid_request_error"

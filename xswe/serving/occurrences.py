@@ -27,12 +27,12 @@ from xswe.text.compiled.alphabet import append_character, decode_character
 LONGEST = 64  # characters of a string that is matched approximately: bits of a word
 _PER_ERROR = 4  # characters for each that may differ: three in four agree, as in matches of a translation memory
 _MOST_ERRORS = 7  # one less than a byte has bits, in which the pieces are noted
-_MOST = 100_000  # occurrences a thread that are told apart
+_MOST = 100_000  # distinct occurrences per thread
 _LOOKED_AT = 1000  # occurrences by which the spellings of a form are found
 _FOLDED = 0x20000  # no character beyond has another case or width
 _FAR = 1 << 20
 _MARKED = 1 << 13  # bytes of passages in which pieces are sought at a time
-_SAMPLES, _SAMPLE = 32, 1 << 12  # runs of bytes of passages, and bytes of each, that tell what is rare
+_SAMPLES, _SAMPLE = 32, 1 << 12  # runs of bytes of passages, and bytes of each, from which rare bytes are found
 _ONE, _THREE, _NONE, _ALL = np.uint64(1), np.uint64(3), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _within_word = njit(**INNER)(within_word)
 
@@ -263,7 +263,7 @@ def _joined(data: np.ndarray, place: int, first: int, end: int, traits: np.ndarr
 
 @njit(**INNER)
 def _is_near(data: np.ndarray, low: int, high: int, letters: np.ndarray, masks: np.ndarray, size: int, most: int) -> bool:
-    """Return True if a string of so many characters ends anywhere in a window with at most so many errors (Myers, 1999).
+    """Return True if a string of ``size`` characters ends in a window with at most ``most`` errors (Myers, 1999).
 
     Borders of words are not looked at.
     """

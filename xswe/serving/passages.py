@@ -1,4 +1,4 @@
-"""The passages of corpora: of each language one list, and for each passage what translates it."""
+"""The passages of corpora by language, with their translations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that are not answered: what is said of them, with the status and in the form of OpenAI's interface."""
+"""Errors of requests, with the status and in the form of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOKENS = (
 
 
 class Refused(Exception):
-    """A request that is not answered: HTTP's status, what was found and what cures it, the field to blame, and a code."""
+    """An error of a request: HTTP's status, problem and hint, the field, and a code."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def failure(
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that failed for a reason that the one who asks can cure."""
+    """Return the answer to a request that failed by a user error."""
     if isinstance(error, Refused):
         return failure(error.status, str(error), error.param, error.code)
     if isinstance(error, HTTPException):

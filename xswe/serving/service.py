@@ -1,4 +1,4 @@
-"""What the application holds, and what it answers to each request."""
+"""The routes of the application."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Service:
         return message
 
     async def _answer(self, request: Request, work: Callable[[Any], Any], message: Any, size: int = BLOCK) -> Response:
-        """Do something on a thread, and answer with its result, about so many bytes, and the seconds that it took."""
+        """Run ``work`` on a thread; answer with its result, of about ``size`` bytes, and the seconds that it took."""
 
         def encoded() -> bytes:
             started, found = time.perf_counter(), work(message)
@@ -187,7 +187,7 @@ class Service:
         return await self._answer(request, work, message, size)
 
     def _opened(self, wanted: Sequence[str]) -> Any:
-        """Return the corpora, of which some are wanted by name."""
+        """Return the corpora, or those that are named."""
         if self.corpora is None:
             problem = "no corpus is open: serve with corpora=[memory.tmx,news.en-de.tsv], or send passages to /phrases"
             raise Refused(404, problem, code="corpus_not_found")
@@ -396,7 +396,7 @@ def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]]
 
 
 def _goes_on(text: str, starts: list[int], ends: list[int], k: int) -> bool:
-    """Tell whether piece ``k`` belongs to the word of the one before it."""
+    """Return True if piece ``k`` belongs to the word of the one before it."""
     if starts[k] != ends[k - 1]:
         return starts[k] < ends[k - 1]  # of one character
     before, after = text[starts[k - 1] : ends[k - 1]], text[starts[k] : ends[k]]

@@ -1,4 +1,4 @@
-"""What systemd hands over when it starts a service, and wants to know of it."""
+"""systemd: sockets that it passes, and notifications to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def handed_over() -> socket.socket | None:
 
 
 def tell(state: str) -> None:
-    """Tell systemd ``READY=1`` or ``STOPPING=1``, where it asks for that (``Type=notify``)."""
+    """Notify systemd of ``READY=1`` or ``STOPPING=1``, if it asks for that (``Type=notify``)."""
     if place := os.environ.get("NOTIFY_SOCKET"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
             one.connect(f"\0{place[1:]}" if place.startswith("@") else place)

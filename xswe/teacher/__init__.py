@@ -1,1 +1,1 @@
-"""A sentence encoder seen as two functions: the token states of a sentence, and the vector of a sentence."""
+"""Teachers: sentence encoders that give token states and sentence vectors."""

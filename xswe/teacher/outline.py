@@ -1,4 +1,4 @@
-"""What is known of an encoder before its weights are there: its tokenizer, its sizes, and what a token costs."""
+"""The outline of an encoder without its weights: tokenizer, sizes, cost of a token."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Outline:
         return self.weights + self.vocabulary * self.dim
 
     def operations(self, tokens: float) -> float:
-        """Return the operations that a text of so many tokens takes."""
+        """Return the operations for a text of ``tokens`` tokens."""
         return tokens * (2.0 * self.weights + 4.0 * self.layers * tokens * self.dim)
 
     def numbers_at_once(self, tokens: int) -> float:
-        """Return how many numbers a padded token of a text of so many tokens takes while a layer works."""
+        """Return the numbers in memory per padded token of a text of ``tokens`` tokens while a layer works."""
         return 8.0 * self.dim + 3.0 * self.inner + self.heads * tokens
 
     def lengths(self, texts: list[str]) -> np.ndarray:
@@ -98,7 +98,7 @@ def _tokenizer(where: str, config: TeacherConfig, settings: dict[str, Any]) -> T
     with quiet():
         found = AutoTokenizer.from_pretrained(where, **options)
     if not getattr(found, "is_fast", False):
-        raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
+        raise ModelError(f"teacher {where}: its tokenizer has no character offsets; choose one with a tokenizer.json")
     own = Tokenizer.from_str(found.backend_tokenizer.to_str())
     own.no_truncation()
     own.no_padding()

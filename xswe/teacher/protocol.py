@@ -1,4 +1,4 @@
-"""The protocol of teachers, and how they are configured."""
+"""The protocol of teachers, with their settings."""
 
 from __future__ import annotations
 

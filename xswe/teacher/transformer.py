@@ -167,7 +167,7 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ModelError(explain(where, error)) from None
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
+        raise ModelError(f"teacher {where}: its tokenizer has no character offsets; choose one with a tokenizer.json")
     config = replace(config, prompt=prompt_of(where, config.revision) if config.prompt is None else config.prompt)
     model = model.eval().to(device)
     if not config.batch_tokens:
@@ -218,7 +218,7 @@ def _free(device: str) -> float:
 
 
 def _has_bfloat16(capabilities: Mapping[str, Any]) -> bool:
-    """Tell whether a processor, as torch describes it, is known to have products of bfloat16."""
+    """Return True if a processor, as torch describes it, is known to have products of bfloat16."""
     return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
 
 
@@ -249,7 +249,7 @@ def mini_folder() -> Path:
 
 
 def explain(where: str, error: Exception) -> str:
-    """Turn a loading error into one line with a cure."""
+    """Turn a loading error into one line with a hint."""
     found = brief(error)
     if "trust_remote_code" in found or "custom code" in found:
         cure = "it needs code from its folder, which xswe never runs"

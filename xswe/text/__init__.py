@@ -1,3 +1,3 @@
-"""From text to ``Bags``: languages, scripts, segmenters, and the three choices of units, behind one look-up."""
+"""Text to unit ids: languages, segmenters, tokenizers, units, and the compiled look-up."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Borders of words in running text: where no word ends, and which words open a sentence.
+"""Word boundaries in running text, and words that start a sentence.
 
 Letters and digits of spaced scripts are a word from blank to blank or mark, Katakana is one from end to end, and no word
 begins with a small kana, a long mark or a mark of repetition. In Han and Hiragana any other place may be a border.

@@ -1,4 +1,4 @@
-"""Surface forms of units: how texts write what a look-up folds.
+"""Surface forms of units: the spellings that the look-up folds.
 
 A look-up folds case, width and traditional characters, and its units may be parts of words. A unit is displayed as a word
 as texts of a language write it: the commonest form among those of its occurrences that are whole words.
@@ -119,7 +119,7 @@ def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
 
 
 def _spelling(units: Units) -> Callable[[str, str], bool]:
-    """Return a function that tells forms of a word from longer words that back-off looked up as it."""
+    """Return a function that separates forms of a word from longer words that were backed off to it."""
     if not isinstance(units, WordUnits):
         return lambda form, token: True
     steps = [units.splitter.normaliser(code).normalize_str for code in units.splitter.han_languages or (None,)]

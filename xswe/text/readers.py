@@ -1,4 +1,4 @@
-"""Running text out of documents: plain text, Markdown, HTML, EPUB, DOCX and PDF, as paragraphs."""
+"""Readers of documents: plain text, Markdown, HTML, EPUB, DOCX, PDF, as paragraphs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BLOCKS = frozenset(
     )
 )
 _ASIDE = frozenset(("nav", "footer"))
-# A menu has at least so many blocks one after the other, of less than so many characters, of which a larger share is links.
+# A menu: the least number of consecutive blocks, their most characters, and their least share of links.
 _MENU, _SHORT, _LINKED = 3, 80, 0.6
 _SILENT = frozenset(("script", "style", "template", "noscript", "svg", "rt", "rp"))
 

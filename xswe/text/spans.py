@@ -1,4 +1,4 @@
-"""Texts split into words, each word a few rows of a table: what spans are made of.
+"""Texts as sequences of words, each a few rows of a table, for the search of spans.
 
 A span is a run of words. In spaced scripts a word is a chunk of the model's units (all pieces from one mark of a word's
 start to the next), in Han and Kana it is one unit. Punctuation is not a word and takes no part in a phrase's vector (the
@@ -146,7 +146,7 @@ class _Pieces:
     def _fast(self) -> FastLookup:
         from xswe.text.compiled.lookup import FastLookup
 
-        # Every piece is wanted here, also those that are no units: they tell where words begin.
+        # Every piece is wanted here, also those that are no units: they show where words begin.
         return FastLookup(self._state, np.ones(len(self._kinds), bool), self._by_tokenizer)
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:

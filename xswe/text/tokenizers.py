@@ -97,7 +97,7 @@ def is_trained_here(own: dict[str, Any]) -> bool:
     )
 
 
-_TRAINER: dict[str, Any] = {  # what the trainer is told whatever it trains
+_TRAINER: dict[str, Any] = {  # settings of the trainer, whatever it trains
     **{"input_format": "tsv", "model_type": "unigram", "hard_vocab_limit": False, "character_coverage": 0.9998},
     # The chunks are normalised and marked already.
     **{"normalization_rule_name": "identity", "add_dummy_prefix": False, "remove_extra_whitespaces": False},

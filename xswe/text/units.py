@@ -1,4 +1,4 @@
-"""Units: the choice of what gets a vector, as one function from text to ``Bags``.
+"""Units, what has a vector: the protocol from text to ``Bags``, and sub-words.
 
 Three choices, saved with the model: ``words`` (the papers', see :mod:`xswe.text.words`), ``teacher`` (the teacher's own
 pieces) and ``subwords`` (one Unigram vocabulary over all languages of the model). Nothing after the look-up knows which it

@@ -1,1 +1,1 @@
-"""The papers' steps, each a pure function, and the pipeline that chains them into a run folder."""
+"""Training: the papers' steps, each a pure function, and the pipeline that chains them."""

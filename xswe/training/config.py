@@ -1,4 +1,4 @@
-"""What a run is told, and what it answers."""
+"""Settings of training."""
 
 from __future__ import annotations
 

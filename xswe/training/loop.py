@@ -1,4 +1,4 @@
-"""The training loop: the order of the pairs, the best table so far, the loop itself, and the log.
+"""The training loop, its schedule, best table and log.
 
 Which pairs make up which batch is a pure function of the seed and the step, so that a killed run resumes exactly. A step
 of training hands work over half a dozen times, each for some hundred microseconds; waking a sleeping thread takes a

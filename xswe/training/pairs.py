@@ -343,7 +343,7 @@ def draw_pairs(
         bitexts: their sides.
         contexts: of each language; the rows are those of its sides in all bitexts, one after the other.
         per_unit: pairs to train on are drawn by at most this many contexts of each unit; 0 for all.
-        development: how many development pairs to take from so many.
+        development: how many development pairs to take, by their number.
         seed: decides what is drawn.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []

@@ -1,4 +1,4 @@
-"""The papers' steps chained: corpus, units, bags, extraction, sentence PCA, teacher's vectors, refinement, model.
+"""The pipeline of training: corpus, units, bags, extraction, sentence PCA, teacher's vectors, refinement, model.
 
 Each stage is a function of earlier stages and its own settings and leaves one artefact in the run folder; a run that was
 killed goes on where it stopped, and a run with other settings redoes only what they change.

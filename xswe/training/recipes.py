@@ -1,4 +1,4 @@
-"""Recipes: ways to train, as choices and settings on top of the defaults, read from ``conf/``."""
+"""Recipes: named choices and settings on top of the defaults, read from ``conf/``."""
 
 from __future__ import annotations
 

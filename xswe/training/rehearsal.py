@@ -1,4 +1,4 @@
-"""What a run will take, of a teacher's tokenizer and configuration, a sample of the corpus, and arithmetic.
+"""Estimates of time, memory and disk of a run, without training.
 
 Nothing is trained, no weights are loaded, and what a corpus card names is not fetched.
 """

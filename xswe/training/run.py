@@ -1,4 +1,4 @@
-"""A run folder: what the verb ``train`` leaves, or says of it beforehand."""
+"""The run folder that the verb ``train`` writes."""
 
 from __future__ import annotations
 

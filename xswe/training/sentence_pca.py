@@ -24,7 +24,7 @@ class SentencePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """Principal components of sentence vectors, applied to word vectors.
 
     The components are fitted on *sentences* (means of word vectors) of all languages of the model together, because it is
-    sentences that must be told apart. The first ``drop`` components, which carry what all sentences share (and, with
+    sentences that must be distinguished. The first ``drop`` components, which carry what all sentences share (and, with
     several languages, the language itself), are removed; the next ``dim`` are kept. Word vectors are centred by the
     sentences' mean, so that averaging commutes with the projection: the transform of a mean is the mean of transforms.
 

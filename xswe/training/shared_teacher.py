@@ -1,4 +1,4 @@
-"""A teacher that the workers of a cluster load."""
+"""A teacher as the workers of a cluster load it."""
 
 from __future__ import annotations
 

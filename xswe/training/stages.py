@@ -1,4 +1,4 @@
-"""Stages of a run: each leaves one folder, named by a fingerprint of what went in, and is never done twice."""
+"""Stages of a run: each writes one folder, named by a fingerprint of its inputs, and is never repeated."""
 
 from __future__ import annotations
 

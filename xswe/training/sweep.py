@@ -1,4 +1,4 @@
-"""``xswe.sweep``: a grid of settings and seeds, trained, evaluated, and compared in one table."""
+"""``xswe.sweep``: a grid of settings and seeds, trained, evaluated and compared."""
 
 from __future__ import annotations
 
@@ -153,15 +153,15 @@ class Sweep(Result[SweepPoint], held="points"):
         return self.corrected.get((key, k), 0.0) >= LEVEL
 
     def notes(self) -> list[str]:
-        """Return what the marks mean, and which figures cannot tell the choices apart."""
+        """Return notes: the meaning of the marks, and metrics by which the choices do not differ."""
         keys = self.keys
         lines = [f"mean ± deviation over seeds; {of_marks(len(self.tests))}"]
         for key in keys:
             best, name = self.best(key), title(key, keys)
             if best is not None and (mean := best.mean(key) or 0.0) >= _SATURATED:
-                lines.append(f"{name} is saturated: {100 * mean:.1f} % leaves nothing to tell apart; take a harder set")
+                lines.append(f"{name} is saturated: {100 * mean:.1f} % leaves no room for differences; take a harder set")
             elif len(self) > 1 and all(self._as_good(key, k) for k in range(len(self)) if self.points[k] is not best):
-                lines.append(f"{name} tells no choice from another: take a larger set, or more seeds")
+                lines.append(f"{name} shows no significant difference: take a larger set, or more seeds")
         return lines
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A teacher's vectors of the texts that are imitated: each distinct text is encoded once, by shards."""
+"""A teacher's vectors for distillation: each distinct text is encoded once, in shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xswe.work.stage import Job, Made, Stage
 
 logger = logging.getLogger(__name__)
 _SHARD = 16_384  # texts
-_TELLING = 100_000  # texts whose vectors tell the mean of all
+_TELLING = 100_000  # texts from whose vectors the mean of all is estimated
 _NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it was seen to lose
 
 

@@ -53,7 +53,7 @@ class SpanTraining:
         hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
             nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
         optimiser: ``lazy`` or ``dense``.
-        pairs: of each bitext, at most so many are learnt from, in runs from all over it, and as many of the triples, drawn
+        pairs: the most pairs of each bitext that are used, in runs from all over it, and as many of the triples, drawn
             at random; 0 leaves the bitexts out, and takes all triples.
         triples: files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths``
             names its own; see :func:`xswe.training.triplets.find_triples`.

@@ -181,7 +181,7 @@ def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max
 
 STEPS = np.float32(255.0)  # of a squared cosine
 SEVERAL = 4  # parts that a span can reach beyond the one it begins in
-LEVELS = 64  # spreads that are told apart; at the last one nothing is ruled out
+LEVELS = 64  # distinct spreads; at the last one nothing is ruled out
 _OCTAVE = 16  # levels up to the double spread
 _SPREADS = (2.0 ** (np.arange(LEVELS) / _OCTAVE) * 1.00001).astype(np.float32)
 _ROOTS = (np.sqrt(np.arange(256) / STEPS) * 1.0001).astype(np.float32)  # the highest cosine of each code

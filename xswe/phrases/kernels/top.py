@@ -1,4 +1,4 @@
-"""The best spans so far, and the distinct words of a block of passages, so that each is multiplied once."""
+"""Lists of the best spans so far, and of the distinct words of a block, each of which is multiplied once."""
 
 from __future__ import annotations
 

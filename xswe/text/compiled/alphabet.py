@@ -1,4 +1,4 @@
-"""What a normaliser and a chunker do to each single character, as a table that fills itself; decoding of UTF-8.
+"""The alphabet: what a normaliser and a chunker do to each character, as a table that is filled on demand.
 
 Both are called on each character when it is first seen, so the table cannot disagree with them. Characters whose
 treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text with one

@@ -1,4 +1,4 @@
-"""Words to ids in compiled code: the twin of :class:`xswe.text.words.WordUnits`' plain look-up.
+"""Words to ids, compiled: the equivalent of :class:`xswe.text.words.WordUnits`' plain look-up.
 
 The words of the vocabulary are in one hash table from the start, shared by all threads. What else occurs is resolved
 once, by the plain rules (lower case, back-off, the segmenter), and cached in a table for each thread.
