@@ -65,7 +65,8 @@ def test_links_of_the_description_hold_away_from_the_repository():
     page = "![Scores](docs/a.png) [use](docs/use.md#top), [paper](https://x.org/a), [below](#licence)"
     home = "https://code.example/xswe/"
     assert described(page, home) == (
-        "![Scores](https://code.example/xswe/raw/HEAD/docs/a.png) [use](https://code.example/xswe/blob/HEAD/docs/use.md#top), "
+        "![Scores](https://code.example/xswe/raw/HEAD/docs/a.png) "
+        "[use](https://code.example/xswe/blob/HEAD/docs/use.md#top), "
         "[paper](https://x.org/a), [below](#licence)"
     )
     assert described(page, None) == " use, [paper](https://x.org/a), [below](#licence)"

@@ -129,7 +129,7 @@ class ExportConfig:
         dim: keep this many dimensions, 0 for all.
         rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
         keep: the number of units to keep, the most frequent; 0 for all.
-        shared: let units share 256 rows in each part of ``shared`` dimensions, see ``StaticModel.share_rows``; 0 for no parts.
+        shared: let units share 256 rows in each part of ``shared`` dimensions, see ``StaticModel.share_rows``; 0: none.
     """
 
     format: Format = "folder"

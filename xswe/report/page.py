@@ -101,7 +101,7 @@ def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
 
 
 def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
-    """Return a page from a template of ``templates/`` that extends ``base.html``, with the values that it names, as its title.
+    """Return a page from a template of ``templates/`` that extends ``base.html``, with the values that it names.
 
     ``scripts`` are files of ``static/`` that it needs beside ``page.js``, ``data`` JSON values for them.
 
