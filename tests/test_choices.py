@@ -358,8 +358,8 @@ def _(choice, folder):
     from xswe.serving import messages as m
     from xswe.serving.service import KINDS, export
 
-    saying = m.Saying("en", "cat")
-    return export(m.ExportRequest(choice, [[saying, m.Saying("de", "Katze")]])), KINDS[choice]
+    saying = m.Segment("en", "cat")
+    return export(m.ExportRequest(choice, [[saying, m.Segment("de", "Katze")]])), KINDS[choice]
 
 
 @probe("xswe.serving.messages:Matching")

@@ -94,7 +94,7 @@ def format_table() -> str:
         "`align fixed=`": {".ladder", *rows.SUFFIXES, ".jsonl"},
         "running text": {".txt", *READERS},
         "pairs out": {".tsv", *output.WRITTEN},
-        "tables": {".json", *results._TEXTS, *results._LIBRARIES},
+        "tables": {".json", *results._TEXT_WRITERS, *results._LIBRARIES},
         "`evaluate tasks=`, `serve corpora=`": bitext,
         "`phrases passages=`": bitext | {*READERS},
         "hard negatives": {*score._SUFFIXES},

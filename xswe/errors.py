@@ -64,11 +64,11 @@ class InputError(XsweError):
     Args:
         path: the file (or ``-`` for standard input).
         problem: what was found.
-        cure: what the user can do about it.
+        hint: what the user can do about it.
         line: 1-based line number, where one line is to blame.
     """
 
-    def __init__(self, path: str | Path, problem: str, cure: str, line: int | None = None) -> None:
-        self.path, self.problem, self.cure, self.line = str(path), problem, cure, line
+    def __init__(self, path: str | Path, problem: str, hint: str, line: int | None = None) -> None:
+        self.path, self.problem, self.hint, self.line = str(path), problem, hint, line
         where = str(path) if line is None else f"{path}:{line}"
-        super().__init__(f"{where}: {problem}; {cure}")
+        super().__init__(f"{where}: {problem}; {hint}")

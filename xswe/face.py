@@ -64,5 +64,5 @@ def _check(call: Callable[..., Any], public: str, name: str, known: set[str], is
     settings |= {"threads", "method"} if "neighbours" in settings else set()  # those of the search in it
     guess = get_close_matches(name, sorted(known | settings), 1)
     if is_closed or (settings and known & set(guess) and name not in settings):
-        cure = f"; did you mean {guess[0]}?" if guess else f"; {public} has {', '.join(sorted(known))}"
-        raise ConfigError(f"{name}: there is no such argument{cure}")
+        hint = f"; did you mean {guess[0]}?" if guess else f"; {public} has {', '.join(sorted(known))}"
+        raise ConfigError(f"{name}: there is no such argument{hint}")

@@ -34,7 +34,7 @@ from xswe.progress import bar
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
 from xswe.training.pairs import ParallelBags
-from xswe.training.stages import decisive
+from xswe.training.stages import fingerprint_fields
 
 PAD = "<pad>"
 
@@ -369,7 +369,7 @@ def train_encoder(
     torch.set_num_threads(config.threads)
     trainer = EncoderTrainer(model, config, objective)
     identity = fingerprint(
-        asdict(config), decisive(objective), [len(b) for b in bitexts], sorted(p.numel() for p in trainer.body)
+        asdict(config), fingerprint_fields(objective), [len(b) for b in bitexts], sorted(p.numel() for p in trainer.body)
     )
     history: list[dict[str, float]] = []
     losses: list[float] = []  # since the last row of the history

@@ -52,7 +52,7 @@ from xswe.training.inputs import (
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
-from xswe.training.stages import Stages, decisive, only_run, versions
+from xswe.training.stages import Stages, fingerprint_fields, only_run, versions
 from xswe.training.teacher_vectors import RowVectors, vectors_stage
 from xswe.training.train import load_encoder, teacher_settings
 
@@ -199,8 +199,8 @@ class _Run:
             write_json(folder / "report.json", {"best_step": made.best_step, "history": made.history})
 
         imitated = "" if self.distilled is None else self.distilled.identity
-        inputs = [self.bags_id, imitated, c.dim, {**decisive(settings), "threads": None}]
-        folder, identity = self.corpus.stages.run("static", [*inputs, decisive(c.static_objective)], make)
+        inputs = [self.bags_id, imitated, c.dim, {**fingerprint_fields(settings), "threads": None}]
+        folder, identity = self.corpus.stages.run("static", [*inputs, fingerprint_fields(c.static_objective)], make)
         return load_file(folder / "static.safetensors")["embeddings"], identity
 
     def trained(
@@ -229,7 +229,7 @@ class _Run:
                 folder / "report.json", {"history": history, "pairs": ["-".join(pair) for pair in self.corpus.pairs]}
             )
 
-        inputs = [static_id, asdict(c.shape), {**asdict(settings), "threads": None}, decisive(c.objective)]
+        inputs = [static_id, asdict(c.shape), {**asdict(settings), "threads": None}, fingerprint_fields(c.objective)]
         return self.corpus.stages.run("encoder", inputs, make)[0], bool(asked)
 
 

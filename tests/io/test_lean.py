@@ -61,7 +61,7 @@ def test_a_few_texts_are_not_compiled_for(monkeypatch):
     compiled = static.pool(matrix, bags, normalise=True)
     monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: False)
     monkeypatch.setattr("xswe.model.kernels.pool_rows", None)  # calling it fails
-    monkeypatch.setattr("xswe.model.static._done_at_first", [0])
+    monkeypatch.setattr("xswe.model.static._worth_compiling", static._PoolingHeuristic())
     monkeypatch.setattr("xswe.model.static._FEW_AT_FIRST", 20_000)
     for _ in range(19):
         assert static.pool(matrix, bags, normalise=True).tobytes() == compiled.tobytes()

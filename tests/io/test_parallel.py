@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from xswe.io.parallel import Lock, Together, alongside, available_threads, in_order, run, share
+from xswe.io.parallel import Lock, Together, alongside, available_threads, in_order, parallel_for, run
 from xswe.training.loop import awake
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
@@ -46,7 +46,7 @@ def test_an_error_ends_the_work_of_all_threads(failing):
         done.append(start)
 
     with pytest.raises(ZeroDivisionError):
-        share(block, 1000, 1, 2)
+        parallel_for(block, 1000, 1, 2)
     assert len(done) < 10
 
 

@@ -13,7 +13,7 @@ import xswe
 from xswe.alignment.lexicon import vocabularies
 from xswe.errors import ConfigError, ModelError
 from xswe.io.resources import resource
-from xswe.model.folder import owners, smallest
+from xswe.model.folder import languages_of_units, narrow_counts
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
@@ -29,13 +29,13 @@ def counted(sample, tokenizer_json):
 
 def test_a_word_is_of_the_languages_that_use_it_often():
     counts = np.array([[90, 10, 0, 0], [2, 8, 0, 10]])
-    assert owners(counts).tolist() == [[True, True, False, False], [True, True, False, True]]
+    assert languages_of_units(counts).tolist() == [[True, True, False, False], [True, True, False, True]]
     counts = np.array([[9000, 1000, 0], [1, 1000, 5]])  # a quotation is none, and a larger text does not own more
-    assert owners(counts).tolist() == [[True, True, False], [False, True, True]]
-    assert owners(np.array([[1, 0], [0, 1]])).tolist() == [[True, False], [False, True]]  # once is enough
-    assert owners(np.zeros((2, 3), np.uint8)).any() == np.False_
-    assert [smallest(np.array([[most]])).dtype.name for most in (255, 256, 65536)] == ["uint8", "uint16", "uint32"]
-    assert smallest(np.array([[2**40]])).item() == 2**32 - 1
+    assert languages_of_units(counts).tolist() == [[True, True, False], [False, True, True]]
+    assert languages_of_units(np.array([[1, 0], [0, 1]])).tolist() == [[True, False], [False, True]]  # once is enough
+    assert languages_of_units(np.zeros((2, 3), np.uint8)).any() == np.False_
+    assert [narrow_counts(np.array([[most]])).dtype.name for most in (255, 256, 65536)] == ["uint8", "uint16", "uint32"]
+    assert narrow_counts(np.array([[2**40]])).item() == 2**32 - 1
 
 
 def test_words_of_languages_that_share_a_script(counted):

@@ -16,7 +16,7 @@ from xswe.phrases.search import SpanConfig, StaticWords, TeacherWords
 from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
 from xswe.text.languages import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at
-from xswe.text.units import SubwordUnits, settle
+from xswe.text.units import SubwordUnits, trim_span
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")
@@ -75,7 +75,7 @@ def plain_places(units, kinds, text):
     encoding = units.tokenizer.encode(text, add_special_tokens=False)
     out, inside = [], False
     for piece, place in zip(encoding.ids, encoding.offsets, strict=True):
-        start, end = settle(text, *place)
+        start, end = trim_span(text, *place)
         if (kind := kinds[piece] % SILENT) == DROPPED:
             inside = False
         elif kind == UNKNOWN:

@@ -2,7 +2,7 @@ import pytest
 
 from xswe.io.ragged import Texts
 from xswe.text import units
-from xswe.text.units import FEW, Worth
+from xswe.text.units import FEW, CompileHeuristic
 
 
 def alone(x):
@@ -19,20 +19,25 @@ def form(request):
 
 def test_once_compiled_a_call_is_judged_by_its_size_alone(form, monkeypatch):
     monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: True)
-    assert [Worth()(form(texts)) for texts in (FEW_SHORT, FEW_LONG, MANY_SHORT, [])] == [False, True, True, False]
+    assert [CompileHeuristic()(form(texts)) for texts in (FEW_SHORT, FEW_LONG, MANY_SHORT, [])] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_once_loaded_whatever_is_not_empty_is_worth_it(form, monkeypatch):
     monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: True)
-    worth = Worth()
+    worth = CompileHeuristic()
     assert worth(form(FEW_LONG))
     assert [worth(form(texts)) for texts in (FEW_SHORT, ["a cat"], [])] == [True, True, False]
 
 
 def test_compiling_waits_for_as_much_text_as_it_is_worth(form, monkeypatch):
     monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: False)
-    assert Worth()(form(MANY_SHORT))
-    worth, calls = Worth(), units._UNCOMPILED // FEW
+    assert CompileHeuristic()(form(MANY_SHORT))
+    worth, calls = CompileHeuristic(), units._UNCOMPILED // FEW
     assert not any(worth(form(FEW_SHORT)) for _ in range(1000))
     assert [worth(form(FEW_LONG)) for _ in range(calls + 1)] == [False] * (calls - 1) + [True] * 2
 

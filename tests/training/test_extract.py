@@ -18,7 +18,7 @@ from tests.conftest import FakeTeacher
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts
-from xswe.text.units import SubwordUnits, settle
+from xswe.text.units import SubwordUnits, trim_span
 from xswe.text.words import WordSplitter, WordUnits
 from xswe.training import extract as module
 from xswe.training.extract import ExtractConfig, LanguageSample
@@ -101,7 +101,7 @@ def naive_places(units, text):
     if isinstance(units, WordUnits):
         return [(units.tokens.index(w.form), w.start, w.end) for w in units.splitter(text) if w.form in units.tokens]
     encoding = units.tokenizer.encode(text, add_special_tokens=False)
-    found = [(i, *settle(text, *span)) for i, span in zip(encoding.ids, encoding.offsets, strict=True)]
+    found = [(i, *trim_span(text, *span)) for i, span in zip(encoding.ids, encoding.offsets, strict=True)]
     return [(i, start, end) for i, start, end in found if units.tokens[i] and start < end]
 
 

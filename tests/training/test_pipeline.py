@@ -340,7 +340,7 @@ def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix
 
 
 def test_tasks_of_an_array_share_out_words_and_what_is_imitated(tmp_path, config, fake_teacher, monkeypatch):
-    monkeypatch.setattr("xswe.training.inputs._TEXTS", 200)
+    monkeypatch.setattr("xswe.training.inputs._TEXTS_PER_SHARD", 200)
     monkeypatch.setattr("xswe.training.teacher_vectors._SHARD", 100)
     fake_teacher.config = TeacherConfig()  # a name, by which others could load it
     c = config(("en",), pca=PCAConfig(dim=8), refine=RefineConfig(max_steps=3, batch_size=64), objective=ALONE)

@@ -12,7 +12,7 @@ from xswe.training.loop import Schedule
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, tree_order
 from xswe.training.refine import RefineConfig, Trainer, refine
-from xswe.training.stages import decisive
+from xswe.training.stages import fingerprint_fields
 
 torch = pytest.importorskip("torch")
 VOCABULARY = 60
@@ -48,7 +48,7 @@ def test_the_loss_that_stops_training_is_the_one_it_lowers(objective):
     teacher /= np.linalg.norm(teacher, axis=1, keepdims=True)
     bitext = replace(toy(16), teacher=teacher)
     trainer = Trainer(start(), RefineConfig(batch_size=16), objective)
-    loss, accuracy = trainer.judge(bitext, np.arange(16))
+    loss, accuracy = trainer.measure(bitext, np.arange(16))
     unit, _ = trainer.vectors(bitext.batch(np.arange(16)))
     nearest = [max(range(16), key=lambda k: unit[row] @ unit[16 + k]) for row in range(16)]
     assert accuracy == sum(row == near for row, near in enumerate(nearest)) / 16
@@ -203,7 +203,7 @@ def test_bags_are_numbered_alike_in_shares_and_at_once(monkeypatch, tmp_path, ma
     assert rows.tolist() == np.sort(np.unique(drawn, return_index=True)[1]).tolist()
     assert np.array_equal(np.unique(numbers), np.arange(len(rows)))
     monkeypatch.setattr("xswe.training.pairs._SHARE", 100)
-    monkeypatch.setattr("xswe.training.pairs._BLOCK", 256)
+    monkeypatch.setattr("xswe.training.pairs._BAGS_AT_A_TIME", 256)
     assert np.array_equal(equal_bags(bags), numbers)
     assert np.array_equal(distinct_rows(bags), rows)
 
@@ -341,8 +341,8 @@ def test_kept_duplicates_are_negatives_like_any_others():
     answer = torch.arange(4)
     cross_entropy = torch.nn.functional.cross_entropy
     plain = float(cross_entropy(logits, answer) + cross_entropy(logits.T, answer))
-    assert kept.judge(bitext, rows)[0] == pytest.approx(plain, rel=1e-5)
-    assert masked.judge(bitext, rows)[0] < plain - 1e-3
+    assert kept.measure(bitext, rows)[0] == pytest.approx(plain, rel=1e-5)
+    assert masked.measure(bitext, rows)[0] < plain - 1e-3
     assert kept.step(bitext, rows, 0.01) == pytest.approx(plain, rel=1e-5)
 
 
@@ -389,7 +389,7 @@ def test_batches_of_neighbours_see_every_pair_once_an_epoch():
 
 
 def test_settings_that_are_off_leave_fingerprints_as_they_were():
-    assert set(decisive(Objective())) == {
+    assert set(fingerprint_fields(Objective())) == {
         *("temperature", "margin", "distillation", "distillation_temperature", "distillation_on")
     }
     later = {
@@ -402,8 +402,8 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
         "sample_from",
         "per_unit",
     }
-    assert not later & set(decisive(RefineConfig()))
-    assert decisive(RefineConfig(neighbours=16))["neighbours"] == 16
+    assert not later & set(fingerprint_fields(RefineConfig()))
+    assert fingerprint_fields(RefineConfig(neighbours=16))["neighbours"] == 16
 
 
 def test_many_passes_without_improvement_stop_before_many_looks():

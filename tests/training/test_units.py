@@ -12,7 +12,7 @@ from xswe.errors import ConfigError, Unfinished
 from xswe.training import inputs
 from xswe.training.config import check_units, sample_paths
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
-from xswe.training.stages import Stages, decisive
+from xswe.training.stages import Stages, fingerprint_fields
 from xswe.work.config import ExecutionConfig
 
 
@@ -83,7 +83,7 @@ def counted_here(make, tmp_path_factory):
 
 
 def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_here, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_TEXTS", 150)
+    monkeypatch.setattr(inputs, "_TEXTS_PER_SHARD", 150)
     config, alone = counted_here
     tasks = [Stages(tmp_path, True, how) for how in slices(3)]
     for stages in tasks[:2]:
@@ -101,7 +101,7 @@ def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_h
 
 
 def test_a_cluster_counts_the_same_words(ray_cluster, make, counted_here, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_TEXTS", 400)
+    monkeypatch.setattr(inputs, "_TEXTS_PER_SHARD", 400)
     config, alone = counted_here
     make(config, stages=(stages := Stages(tmp_path, execution=ExecutionConfig("ray"))))
     assert written(stages) == alone
@@ -114,8 +114,8 @@ def test_only_words_have_a_choice_of_case(kind):
 
 
 def test_a_switch_at_its_default_is_not_in_the_fingerprint():
-    assert not {"folding", "lowercase"} & set(decisive(UnitsConfig()))
-    switched = decisive(UnitsConfig("words", folding=False, lowercase=True))
+    assert not {"folding", "lowercase"} & set(fingerprint_fields(UnitsConfig()))
+    switched = fingerprint_fields(UnitsConfig("words", folding=False, lowercase=True))
     assert (switched["folding"], switched["lowercase"]) == (False, True)
 
 

@@ -53,9 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _complete(arguments)
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
-        from xswe.io.settings import meant
+        from xswe.io.settings import suggestion
 
-        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}{meant(verb, VERBS)}")
+        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}{suggestion(verb, VERBS)}")
     if asked := {"-h", "--help", "--help-all"} & set(rest):
         from xswe.cli.help import verb_help
 
@@ -211,13 +211,13 @@ def _explain(error: Exception, verb: str) -> str:
         return f"{word[1]}: a setting is key=value, as in output=a.tsv; python -m xswe {verb} --help lists them"
     if "override_grammar" in message:  # a page of Hydra's, which knows nothing of names of files
         found = message.partition(" See http")[0]
-        cure = "quote names with brackets or commas within the quotes, as in \"tasks=['a [1].tsv',b.tsv]\""
-        return f"a setting cannot be read ({found}): {cure}"
+        hint = "quote names with brackets or commas within the quotes, as in \"tasks=['a [1].tsv',b.tsv]\""
+        return f"a setting cannot be read ({found}): {hint}"
     if key := re.search(r"Could not override '([^']+)'", message):
         from xswe.cli.help import settings
-        from xswe.io.settings import meant
+        from xswe.io.settings import suggestion
 
-        guess = meant(key.group(1), [setting.name for setting in settings(verb)])
+        guess = suggestion(key.group(1), [setting.name for setting in settings(verb)])
         return f"there is no setting {key.group(1)!r}{guess or ';'} python -m xswe {verb} --help lists them"
     return f"{message}; see python -m xswe {verb} --help"
 
@@ -312,5 +312,5 @@ def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log
         if trace:
             raise
         where = error.filename or values.get("output") or values.get("index") or verb
-        cure = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
-        raise SystemExit(_complain(f"{where}: {error.strerror or error}{cure}")) from None
+        hint = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
+        raise SystemExit(_complain(f"{where}: {error.strerror or error}{hint}")) from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from xswe.cli.verbs import VERBS, merged
 from xswe.errors import ConfigError
-from xswe.io.settings import OF_THE_RUN, build, convert, meant
+from xswe.io.settings import OF_THE_RUN, build, convert, suggestion
 from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
 from xswe.text.languages import LANGUAGES
 
@@ -136,7 +136,7 @@ def check_shape(verb: str, values: Values) -> Values:
     groups = {group.partition("/")[0] for group in spec.groups} - {"recipe"} | ({"execution"} & usual.keys())
     known = [*usual, *groups, "recipe"] if "recipe" in spec.groups else [*usual, *groups]
     if unknown := sorted(values.keys() - set(known) - {"hydra"}):  # what + added, or a file of the user's
-        raise ConfigError(f"there is no setting {unknown[0]!r}{meant(unknown[0], known)}")
+        raise ConfigError(f"there is no setting {unknown[0]!r}{suggestion(unknown[0], known)}")
     sections = {name for path in spec.calls.values() for name, _, _, section in parts(function(path)) if section}
     for name in (groups | sections) & values.keys():
         if not isinstance(value := values[name], Mapping):
@@ -144,8 +144,8 @@ def check_shape(verb: str, values: Values) -> Values:
             raise ConfigError(f"{name}={value}: {name} has settings of its own, {name}.…=; --help lists them{chosen}")
     for name in sorted(of_one(verb)):
         if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
-            cure = "; two aligned files are source= and target=" if name == "input" and "source" in values else ""
-            raise ConfigError(f"{name}={values[name]}: give one name, without brackets{cure}")
+            advice = "; two aligned files are source= and target=" if name == "input" and "source" in values else ""
+            raise ConfigError(f"{name}={values[name]}: give one name, without brackets{advice}")
     for name in sorted(names(verb) & usual.keys() & values.keys()):
         if values[name] is None and usual[name] is not None:
             raise ConfigError(f"{name} is not set: give {name}=…")
@@ -206,14 +206,14 @@ def _read(value: str, is_text: bool, within: bool = False) -> Any:
     if (within and not value) or value == MISSING:
         raise _Other
     if value.lower() in _WORDS:
-        meant: Any = _WORDS[value.lower()]
+        suggestion: Any = _WORDS[value.lower()]
     elif _INT.fullmatch(value) or _FLOAT.fullmatch(value):
-        meant = int(value) if _INT.fullmatch(value) else float(value)
+        suggestion = int(value) if _INT.fullmatch(value) else float(value)
     elif _NUMBER_LIKE.fullmatch(value):
         raise _Other
     else:
         return value
-    return value if is_text and meant is not None else meant
+    return value if is_text and suggestion is not None else suggestion
 
 
 # Cures by settings that not every verb has which reads such files, and what is said without them.

@@ -379,7 +379,7 @@ def _partners(numbers: np.ndarray, last: int) -> np.ndarray:
 # Training, development and held-out parts of a bitext, drawn at random and kept apart text by text.
 
 
-_BLOCK = 1 << 18
+_HASHED_AT_A_TIME = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,8 +421,8 @@ def _sharing_a_text(bitext: Bitext, apart: Bitext) -> np.ndarray:
     known = set(apart.source) | set(apart.target)
     rows = [np.zeros(0, np.int64)]
     for side in (bitext.source, bitext.target):
-        for start in range(0, len(side), _BLOCK):
-            block = side[start : start + _BLOCK]
+        for start in range(0, len(side), _HASHED_AT_A_TIME):
+            block = side[start : start + _HASHED_AT_A_TIME]
             found = np.flatnonzero(keys.has(text_hashes(block))).tolist()
             rows.append(np.array([start + row for row in found if block[row] in known], np.int64))
             side.release()

@@ -41,7 +41,7 @@ class ContextConfig:
     per_unit: int = 100
     candidates: int = 2000
     pick: Pick = "shortest"
-    length: Length = field(default="units", metadata={"off": True})  # see xswe.training.stages
+    length: Length = field(default="units", metadata={"omit": True})  # see xswe.training.stages
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -115,8 +115,8 @@ def choose_contexts(
     if len(bags) > _MOST_ROWS:
         raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MOST_ROWS:,}: set corpus.limit")
     rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
-    held, offsets = bags if exact is None else exact, np.asarray(bags.offsets)
-    choice = (_Plainly if len(held.ids) < _FEW else _Compiled)(held, offsets, rows, size)
+    exact_bags, offsets = bags if exact is None else exact, np.asarray(bags.offsets)
+    choice = (_Plainly if len(exact_bags.ids) < _FEW else _Compiled)(exact_bags, offsets, rows, size)
     counts = choice.counts()
     if wanted is not None:
         counts[~wanted] = 0
@@ -131,9 +131,9 @@ def choose_contexts(
         room = np.minimum(room, config.candidates)
     kept = choice.keep_least(np.minimum(counts, room), drawn, first, np.uint64(config.seed))
     bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
-    chosen = choice.settle(bounds, drawn & shortest, config.per_unit)
+    chosen = choice.select_lowest(bounds, drawn & shortest, config.per_unit)
     bags.release()
-    held.release()
+    exact_bags.release()
     chosen.sort()
     sentence, unit = np.divmod(chosen, max(1, size))
     sentences, starts = np.unique(sentence, return_index=True)
@@ -160,10 +160,10 @@ class _Compiled:
         _keep_least(*self._bags, self._bounds, drawn, by_row, seed, self._starts, self._kept)
         return self._kept
 
-    def settle(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
+    def select_lowest(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
         """Return ``row * units + unit`` of the ``most`` least keys of each unit, after some units are rekeyed by length."""
         chosen = np.empty(np.minimum(np.diff(self._starts), most).sum(), np.int64)
-        _settle(bounds, by_length, self._starts, self._kept, most, chosen)
+        _select_lowest(bounds, by_length, self._starts, self._kept, most, chosen)
         return chosen
 
 
@@ -189,7 +189,7 @@ class _Plainly:
         self._keep(room)
         return self._keys
 
-    def settle(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
+    def select_lowest(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
         """See :class:`_Compiled`."""
         lengths = (bounds[self._rows + 1] - bounds[self._rows]).astype(np.uint64)
         by_length = by_length[self._units]
@@ -295,7 +295,7 @@ def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _settle(
+def _select_lowest(
     bounds: np.ndarray, by_length: np.ndarray, starts: np.ndarray, kept: np.ndarray, most: int, chosen: np.ndarray
 ) -> None:
     """Write ``row * units + unit`` of the ``most`` least keys of each unit, after sampled ones are keyed by length."""

@@ -120,8 +120,8 @@ def _convert(
             return
         try:
             report = _Conversion(files, languages, config, partial, cleaned.identity).run(cleaned)
-            told = _signature(partial, files, languages, config, identity, report, threads)
-            write_json(partial / "signature.json", told)
+            facts = _signature(partial, files, languages, config, identity, report, threads)
+            write_json(partial / "signature.json", facts)
             _put_in_place(partial, folder)
         except BaseException as error:
             # Where locks do nothing, another process may have made the same meanwhile.
@@ -382,8 +382,8 @@ def open_training(stage: Path, pair: tuple[str, str]) -> Bitext:
     where = read_json(stage / "train" / f"{name}.json")
     text = stage / where["text"] if where["beside_stage"] else Path(where["text"])
     if not (text / "signature.json").is_file():
-        cure = f"remove {stage} and give the same command again, which converts it anew"
-        raise InputError(text, "the converted corpus is not there any more", cure)
+        hint = f"remove {stage} and give the same command again, which converts it anew"
+        raise InputError(text, "the converted corpus is not there any more", hint)
     _check_sound(text, read_json(text / "signature.json"))
     rows = np.load(stage / "train" / f"{name}.rows.npy", mmap_mode="r")
     return part_of(Bitext.open(text, pair), rows)

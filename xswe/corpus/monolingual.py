@@ -28,7 +28,7 @@ from xswe.text.languages import LANGUAGES, in_other_language
 
 logger = logging.getLogger(__name__)
 _BLOCK_PARAGRAPHS = 1024
-_BLOCK = 8192
+_CLEANED_AT_A_TIME = 8192
 _FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one may stand in plain text
 
 
@@ -220,8 +220,8 @@ def load_sentences(
         texts = texts.take(np.flatnonzero(~(exact | normalised)))
     if DETECTS[config.clean.language]:
         own = [
-            start + np.flatnonzero(~in_other_language(list(texts[start : start + _BLOCK]), language, threads))
-            for start in range(0, len(texts), _BLOCK)
+            start + np.flatnonzero(~in_other_language(list(texts[start : start + _CLEANED_AT_A_TIME]), language, threads))
+            for start in range(0, len(texts), _CLEANED_AT_A_TIME)
         ]
         rows = np.concatenate([np.zeros(0, np.int64), *own])
         if len(rows) < len(texts):

@@ -217,9 +217,11 @@ def _interval(row: Row) -> str | None:
 def shown(rows: Sequence[Row]) -> list[Row]:
     """Return the rows that tables show."""
     rows = [row for row in rows if row.metric != "spearman" or row.source == "xswe"]  # mteb says it twice
-    told = {(row.task, row.subset) for row in rows if row.metric in _SHOWN}
+    covered = {(row.task, row.subset) for row in rows if row.metric in _SHOWN}
     return [
-        row for row in rows if row.metric in _SHOWN or (row.metric == "main_score" and (row.task, row.subset) not in told)
+        row
+        for row in rows
+        if row.metric in _SHOWN or (row.metric == "main_score" and (row.task, row.subset) not in covered)
     ]
 
 

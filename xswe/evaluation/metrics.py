@@ -128,7 +128,7 @@ def _reason(items: np.ndarray, what: str) -> str:
     return "all scores are equal" if np.ptp(items[1]) == 0 else f"{what} are equal"
 
 
-_BLOCK = 2048
+_QUERIES_AT_A_TIME = 2048
 _NEIGHBOURS = 4  # k of the margin, as in Artetxe & Schwenk 2019
 
 
@@ -155,10 +155,10 @@ def search(queries: np.ndarray, candidates: np.ndarray, base: tuple[np.ndarray, 
     """
     nearest, rank = np.empty(len(queries), np.int64), np.empty(len(queries), np.int64)
     columns = np.arange(len(candidates))
-    for start in range(0, len(queries), _BLOCK):
-        scores = products(queries[start : start + _BLOCK], candidates)
+    for start in range(0, len(queries), _QUERIES_AT_A_TIME):
+        scores = products(queries[start : start + _QUERIES_AT_A_TIME], candidates)
         if base is not None:
-            scores /= ratio_base(base[0][start : start + _BLOCK, None], base[1][None, :])
+            scores /= ratio_base(base[0][start : start + _QUERIES_AT_A_TIME, None], base[1][None, :])
         rows = np.arange(start, start + len(scores))
         nearest[rows] = scores.argmax(1)
         answer = scores[rows - start, rows][:, None]
@@ -172,9 +172,9 @@ def neighbourhood(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBO
     """Return the mean inner product of each query with its k nearest candidates, float32 (n,)."""
     k = min(k, len(candidates))
     out = np.empty(len(queries), np.float32)
-    for start in range(0, len(queries), _BLOCK):
-        scores = products(queries[start : start + _BLOCK], candidates)
-        out[start : start + _BLOCK] = np.partition(scores, -k, axis=1)[:, -k:].mean(1)
+    for start in range(0, len(queries), _QUERIES_AT_A_TIME):
+        scores = products(queries[start : start + _QUERIES_AT_A_TIME], candidates)
+        out[start : start + _QUERIES_AT_A_TIME] = np.partition(scores, -k, axis=1)[:, -k:].mean(1)
     return out
 
 

@@ -274,7 +274,7 @@ def evaluate_scored(encode: Encode, path: Path) -> list[Row]:
 
 
 # A score of the mean cosines of one development file: (weights of the parts) -> figure.
-Score = Callable[[np.ndarray], float]
+Quality = Callable[[np.ndarray], float]
 _FEWEST = 3  # pairs of a development file: on fewer, any weights are as good
 _MOST_PAIRS = 2000  # of a bitext, for fitting: all are compared with all, at each try
 
@@ -379,7 +379,7 @@ def _lists(models: Any, fit: Any, weights: Any) -> list[tuple[str, Any, str]]:
     ]
 
 
-def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Score:
+def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Quality:
     """Return what weights are worth on a development file.
 
     ``score<TAB>a<TAB>b``: Spearman's correlation of the mean cosines with the scores. An aligned bitext: mteb's F1 of the
@@ -402,11 +402,11 @@ def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...
 
 def _refuse_few(file: Path, pairs: int) -> None:
     if pairs < _FEWEST:
-        cure = "give a file of more source<TAB>target, or score<TAB>a<TAB>b lines"
-        raise InputError(file, f"weights are fitted on {_FEWEST} pairs or more, and it has {pairs}", cure)
+        hint = "give a file of more source<TAB>target, or score<TAB>a<TAB>b lines"
+        raise InputError(file, f"weights are fitted on {_FEWEST} pairs or more, and it has {pairs}", hint)
 
 
-def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Score:
+def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Quality:
     scores, left, right = read_scored(file)
     _refuse_few(file, len(scores))
     if np.ptp(scores) == 0:

@@ -12,7 +12,7 @@ import yaml
 
 from xswe.errors import ConfigError
 from xswe.io.resources import resource
-from xswe.io.settings import meant
+from xswe.io.settings import suggestion
 
 
 def choice_names(group: str) -> list[str]:
@@ -27,7 +27,7 @@ def choose(group: str, name: object) -> dict[str, Any]:
         ConfigError: there is none of that name.
     """
     if name not in (known := choice_names(group)):
-        raise ConfigError(f"unknown {group} {name!r}: choose one of {', '.join(known)}{meant(str(name), known)}")
+        raise ConfigError(f"unknown {group} {name!r}: choose one of {', '.join(known)}{suggestion(str(name), known)}")
     path: Path = resource("conf") / group / f"{name}.yaml"
     return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
 

@@ -329,8 +329,8 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        cure = "move it away, and give the command again that makes it"
-        raise DamagedError(f"{path}: damaged, or no file of xswe ({brief(error)}); {cure}") from None
+        hint = "move it away, and give the command again that makes it"
+        raise DamagedError(f"{path}: damaged, or no file of xswe ({brief(error)}); {hint}") from None
 
 
 def fingerprint(*parts: Any, length: int = 12) -> str:
@@ -399,7 +399,7 @@ def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterato
     yield
 
 
-def let_go(*streams: IO[Any]) -> None:
+def unlock_for_rename(*streams: IO[Any]) -> None:
     """Close files that are to be renamed or removed, where the system does neither to an open file."""
     for stream in streams if ON_WINDOWS else ():
         stream.close()

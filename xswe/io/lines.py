@@ -90,8 +90,8 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         return
     with nullcontext() if is_remote(path) else steady(path):
         if (suffix := suffix_of(path)) in _NOT_READ:
-            cure = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
-            raise InputError(path, f"{suffix} files are not read", cure)
+            hint = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
+            raise InputError(path, f"{suffix} files are not read", hint)
         with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
             if not (packing := packing_of(path)):
                 _check_text(raw, path)
@@ -104,9 +104,9 @@ def _check_text(stream: BinaryIO, path: str | Path) -> None:
     first = stream.peek(16)[:16] if isinstance(stream, BufferedReader) else b"\n"
     if not first:
         _warn_of_empty(str(path))
-    for begin, (found, cure) in _NO_TEXT.items():
+    for begin, (found, hint) in _NO_TEXT.items():
         if first.startswith(begin):
-            raise InputError(path, found, cure)
+            raise InputError(path, found, hint)
 
 
 @lru_cache
@@ -119,8 +119,8 @@ def check_lines(path: str | Path) -> None:
     """Raise InputError if a file's suffix is that of a table or a translation memory, not of lines of text."""
     suffix = suffix_of(path)
     if suffix in _NO_LINES:
-        cure = "write its texts to a file, one a line (filter, corpus, link, and phrases with languages= read bitext)"
-        raise InputError(path, f"a {suffix} file has no text line by line", cure)
+        hint = "write its texts to a file, one a line (filter, corpus, link, and phrases with languages= read bitext)"
+        raise InputError(path, f"a {suffix} file has no text line by line", hint)
 
 
 @contextmanager
@@ -176,26 +176,26 @@ def has_returns_alone(first: bytes) -> bool:
 
 
 def damaged_archive(
-    path: str | Path, error: BaseException, number: int | None, cure: str = f"fetch it again, {_SKIPPABLE}"
+    path: str | Path, error: BaseException, number: int | None, hint: str = f"fetch it again, {_SKIPPABLE}"
 ) -> InputError:
     """Return the error of a compressed file, or other input, that ends or breaks before line ``number`` is complete."""
     if isinstance(error, ReturnsAlone):
         return InputError(path, *RETURNS_ALONE)
     found = f"the archive is truncated or damaged ({error})"
-    return InputError(path, found, cure, number)
+    return InputError(path, found, hint, number)
 
 
 def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], number: int) -> InputError:
     """Return the error of a line without the requested columns."""
     problem = f"{found} tab-separated columns where columns {columns} need {max(columns) + 1}"
-    cure = "set columns=[…] (counted from 0), or on_error=skip to leave such lines out"
-    return InputError(path, problem, cure, number)
+    hint = "set columns=[…] (counted from 0), or on_error=skip to leave such lines out"
+    return InputError(path, problem, hint, number)
 
 
 def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
     """Return the error of two line-aligned files of which one ends before the other's line ``number``."""
-    cure = "the two files must be aligned line by line: fetch both again, or set on_error=skip"
-    return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
+    hint = "the two files must be aligned line by line: fetch both again, or set on_error=skip"
+    return InputError(short, f"ends before line {number}, where {long} goes on", hint, number)
 
 
 def not_utf8(path: str | Path, first: int, data: bytes, at: int, further: str = "") -> InputError:
@@ -210,8 +210,8 @@ def not_utf8(path: str | Path, first: int, data: bytes, at: int, further: str = 
 def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> InputError:
     """Return the error of a NUL byte in ``data``, whose first line has the number ``first``."""
     line = first + data.count(b"\n", 0, data.index(b"\0"))
-    cure = f"convert the file to UTF-8 with iconv{further}"
-    return InputError(path, "a NUL byte (UTF-16 text, or no text at all)", cure, line)
+    hint = f"convert the file to UTF-8 with iconv{further}"
+    return InputError(path, "a NUL byte (UTF-16 text, or no text at all)", hint, line)
 
 
 def too_long(path: str | Path, line: int, further: str = "") -> InputError:
@@ -392,7 +392,7 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
             head = Span(stream, 0, start)
             while data := head.read(_CHUNK):
                 before += data.count(b"\n")
-        raise InputError(error.path, error.problem, error.cure, error.line + before) from None
+        raise InputError(error.path, error.problem, error.hint, error.line + before) from None
 
 
 def _without_ends(lines: Texts, path: str | Path, first: int) -> Texts:

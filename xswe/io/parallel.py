@@ -179,7 +179,7 @@ def over_blocks(function: Callable[[int, int], T], size: int, threads: int) -> l
     return run([lambda a=a, b=b: function(a, b) for a, b in blocks(size, threads)], threads)  # type: ignore[misc]
 
 
-def share(function: Callable[[int, int], object], size: int, block: int, threads: int) -> None:
+def parallel_for(function: Callable[[int, int], object], size: int, block: int, threads: int) -> None:
     """Call ``function(start, stop)`` on consecutive blocks of ``range(size)``; each thread takes the next one when free."""
     starts = deque(range(0, size, block))
 

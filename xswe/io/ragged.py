@@ -282,7 +282,7 @@ def concatenate_bags(parts: Sequence[Bags]) -> Bags:
     return parts[0] if len(parts) == 1 else Bags.joined(parts, np.int32)
 
 
-_BLOCK = 8192
+_ROWS_AT_A_TIME = 8192
 
 
 class TextView(Sequence[str]):
@@ -317,8 +317,8 @@ class TextView(Sequence[str]):
         return texts[place if rows is None else int(rows[place])]
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _BLOCK):
-            yield from self[start : start + _BLOCK]
+        for start in range(0, len(self), _ROWS_AT_A_TIME):
+            yield from self[start : start + _ROWS_AT_A_TIME]
 
     def _range(self, start: int, stop: int) -> Texts:
         pieces = []

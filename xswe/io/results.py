@@ -23,7 +23,7 @@ from xswe.io.sources import packing_of, suffix_of
 
 E = TypeVar("E")  # of entries
 R = TypeVar("R", bound=tuple[Any, ...])
-_BLOCK = 65_536  # rows that are written at a time
+_ROWS_WRITTEN = 65_536  # rows that are written at a time
 _SHOWN = 10  # rows that a notebook shows
 STATUSES = ("right", "wrong", "open")  # what people say of a row
 _LOOKED_AT, _WIDEST = 200, 60  # rows that tell the width of a column, and characters of the widest one
@@ -214,8 +214,8 @@ def check_suffix(path: str | Path) -> str:
             raise ConfigError(f"{path}: {suffix} is not written packed; leave {packing_of(path)} out")
         if find_spec(module) is None:
             raise DependencyError(module, extra, f"writing {suffix}")
-    elif suffix not in (*_TEXTS, ".json"):
-        raise ConfigError(f"{path}: the suffix says the format: use {', '.join([*_TEXTS, '.json', *_LIBRARIES])}")
+    elif suffix not in (*_TEXT_WRITERS, ".json"):
+        raise ConfigError(f"{path}: the suffix says the format: use {', '.join([*_TEXT_WRITERS, '.json', *_LIBRARIES])}")
     return suffix
 
 
@@ -240,7 +240,7 @@ def write_text(path: str | Path, lines: Iterable[str]) -> None:
     """Write lines of text, a block at a time, whole or not at all; compressed by the suffix, ``-`` to standard output."""
     rest = iter(lines)
     with open_output(path) as stream:
-        while block := "".join(islice(rest, _BLOCK)):
+        while block := "".join(islice(rest, _ROWS_WRITTEN)):
             stream.write(block.encode("utf-8", "backslashreplace"))  # a lone surrogate, as JSON writes it
 
 
@@ -262,8 +262,8 @@ def write_table(
         types: pyarrow's names of the types of columns that are not Python's own.
         bom: begin a text with a byte-order mark, without which Excel does not take it for UTF-8.
     """
-    if suffix in _TEXTS:
-        write_text(path, chain(["\ufeff"] if bom else [], _TEXTS[suffix](names, rows)))
+    if suffix in _TEXT_WRITERS:
+        write_text(path, chain(["\ufeff"] if bom else [], _TEXT_WRITERS[suffix](names, rows)))
         return
     with whole_file(path) as temporary:
         if suffix == ".xlsx":
@@ -281,7 +281,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
     import xlsxwriter
 
     rest = iter(rows)
-    first = list(islice(rest, _BLOCK))
+    first = list(islice(rest, _ROWS_WRITTEN))
     how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     with xlsxwriter.Workbook(str(path), how) as book:
         book.set_properties({"created": datetime(2000, 1, 1)})
@@ -340,14 +340,14 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any
         return [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
 
     rest = iter(rows)
-    block = list(islice(rest, _BLOCK))
-    told = [pa.type_for_alias(types[name]) if name in types else None for name in names]
-    found = [column.type if column.type != pa.null() else pa.string() for column in arrays(block, told)]
+    block = list(islice(rest, _ROWS_WRITTEN))
+    declared = [pa.type_for_alias(types[name]) if name in types else None for name in names]
+    found = [column.type if column.type != pa.null() else pa.string() for column in arrays(block, declared)]
     schema = pa.schema(list(zip(names, found, strict=True)))
     with pq.ParquetWriter(path, schema) as writer:
         while block:
             writer.write_table(pa.Table.from_arrays(arrays(block, found), schema=schema))
-            block = list(islice(rest, _BLOCK))
+            block = list(islice(rest, _ROWS_WRITTEN))
 
 
 def _separated(delimiter: str) -> Writer:
@@ -374,7 +374,7 @@ def _object(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
 
 
 Writer = Callable[[Sequence[str], Iterable[Sequence[Any]]], Iterator[str]]
-_TEXTS: dict[str, Writer] = {
+_TEXT_WRITERS: dict[str, Writer] = {
     ".csv": _separated(","),
     ".tsv": _separated("\t"),
     ".jsonl": _objects,

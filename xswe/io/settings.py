@@ -16,11 +16,11 @@ C = TypeVar("C", bound=Any)  # a dataclass of settings
 OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests the known name most similar to a mistyped one, "" if none is.
 
     Example:
-        >>> meant("lerning_rate", ["max_steps", "learning_rate"])
+        >>> suggestion("lerning_rate", ["max_steps", "learning_rate"])
         '; did you mean learning_rate?'
     """
     import difflib  # of no use until a name is wrong
@@ -43,7 +43,7 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     """Raise ConfigError if a value, of the setting ``name``, is not a choice of a closed type."""
     if value not in (known := typing.get_args(choices)):
         listed = ", ".join(str(choice) or "''" for choice in known)
-        raise ConfigError(f"{name}={value!r}: choose one of {listed}{meant(str(value), map(str, known))}")
+        raise ConfigError(f"{name}={value!r}: choose one of {listed}{suggestion(str(value), map(str, known))}")
 
 
 def defaults(cls: type[Any]) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
     before = f"{where}." if where else ""
     if unknown := sorted(set(values) - set(names)):
-        cure = meant(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
-        raise ConfigError(f"{before}{unknown[0]}: there is no such setting{cure}")
+        advice = suggestion(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
+        raise ConfigError(f"{before}{unknown[0]}: there is no such setting{advice}")
     return cls(**{name: convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
 
 
@@ -127,7 +127,7 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     search = {name: settings[name] for name in nested if name in settings}
     own = {name: value for name, value in settings.items() if name not in search}
     if unknown := sorted(set(own) - set(known)):
-        guess = meant(unknown[0], [*known, *nested]) or f"; {what} has {', '.join([*known, *nested])}"
+        guess = suggestion(unknown[0], [*known, *nested]) or f"; {what} has {', '.join([*known, *nested])}"
         raise ConfigError(f"{unknown[0]}: there is no such setting{guess}")
     if search:
         own["neighbours"] = dataclasses.replace(own.get("neighbours", config.neighbours), **search)

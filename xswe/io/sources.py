@@ -37,7 +37,7 @@ _SMALL = 64 << 20  # a member below this size is no bomb whatever its ratio
 _CURE = "fetch it again from its source, and look who made it"
 _ATTEMPTS = 6
 _FIRST_PAUSE = 0.5  # seconds; each further one is twice as long
-_BLOCK = 8 << 20
+_READ_BYTES = 8 << 20
 _HOPELESS = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
 
 
@@ -271,8 +271,8 @@ def is_remote(path: object) -> bool:
 def check_here(path: str | Path, name: str = "output") -> None:
     """Raise ConfigError if an output, or the path of another setting ``name``, is remote."""
     if re.match(r"\w\w+:/", str(path)):  # of s3:// a path makes s3:/
-        cure = "give a file or folder on this machine, and copy it there or from there"
-        raise ConfigError(f"{name}={path}: of storages only texts are read; {cure}")
+        hint = "give a file or folder on this machine, and copy it there or from there"
+        raise ConfigError(f"{name}={path}: of storages only texts are read; {hint}")
 
 
 def _system(path: str) -> tuple[Any, str]:
@@ -301,8 +301,8 @@ def _patiently(path: str, ask: Any) -> Any:
             raise
         except Exception as error:  # each storage's library has errors of its own
             if isinstance(error, _HOPELESS) and not _passing(error):
-                cure = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
-                raise InputError(path, f"cannot be read ({error or type(error).__name__})", cure) from None
+                hint = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
+                raise InputError(path, f"cannot be read ({error or type(error).__name__})", hint) from None
             if attempt + 1 == _ATTEMPTS:
                 found = f"the storage fails again and again ({brief(error) or type(error).__name__})"
                 raise InputError(path, found, "run the same command again when it answers") from None
@@ -312,7 +312,7 @@ def _patiently(path: str, ask: Any) -> Any:
     raise AssertionError
 
 
-class _Patient(io.RawIOBase):
+class _RetryingStream(io.RawIOBase):
     """A stream of a remote file that is reopened where the connection breaks."""
 
     def __init__(self, path: str) -> None:
@@ -346,7 +346,7 @@ class _Patient(io.RawIOBase):
     def _read(self, most: int) -> bytes:
         try:
             if self._stream is None:
-                self._stream = self._system.open(self._name, "rb", block_size=_BLOCK)
+                self._stream = self._system.open(self._name, "rb", block_size=_READ_BYTES)
                 if self._place:
                     self._stream.seek(self._place)
             return self._stream.read(most)
@@ -368,7 +368,7 @@ def open_remote(path: str) -> BinaryIO:
     :func:`remote_state`.
     """
     remote_state(path)
-    return cast(BinaryIO, io.BufferedReader(_Patient(path), _BLOCK))
+    return cast(BinaryIO, io.BufferedReader(_RetryingStream(path), _READ_BYTES))
 
 
 def remote_state(path: str) -> tuple[int | None, list[Any]]:

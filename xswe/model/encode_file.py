@@ -327,8 +327,8 @@ def encode_shards(
         return Stage(place, "encode", plan.count, stays or PARTS, job, identity, inputs), plan
 
     def rows(stage: Stage) -> tuple[int, int]:
-        told = [read_json(stage.side_car(shard)) for shard in range(stage.count)]
-        lines = [(one["counts"]["lines"], one["begun"] < begun) for one in told]
+        records = [read_json(stage.side_car(shard)) for shard in range(stage.count)]
+        lines = [(one["counts"]["lines"], one["begun"] < begun) for one in records]
         return sum(count for count, _ in lines), sum(count for count, before in lines if before)
 
     if not many:
@@ -352,8 +352,8 @@ def encode_shards(
             count, kept = read_json(done / "encoded.json")
             return count, kept
     if split or (split is None and any(map(is_document, files))):
-        cure = "cut them by  xswe split  first, or take their lines as they are with split=false"
-        raise ConfigError(f"output={output}: texts are cut into sentences for one file of vectors; {cure}")
+        hint = "cut them by  xswe split  first, or take their lines as they are with split=false"
+        raise ConfigError(f"output={output}: texts are cut into sentences for one file of vectors; {hint}")
     for name in files:
         check_lines(name)
     folder = output.parent

@@ -13,7 +13,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.arguments import no_text, several
 from xswe.io.files import scratch
-from xswe.io.parallel import in_order, share
+from xswe.io.parallel import in_order, parallel_for
 from xswe.io.results import Listing
 from xswe.model.folder import push_folder
 
@@ -92,7 +92,7 @@ class Encoding:
         rounds = -(-len(rows) // (BLOCK * threads))
         block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
         try:
-            share(work, len(rows), block, threads)
+            parallel_for(work, len(rows), block, threads)
         except (TypeError, AttributeError) as error:
             raise (no_text(rows) or error) from None
         return out

@@ -18,7 +18,7 @@ import numpy as np
 from xswe.errors import ConfigError, ModelError
 from xswe.io.arguments import check_model
 from xswe.io.files import file_digest, fingerprint, read_json, whole_folder, write_json
-from xswe.io.settings import meant
+from xswe.io.settings import suggestion
 from xswe.model import folder as storage
 from xswe.model.encoding import Encoding
 from xswe.model.folder import from_hub, push_folder
@@ -230,7 +230,7 @@ def locate(model: str | Path, revision: str | None = None, *, token: str | None 
         return path
     if _REPOSITORY.fullmatch(str(model)):
         return from_hub(str(model), revision, token=token)
-    if guess := meant(str(model), PRETRAINED):
+    if guess := suggestion(str(model), PRETRAINED):
         raise ModelError(f"{model}: there is no such folder{guess}")
     return path
 

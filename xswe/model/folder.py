@@ -35,7 +35,7 @@ from xswe.version import __version__
 OWN = 0.1
 
 
-def smallest(counts: np.ndarray) -> np.ndarray:
+def narrow_counts(counts: np.ndarray) -> np.ndarray:
     """Return counts as the smallest unsigned integers that fit them; those beyond 32 bits are clipped."""
     highest = int(counts.max(initial=0))
     kind = next((kind for kind in (np.uint8, np.uint16) if highest <= np.iinfo(kind).max), np.uint32)
@@ -49,7 +49,7 @@ def check_counts(counts: np.ndarray, languages: int, units: int) -> None:
         raise ModelError(f"the counts are {counts.dtype} {counts.shape}, expected {wanted}")
 
 
-def owners(counts: np.ndarray) -> np.ndarray:
+def languages_of_units(counts: np.ndarray) -> np.ndarray:
     """Return whose words units are, bool (languages, units), by their counts (languages, units) in each language's text.
 
     None is set for a unit that never occurred, several for a word that languages share.
@@ -88,7 +88,7 @@ WIDEST = 8  # dimensions of a part: as int8 they are one integer of 64 bits
 _SAMPLE, _ROUNDS = 16_384, 12  # rows that centres are sought by, and how often each moves
 
 
-def share(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def share_rows(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Quantise rows as :func:`quantise` does, to at most 256 different ones in each part of ``width`` dimensions.
 
     The last part has the remaining dimensions. ``weights``, float (n,), none below 0, say how much each row counts. All
@@ -272,7 +272,7 @@ def save(contents: Contents, folder: Path) -> None:
             elif scales is not None:
                 tensors["weights"] = scales
             save_tensors(temporary / "model.safetensors", tensors)
-        known = {} if counts is None else {"counts": smallest(counts)}
+        known = {} if counts is None else {"counts": narrow_counts(counts)}
         if known := known if forms is None else known | _packed_forms(forms):
             save_tensors(temporary / _COUNTS, known)
         config = {
@@ -364,8 +364,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{folder}: there is no such folder; give the folder that train wrote (…/model)")
     if not path.is_file():
         own = folder / "model"  # of a run
-        cure = f"; the run's model is {own}" if (own / path.name).is_file() else ""
-        raise ModelError(f"{path}: missing; {folder} is no model folder{cure}")
+        hint = f"; the run's model is {own}" if (own / path.name).is_file() else ""
+        raise ModelError(f"{path}: missing; {folder} is no model folder{hint}")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind, version = config["model_type"], config["format_version"]
@@ -464,8 +464,8 @@ def from_hub(repository: str, revision: str | None = None, *, token: str | None 
 
     ModelError: there is no such repository or revision, or no network and nothing in the cache.
     """
-    cure = "check the name and the revision, and the network (HF_HUB_OFFLINE=1 uses what was fetched before)"
-    with _hub(f"{repository}: cannot be fetched from the hub, and there is no folder of that name", cure) as hub:
+    hint = "check the name and the revision, and the network (HF_HUB_OFFLINE=1 uses what was fetched before)"
+    with _hub(f"{repository}: cannot be fetched from the hub, and there is no folder of that name", hint) as hub:
         folder = hub.snapshot_download(
             repository,
             revision=revision,
@@ -493,11 +493,11 @@ def push_folder(folder: Path, repository: str, revision: str | None, private: bo
 
 
 @contextmanager
-def _hub(what: str, cure: str) -> Iterator[ModuleType]:
+def _hub(what: str, hint: str) -> Iterator[ModuleType]:
     """Yield the hub's library, and turn whatever it raises into a one-line error."""
     with needs("huggingface_hub", "hub", "fetching from and pushing to the hub"):
         import huggingface_hub
     try:
         yield huggingface_hub
     except Exception as error:  # the hub's own errors, and whatever its transport raises without a network
-        raise ModelError(f"{what} ({brief(error, 300)}); {cure}") from None
+        raise ModelError(f"{what} ({brief(error, 300)}); {hint}") from None

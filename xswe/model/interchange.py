@@ -215,11 +215,11 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
         pieces.no_truncation()
     by_teacher = [code for code in languages if config.segmenters.get(code) in BY_TEACHER and code in ("zh", "ja")]
     if pieces is None and by_teacher:
-        cure = f"give tokenizer=…/tokenizer.json, or another one: segmenters.{by_teacher[0]}=" + (
+        hint = f"give tokenizer=…/tokenizer.json, or another one: segmenters.{by_teacher[0]}=" + (
             "jieba" if by_teacher[0] == "zh" else "fugashi"
         )
         name = config.segmenters[by_teacher[0]]
-        raise ConfigError(f"the segmenter {name!r} of {by_teacher[0]} needs the teacher's tokenizer: {cure}")
+        raise ConfigError(f"the segmenter {name!r} of {by_teacher[0]} needs the teacher's tokenizer: {hint}")
     # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
     bare = [word.removeprefix(MARK) or word for word in words]
     named = bare if len(set(bare)) == len(words) else list(words)

@@ -28,20 +28,40 @@ from xswe.model.folder import (
     check_counts,
     check_precision,
     convert,
-    owners,
+    languages_of_units,
+    narrow_counts,
     restore,
-    share,
-    smallest,
+    share_rows,
 )
 from xswe.text.languages import LANGUAGES, check_languages, has_particle, in_script, japanese_characters
 from xswe.text.tokenizers import MARK
 from xswe.text.units import AS_LOOKED_UP, SubwordUnits, Units
 
 _FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
-_loaded = [False]  # whether it is
 _FEW_AT_FIRST = 200_000  # the same, in all of a process, where it would have to be compiled first: some 0.3 s
-_done_at_first = [0]
 _NO_SCALES = np.ones(1, np.float32)
+
+
+class _PoolingHeuristic:
+    """Decides whether gathering rows is worth compiled code, which is compiled once many rows have been gathered."""
+
+    def __init__(self) -> None:
+        self._loaded, self._waited = False, 0
+
+    def __call__(self, rows: int) -> bool:
+        """Return True if this many rows are worth it."""
+        if rows < (_FEWEST if self._loaded else _FEW):
+            return False
+        if not self._loaded:
+            from xswe.io.compiler import is_compiled
+            from xswe.model.kernels import pool_rows
+
+            self._waited += rows
+            self._loaded = self._waited >= _FEW_AT_FIRST or is_compiled(pool_rows)
+        return self._loaded
+
+
+_worth_compiling = _PoolingHeuristic()
 
 
 def pool(
@@ -60,16 +80,10 @@ def pool(
     for a bag that is empty or whose rows cancel.
     """
     out = np.empty((len(bags), matrix.shape[1]), np.float32) if out is None else out
-    if len(bags.ids) < (_FEWEST if _loaded[0] else _FEW):
+    if not _worth_compiling(len(bags.ids)):
         pool_plainly(matrix, scales, bags, normalise, out)
         return out
-    from xswe.io.compiler import is_compiled
     from xswe.model.kernels import pool_rows
-
-    if _done_at_first[0] + len(bags.ids) < _FEW_AT_FIRST and not is_compiled(pool_rows):
-        _done_at_first[0] += len(bags.ids)
-        pool_plainly(matrix, scales, bags, normalise, out)
-        return out
 
     # numba has no float16 on processors: the kernel reads its bits.
     numbers = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
@@ -80,7 +94,6 @@ def pool(
         pool_rows(numbers, factors, bags.ids, bags.offsets[start : stop + 1], normalise, out[start:stop], squares)
 
     over_blocks(work, len(bags), threads)
-    _loaded[0] = True
     return out
 
 
@@ -293,7 +306,7 @@ class StaticModel(Encoding):
     def _owners(self) -> np.ndarray:
         """The languages of each unit, bool (languages, units)."""
         unknown = np.zeros((len(self.languages), len(self.matrix)), np.uint8)
-        return owners(unknown if self.counts is None else self.counts)
+        return languages_of_units(unknown if self.counts is None else self.counts)
 
     def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
         """Return the words of a language (see :meth:`words`) but for the text itself, and their cosines with a text."""
@@ -350,7 +363,7 @@ class StaticModel(Encoding):
         if not 1 <= width <= WIDEST:
             raise ConfigError(f"shared={width}: a part has 1 to {WIDEST} dimensions")
         counts = np.zeros(len(self.matrix)) if self.counts is None else self.counts.sum(axis=0, dtype=np.float64)
-        matrix, scales = share(self.vectors, width, np.sqrt(counts + 1.0))
+        matrix, scales = share_rows(self.vectors, width, np.sqrt(counts + 1.0))
         return replace(self, matrix=matrix, scales=scales, shared=width)
 
     def truncate(self, dim: int) -> StaticModel:
@@ -416,7 +429,7 @@ class StaticModel(Encoding):
                 own += self.units.bags(block).counts(len(own))
                 counter.add(block)
             forms.append(commonest_forms([counter]))
-        return replace(self, counts=smallest(counts), forms=tuple(forms))
+        return replace(self, counts=narrow_counts(counts), forms=tuple(forms))
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> StaticModel:
         """Return the model with its most frequent units only.

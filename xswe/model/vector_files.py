@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from xswe.errors import ConfigError, needs
-from xswe.io.files import let_go, lock, sibling, whole_file
+from xswe.io.files import lock, sibling, unlock_for_rename, whole_file
 from xswe.model.folder import PRECISIONS, check_precision, convert
 from xswe.progress import every
 from xswe.work import kept
@@ -121,8 +121,8 @@ class VectorWriter:
         if self._due():
             os.fsync(self._rows.fileno())
             os.fsync(self._scales.fileno())
-            told = {"rows": self.rows, "checksum": self._checksum % 2**64, "place": place}
-            save_checkpoint(self.file.checkpoint, self._identity, {}, told, f"after {self.rows:,} lines")
+            state = {"rows": self.rows, "checksum": self._checksum % 2**64, "place": place}
+            save_checkpoint(self.file.checkpoint, self._identity, {}, state, f"after {self.rows:,} lines")
 
     def finish(self) -> None:
         """Make the output of the partial files; it appears whole."""
@@ -173,7 +173,7 @@ def open_writer(file: VectorFile, identity: str = "") -> Iterator[VectorWriter]:
             file.checkpoint.unlink(missing_ok=True)
         finally:
             if file.own or not file.checkpoint.exists():
-                let_go(rows, scales)
+                unlock_for_rename(rows, scales)
                 for path in (partial, partial_scales):
                     path.unlink(missing_ok=True)
 
@@ -215,7 +215,7 @@ def _write_at(stream: BinaryIO, data: Any, place: int) -> None:
 
 def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:
     os.fsync(stream.fileno())
-    let_go(stream)
+    unlock_for_rename(stream)
     os.replace(partial, path)
 
 

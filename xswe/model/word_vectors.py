@@ -128,7 +128,7 @@ def _text(path: Path, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str
 
 def _binary(path: Path, skipped: Skipped) -> Iterator[tuple[str, np.ndarray]]:
     """Yield word and vector of word2vec's binary form: ``words dimensions`` and then ``word␠float32…`` each."""
-    cure = "give a binary file of word2vec's format, or format=text"
+    hint = "give a binary file of word2vec's format, or format=text"
     with open_binary(path) as stream:
         buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
         header = buffered.readline(100)
@@ -136,14 +136,14 @@ def _binary(path: Path, skipped: Skipped) -> Iterator[tuple[str, np.ndarray]]:
             raise InputError(path, "a compressed fastText model", "unpack it: its rows are read from where they lie")
         fields = header.split()
         if len(fields) != 2 or not all(field.isdigit() for field in fields) or not int(fields[1]):
-            raise InputError(path, "does not begin with two numbers", cure)
+            raise InputError(path, "does not begin with two numbers", hint)
         count, width = map(int, fields)
         pending, place = b"", 0
         for k in range(count):
             while (blank := pending.find(b" ", place)) < 0 or len(pending) < blank + 1 + 4 * width:
                 more = buffered.read(1 << 22)
                 if not more:
-                    raise InputError(path, f"ends after {k:,} of {count:,} vectors", cure)
+                    raise InputError(path, f"ends after {k:,} of {count:,} vectors", hint)
                 pending, place = pending[place:] + more, 0
             start = blank + 1
             word, place = pending[place:blank].lstrip(b"\n"), start + 4 * width  # some writers end a vector with one

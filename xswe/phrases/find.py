@@ -113,9 +113,9 @@ class PhraseJob(GatherJob):
 
     def open(self) -> tuple[WordSource, np.ndarray, SpanConfig, TextPlan]:
         """Load the model and the plan."""
-        told = read_json(self.folder / "manifest.json")
-        source = load_words(told["model"] or str(self.model), 1)
-        return source, source.queries(told["queries"]), SpanConfig(**told["config"]), TextPlan.read(self.folder)
+        manifest = read_json(self.folder / "manifest.json")
+        source = load_words(manifest["model"] or str(self.model), 1)
+        return source, source.queries(manifest["queries"]), SpanConfig(**manifest["config"]), TextPlan.read(self.folder)
 
     def share(self, opened: Any) -> None:
         """Write a model without a name for others to load."""
@@ -155,14 +155,21 @@ class PassageFile:
         is_static = isinstance(search.source, StaticWords)
         if not (is_static or self.model or self.execution.alone):
             raise ConfigError("others load the encoder that phrases are sought with: give its name or folder")
-        told = {"model": "" if is_static else _absolute(self.model), "queries": list(queries), "config": asdict(config)}
-        identity = fingerprint(__version__, search.source.identity, told, plan_identity(plan, inputs))
+        manifest = {"model": "" if is_static else _absolute(self.model), "queries": list(queries), "config": asdict(config)}
+        identity = fingerprint(__version__, search.source.identity, manifest, plan_identity(plan, inputs))
         folder = (self.folder / f"search-{identity}").absolute()
         job = PhraseJob(folder, folder / ".model" / "model", not is_static)
         stage = Stage(folder, "search", plan.count, ".safetensors", job, identity, inputs)
         opened = search.source, search.queries, config, plan
         gather(
-            stage, search, self.execution, search.config.threads, opened=opened, unit="passage", plan=asdict(plan), **told
+            stage,
+            search,
+            self.execution,
+            search.config.threads,
+            opened=opened,
+            unit="passage",
+            plan=asdict(plan),
+            **manifest,
         )
         self.lines = search.done
 

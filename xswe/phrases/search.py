@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.parallel import over_blocks, run, share
+from xswe.io.parallel import over_blocks, parallel_for, run
 from xswe.io.products import products
 from xswe.io.ragged import Texts
 from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
@@ -286,7 +286,7 @@ class Search:
         def measure(start: int, stop: int) -> None:
             measure_spans(matrix, block, start, stop, config.min_size, config.max_size)
 
-        share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
+        parallel_for(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
         codes = np.empty((len(block.row_inverse), LANES), np.uint8)
         for start in range(0, len(open_), LANES):
             some = open_[start : start + LANES]
@@ -357,13 +357,13 @@ class Search:
 def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
     """Cut a stream into lists of about ``characters`` characters, at places that depend on the passages only."""
     block: list[str] = []
-    held = 0
+    collected = 0
     for passage in passages:
         block.append(passage)
-        held += len(passage) + 1
-        if held >= characters:
+        collected += len(passage) + 1
+        if collected >= characters:
             yield block
-            block, held = [], 0
+            block, collected = [], 0
     if block:
         yield block
 

@@ -158,7 +158,7 @@ def find_terms(
     floors = {size: float(np.median(evidence)) for size, evidence in reached.items()}
     every = every[: len(queries)]
     if bitext is not None:
-        every = _beside(queries, every, bitext)
+        every = _rerank_by_cooccurrence(queries, every, bitext)
     found_terms = (
         tuple(terms[: config.k]) if _most_evidence(terms) >= floors.get(size, -1.0) else ()
         for terms, size in zip(every, sizes, strict=True)
@@ -166,7 +166,9 @@ def find_terms(
     return FoundTerms(tuple(queries), tuple(found_terms))
 
 
-def _beside(queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Iterable[tuple[str, str]]) -> list[list[Term]]:
+def _rerank_by_cooccurrence(
+    queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Iterable[tuple[str, str]]
+) -> list[list[Term]]:
     """Rerank the candidates of phrases by their co-occurrence in the pairs of a bitext."""
     starts: dict[str, list[int]] = {}  # what the first word of a phrase begins with, or a phrase in Han and Kana
     words = [spelling(query).split() for query in queries]
@@ -179,11 +181,13 @@ def _beside(queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Ite
     for other, passage in bitext:
         line = spelling(other)
         tokens = _WORD.findall(line)
-        held = {i for start in fused if start in line for i in starts[start]}
+        queries_here = {i for start in fused if start in line for i in starts[start]}
         for at, token in enumerate(tokens):
-            held.update(i for i in starts.get(token[:_STEM], ()) if _stands(words[i], tokens[at : at + len(words[i])]))
-        said = _bare(passage) if held else ""
-        for i in held:
+            queries_here.update(
+                i for i in starts.get(token[:_STEM], ()) if _matches(words[i], tokens[at : at + len(words[i])])
+            )
+        said = _bare(passage) if queries_here else ""
+        for i in queries_here:
             pairs[i] += 1
             for j, spelled in enumerate(forms[i]):
                 together[i][j] += any(form in said for form in spelled)
@@ -194,7 +198,7 @@ def _beside(queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Ite
     return out
 
 
-def _stands(words: Sequence[str], tokens: Sequence[str]) -> bool:
+def _matches(words: Sequence[str], tokens: Sequence[str]) -> bool:
     return len(words) == len(tokens) and all(_inflected(*both, False) for both in zip(words, tokens, strict=True))
 
 

@@ -131,13 +131,13 @@ def _listed(found: AlignedTexts, run: Stretch) -> dict[str, Any]:
     side = 1 if run.kind == "target" else 0
     texts, (begin, end) = (found.source, found.target)[side], (run.source, run.target)[side]
     first, last = (_short(texts[line], 160) for line in (begin, end - 1))
-    spoken = found.languages[side : side + 1]
+    languages_of_side = found.languages[side : side + 1]
     return {
         "where": _spoken(run),
         "lines": run.size,
         "first": first,
         "last": last if end - begin > 1 else "",
-        "spoken": spoken,
+        "spoken": languages_of_side,
     }
 
 

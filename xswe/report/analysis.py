@@ -72,14 +72,14 @@ def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> S
     """
     if not isinstance(model, StaticModel):
         raise ConfigError("space= needs a static model of one table: give model=, and no ensemble")
-    spoken = tuple(languages) or tuple(model.pair)
-    if len(spoken) < 2 or len(set(spoken)) < len(spoken):
-        raise ConfigError(f"languages={list(spoken)}: name those of the bitext, as in languages=[en,ja]")
-    lines = _lines(path, spoken)
+    languages_of_side = tuple(languages) or tuple(model.pair)
+    if len(languages_of_side) < 2 or len(set(languages_of_side)) < len(languages_of_side):
+        raise ConfigError(f"languages={list(languages_of_side)}: name those of the bitext, as in languages=[en,ja]")
+    lines = _lines(path, languages_of_side)
     if len(lines) < 2 * _COMPONENTS:
         raise InputError(path, f"{len(lines)} pairs are too few to look at", f"give a bitext of {2 * _COMPONENTS} and more")
     rows = np.sort(np.random.default_rng(0).permutation(len(lines))[:_PAIRS])
-    texts = {code: [lines[row][k] for row in rows.tolist()] for k, code in enumerate(spoken)}
+    texts = {code: [lines[row][k] for row in rows.tolist()] for k, code in enumerate(languages_of_side)}
     return Space(model, texts, {code: model.encode(own) for code, own in texts.items()})
 
 
@@ -316,19 +316,19 @@ def read_comparison(path: str | Path) -> Comparison:
         InputError: the file is missing or is no comparison.
     """
     try:
-        held = read_json(path)
+        record = read_json(path)
         models = []
-        for about in held["models"]:
+        for about in record["models"]:
             rows = [
                 Row(**{k: v for k, v in row.items() if k != "model"})
-                for row in held["rows"]
+                for row in record["rows"]
                 if row["model"] == about["name"]
             ]
             size, rate = about["bytes"], about["sentences_per_second"]
             known = (about["name"], about["dim"], size, about["parameters"], tuple(about["languages"]))
             models.append(Measured(*known, rate, tuple(rows), about.get("training_seconds")))
-        tests = tuple(correct([PairedTest(**test) for test in held["tests"]]))
-        return Comparison(tuple(models), tests, held["threads"])
+        tests = tuple(correct([PairedTest(**test) for test in record["tests"]]))
+        return Comparison(tuple(models), tests, record["threads"])
     except FileNotFoundError:
         raise InputError(path, "no such file", "give what compare wrote, as in compare=compare.json") from None
     except (KeyError, TypeError, ValueError):

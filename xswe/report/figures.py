@@ -44,7 +44,7 @@ class Axis:
         gap = (high - low) * room if high > low else abs(high) * 0.1 or 0.5
         return cls(low if zero and low == 0 else low - gap, high + gap)
 
-    def share(self, value: float) -> float:
+    def fraction(self, value: float) -> float:
         """Return where a value stands, from 0 at the start to 1 at the end."""
         if self.log:
             return math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
@@ -97,12 +97,12 @@ def _frame(x: Axis | None, y: Axis, x_title: str, y_title: str, inside: Sequence
 
     parts = [f'<svg class="plot" role="img" aria-label="{_text(label)}" width="100%" height="{height}">']
     for value, name in y.ticks(4):
-        at = _at(1 - y.share(value))
+        at = _at(1 - y.fraction(value))
         parts.append(f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>')
         parts.append(f'<text class="y" x="-8" y="{at}" dy="4">{name}</text>')
     parts.append('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
     for value, name in x.ticks() if x else ():
-        parts.append(f'<text class="x" x="{_at(x.share(value) if x else 0)}" y="100%" dy="16">{name}</text>')
+        parts.append(f'<text class="x" x="{_at(x.fraction(value) if x else 0)}" y="100%" dy="16">{name}</text>')
     parts += inside
     parts.append(f'<text class="x" x="50%" y="100%" dy="34">{_text(x_title)}</text>')
     parts.append(f'<text x="-3.2rem" y="0" dy="-6">{_text(y_title)}</text></svg>')
@@ -126,7 +126,7 @@ def _stretched(inside: str) -> str:
 
 
 def _points(pairs: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
-    return " ".join(f"{x.share(a):.4f},{1 - y.share(b):.4f}" for a, b in pairs)
+    return " ".join(f"{x.fraction(a):.4f},{1 - y.fraction(b):.4f}" for a, b in pairs)
 
 
 def _with_legend(plot: Markup, names: Sequence[str]) -> Markup:
@@ -163,8 +163,8 @@ def histogram(
         if k == 0:
             for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
                 if count:
-                    a, b = x.share(low), x.share(high)
-                    inside.append(_rectangle(0, a, 0.94 * (b - a), y.share(float(count))))
+                    a, b = x.fraction(low), x.fraction(high)
+                    inside.append(_rectangle(0, a, 0.94 * (b - a), y.fraction(float(count))))
         else:
             steps = [(float(edges[0]), 0.0)]
             for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
@@ -177,7 +177,7 @@ def histogram(
                 )
             )
     if cut is not None:
-        inside.append(_upright("cut", min(1.0, max(0.0, x.share(cut)))))
+        inside.append(_upright("cut", min(1.0, max(0.0, x.fraction(cut)))))
     return _with_legend(_frame(x, y, x_title, y_title, inside, label, _HEIGHT), list(series))
 
 
@@ -206,11 +206,11 @@ def lines(
     for k, pairs in enumerate(series.values()):
         if len(pairs) < 40:
             inside += [
-                f'<circle class="s{k % _SERIES} dot" cx="{_at(x.share(a))}" cy="{_at(1 - y.share(b))}" r="3"/>'
+                f'<circle class="s{k % _SERIES} dot" cx="{_at(x.fraction(a))}" cy="{_at(1 - y.fraction(b))}" r="3"/>'
                 for a, b in pairs
             ]
     if mark is not None:
-        inside.append(_upright("cut", min(1.0, max(0.0, x.share(mark)))))
+        inside.append(_upright("cut", min(1.0, max(0.0, x.fraction(mark)))))
     return _with_legend(_frame(x, y, x_title, y_title, inside, label, _HEIGHT), list(series))
 
 
@@ -237,7 +237,7 @@ def dots(
     names = []
     for k, points in enumerate(series.values()):
         for a, b, name in points:
-            cx, cy = _at(x.share(a)), _at(1 - y.share(b))
+            cx, cy = _at(x.fraction(a)), _at(1 - y.fraction(b))
             title = f"<title>{_text(name)}</title>" if name else ""
             radius = 2.2 if small else 4.5
             inside.append(f'<circle class="s{k % _SERIES} dot" cx="{cx}" cy="{cy}" r="{radius}">{title}</circle>')
@@ -263,10 +263,10 @@ def bars(
         inside.append(f'<text class="x" x="{_at(middle)}" y="100%" dy="16">{_text(title)}</text>')
         for name, (value, low, high) in group.items():
             k = names.index(name)
-            left, top = middle - width / 2 + width * k / len(names), y.share(value)
+            left, top = middle - width / 2 + width * k / len(names), y.fraction(value)
             inside.append(_rectangle(k, left, width / len(names) * 0.88, top, f"{name}, {title}: {value:.4g}"))
             if low is not None and high is not None:
-                inside.append(_upright("whisker", left + width / len(names) * 0.44, y.share(low), y.share(high)))
+                inside.append(_upright("whisker", left + width / len(names) * 0.44, y.fraction(low), y.fraction(high)))
     return _with_legend(_frame(None, y, "", y_title, inside, label, _HEIGHT), names)
 
 

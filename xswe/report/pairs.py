@@ -171,8 +171,8 @@ def _scored(path: str, languages: tuple[str, ...]) -> tuple[Source, int]:
     header = next(csv.reader(StringIO(file.frame()[0].decode("utf-8-sig")), delimiter=file.separator), [])
     texts = sorted({"source", "target"} & set(header)) or [name for name in header if name != "score"]
     if "score" not in header or len(texts) != 2:
-        cure = f"name them score, source and target; or {_SCORED}"
-        raise InputError(path, f"its columns are {', '.join(header)}", cure, 1)
+        hint = f"name them score, source and target; or {_SCORED}"
+        raise InputError(path, f"its columns are {', '.join(header)}", hint, 1)
     return replace(file, columns=tuple(texts)), header.index("score")
 
 
@@ -364,8 +364,10 @@ def _removed(view: PairsView) -> list[dict[str, Any]]:
     """Return what was left out, the most first."""
     out = []
     for removed in sorted(view.evidence.removed, key=lambda one: -one.count):
-        spoken = {"source": view.languages[:1], "target": view.languages[1:2]}.get(removed.side)
-        examples = [[_side(text, k, view.languages, spoken) for k, text in enumerate(e)] for e in removed.examples]
+        languages_of_side = {"source": view.languages[:1], "target": view.languages[1:2]}.get(removed.side)
+        examples = [
+            [_side(text, k, view.languages, languages_of_side) for k, text in enumerate(e)] for e in removed.examples
+        ]
         out.append({"reason": removed.reason, "side": removed.side, "count": removed.count, "examples": examples})
     return out
 
@@ -379,10 +381,16 @@ def _noise(view: PairsView) -> list[tuple[str, str, str, str]]:
     return [(kind, percent(share), number(dropped.get(kind, 0)), percent(kept, 0)) for kind, share, kept in kinds]
 
 
-def _side(text: str, place: int, languages: tuple[str, ...], spoken: tuple[str, ...] | None = None) -> dict[str, Any]:
+def _side(
+    text: str, place: int, languages: tuple[str, ...], languages_of_side: tuple[str, ...] | None = None
+) -> dict[str, Any]:
     """Return a text as the template takes it, cut if it is long, with the languages that it may be in."""
     shown = text[:_CUT] + ("…" if len(text) > _CUT else "")
-    return {"text": shown, "parts": [(shown, -1)], "spoken": languages[place : place + 1] if spoken is None else spoken}
+    return {
+        "text": shown,
+        "parts": [(shown, -1)],
+        "spoken": languages[place : place + 1] if languages_of_side is None else languages_of_side,
+    }
 
 
 def _degrees(view: PairsView, hubs: Any) -> Any:

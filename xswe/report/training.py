@@ -113,13 +113,13 @@ class Run:
     def _is_last(self, stage: StageFolder) -> bool:
         """Return True if a stage reports just what the run's results say of it."""
         report = self.results["report"]
-        held = {"spans": "spans", "refine": "refinement"}
-        last = next((name for name, key in held.items() if key in report), "pca" if "pca" in report else "bags")
+        keys = {"spans": "spans", "refine": "refinement"}
+        last = next((name for name, key in keys.items() if key in report), "pca" if "pca" in report else "bags")
         if stage.name == "pca" and last != "pca":  # the step without ABTT leads nowhere, and is shown all the same
             return self.results["settings"]["pca"]["drop"] != 0 and _report(stage).get("drop") == 0
         if stage.name != last:
             return False
-        key = held.get(last, last)
+        key = keys.get(last, last)
         return last == "bags" or _report(stage) == report[key]
 
     def held_out(self) -> Iterator[tuple[tuple[str, str], list[str], list[str]]]:

@@ -14,7 +14,7 @@ from threading import Lock
 
 import numpy as np
 
-from xswe.io.parallel import over_blocks, share
+from xswe.io.parallel import over_blocks, parallel_for
 from xswe.io.products import COLUMNS, ROWS, pack
 from xswe.model.kernels import sum_rows
 from xswe.progress import track
@@ -217,7 +217,7 @@ class ClustersJob(SearchJob):
                     merge(found.backward, found.backward_ids, at[1], column_scores, column_ids, rows)
                     opened.advance(len(rows) * len(columns))
 
-        share(work, len(clusters), 1, opened.threads)
+        parallel_for(work, len(clusters), 1, opened.threads)
         sizes = [np.diff(own.bounds)[clusters] for own in members]
         return lists_of((sources, targets), found, int((sizes[0] * sizes[-1]).sum()))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError, needs
-from xswe.io.parallel import share
+from xswe.io.parallel import parallel_for
 from xswe.io.products import COLUMNS, ROWS, aligned, pack
 from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.shard import Opened, Search, SearchJob, lists_of
@@ -90,7 +90,7 @@ def _read_panel(target: Vectors, first: int, last: int, threads: int) -> np.ndar
         end = -(-stop // COLUMNS) * COLUMNS
         pack(target.read(first + start, first + stop), COLUMNS, panel[start * target.dim : end * target.dim])
 
-    share(read, last - first, _READ, threads)
+    parallel_for(read, last - first, _READ, threads)
     return panel
 
 
@@ -122,7 +122,7 @@ def _sweep_panel(
             opened.advance((stop - start) * len(found.backward))
 
     height = len(left) // (8 * opened.threads) // ROWS * ROWS  # each thread has several
-    share(work, len(left), min(_STRIP, max(_LEAST_STRIP, height)), opened.threads)
+    parallel_for(work, len(left), min(_STRIP, max(_LEAST_STRIP, height)), opened.threads)
     for own in columns.values():
         merge(found.backward, found.backward_ids, _NOTHING, own.scores, own.ids, _NOTHING)
 

@@ -16,7 +16,7 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.arguments import check_finite, check_reranker, is_texts, no_text, texts_of
 from xswe.io.files import whole_folder
 from xswe.io.parallel import Together, available_threads
-from xswe.io.settings import meant
+from xswe.io.settings import suggestion
 from xswe.io.sources import check_here
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
@@ -366,7 +366,7 @@ def check_names(function: str, given: Mapping[str, Any], kind: type) -> None:
     known = kind.__annotations__
     for name in given:
         if name not in known:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant(name, known)}")
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{suggestion(name, known)}")
 
 
 def check_free(folder: Path) -> None:

@@ -138,6 +138,6 @@ def listening(config: ServeConfig) -> socket.socket:
         place.bind((config.host, config.port))
     except OSError as error:
         place.close()
-        cure = "give another port=, or port=0 for any that is free; host= is an address of this machine"
-        raise ConfigError(f"host={config.host} port={config.port}: {error.strerror or error}; {cure}") from None
+        hint = "give another port=, or port=0 for any that is free; host= is an address of this machine"
+        raise ConfigError(f"host={config.host} port={config.port}: {error.strerror or error}; {hint}") from None
     return place

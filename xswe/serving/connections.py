@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from xswe.serving.config import ServeConfig
 from xswe.serving.guard import ABORT
-from xswe.serving.systemd import tell
+from xswe.serving.systemd import notify
 
 _MOST_HEAD = 64 << 10  # bytes
 _MOST_FIELDS = 100  # of a head
@@ -27,7 +27,7 @@ _LAST = 0.2  # seconds in which requests are still answered when the server is b
 _RESET = struct.pack("ii", 1, 0)  # closed at once, with whatever the client has not read
 
 
-class Patient(HttpToolsProtocol):
+class TimeoutProtocol(HttpToolsProtocol):
     """A connection with timeouts: for the head of a request, and for the client's reading of the answer.
 
     uvicorn waits for both for ever (its own time-out is for connections that do nothing between two requests), reads any
@@ -200,7 +200,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, shared: bool = False) -> None:
         """Set it up; of a socket that is shared, the next process takes who comes when this one is stopped."""
         own = {"seconds": config.seconds, "most": config.max_connections}
-        self._kind: Any = type("Patient", (Patient,), own)
+        self._kind: Any = type("Patient", (TimeoutProtocol,), own)
         self._shared = shared
         settings = uvicorn.Config(
             app,
@@ -219,11 +219,11 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take connections."""
         await super().startup(sockets)
-        tell("READY=1")
+        notify("READY=1")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Say of every answer that it is the last of its connection; soon take no more, and end."""
-        tell("STOPPING=1")
+        notify("STOPPING=1")
         self._kind.ending = True
         queues = [] if self._shared else [one.dup() for one in sockets or ()]
         if self._shared:
@@ -244,7 +244,7 @@ class Server(uvicorn.Server):
         for server in self.servers:
             server.close()
 
-    def _connection(self) -> Patient:
+    def _connection(self) -> TimeoutProtocol:
         state = self.server_state
-        made: Patient = self._kind(config=self.config, server_state=state, app_state=self.lifespan.state)
+        made: TimeoutProtocol = self._kind(config=self.config, server_state=state, app_state=self.lifespan.state)
         return made

@@ -51,12 +51,12 @@ async def read_body(request: Request, most: int, seconds: float) -> bytearray:
         Refused: it is larger than ``most`` bytes (413), takes longer than that (408), or there is no room for it (503).
     """
     too_large = Refused(413, f"the body is larger than {most:,} bytes; send less at a time, or serve with max_bytes=")
-    told = request.headers.get("content-length", "")
-    if told.isdecimal() and int(told) > most:
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
         raise too_large
     reservation, body = reservation_of(request), bytearray()
-    if told.isdecimal() and 2 * int(told) > PIECE:
-        await _room_for_body(request, int(told), seconds)
+    if declared.isdecimal() and 2 * int(declared) > PIECE:
+        await _room_for_body(request, int(declared), seconds)
     try:
         async with asyncio.timeout(seconds) as limit:
             async for chunk in request.stream():

@@ -73,7 +73,7 @@ class MineRequest(Struct):
     score: Score = "ratio"
 
 
-class Saying(Struct):
+class Segment(Struct):
     """A text in a language."""
 
     language: str
@@ -86,7 +86,7 @@ class ExportRequest(Struct):
     """What was ticked: units of texts that say the same."""
 
     format: Exported
-    units: list[list[Saying]]
+    units: list[list[Segment]]
 
 
 class Embedding(Struct):

@@ -22,7 +22,7 @@ from xswe.text.languages import LANGUAGES, check_languages
 
 _CODE = "|".join(LANGUAGES)
 _NAMED = re.compile(rf"(?:^|[._-])({_CODE})(?:-({_CODE}))?(?=[._]|$)")
-_BLOCK = 8192
+_ENCODED_AT_A_TIME = 8192
 
 Entry = str | Path | Mapping[str, Any]
 
@@ -70,7 +70,7 @@ class Corpus:
         """
         if not self.languages:
             units = read_memory(self.path)
-            while some := list(islice(units, _BLOCK)):
+            while some := list(islice(units, _ENCODED_AT_A_TIME)):
                 yield {code: Texts.of([unit.get(code, "") for unit in some]) for code in LANGUAGES}
         elif len(self.languages) == 1:
             yield from ({self.languages[0]: texts} for texts in read_blocks(self.path))

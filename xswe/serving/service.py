@@ -137,9 +137,9 @@ class Service:
         checked = checked or self._checked
         if request.method != "POST":
             return checked(m.from_query(kind, request.query_params.multi_items()))
-        told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if told != "application/json":
-            raise Refused(415, f"the body is {told or 'of no kind'}: send it as  Content-Type: application/json")
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":
+            raise Refused(415, f"the body is {content_type or 'of no kind'}: send it as  Content-Type: application/json")
         body = await read_body(request, self.config.max_bytes, self.config.seconds)
         if len(body) <= PIECE:
             return checked(msgspec.json.decode(body, type=kind))
@@ -278,13 +278,13 @@ def export(request: m.ExportRequest) -> bytes:
     return "".join(_EXPORTS[request.format](units)).encode()
 
 
-def _memory(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
+def _memory(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
     return write_memory(
         ([(saying.language or "und", saying.text) for saying in unit], {"x-note": _notes(unit)}) for unit in units
     )
 
 
-def _terms(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
+def _terms(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
     concepts: list[dict[str, list[Candidate]]] = [{} for _ in units]
     for concept, unit in zip(concepts, units, strict=True):
         for saying in unit:
@@ -292,7 +292,7 @@ def _terms(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
     return write_concepts(concepts)
 
 
-def _table(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
+def _table(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
     """Lay units out with a column a language."""
     found = {saying.language for unit in units for saying in unit}
     columns = [*(code for code in LANGUAGES if code in found), *sorted(found - set(LANGUAGES))]
@@ -306,7 +306,7 @@ def _table(units: Sequence[Sequence[m.Saying]]) -> Iterator[str]:
     return ("\t".join(map(_cell, line)) + "\n" for line in lines)
 
 
-def _notes(unit: Sequence[m.Saying]) -> str:
+def _notes(unit: Sequence[m.Segment]) -> str:
     return " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))
 
 

@@ -24,7 +24,7 @@ def handed_over() -> socket.socket | None:
     return socket.socket(fileno=_FIRST)
 
 
-def tell(state: str) -> None:
+def notify(state: str) -> None:
     """Notify systemd of ``READY=1`` or ``STOPPING=1``, if it asks for that (``Type=notify``)."""
     if place := os.environ.get("NOTIFY_SOCKET"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:

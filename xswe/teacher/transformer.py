@@ -174,8 +174,8 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         config = replace(config, batch_tokens=fitting(model.config, _free(device), dtype.itemsize, device == "cuda"))
         logger.info("teacher %s: batches of %s tokens", where, f"{config.batch_tokens:,}")
     if dtype is torch.bfloat16 and device == "cpu" and _lacks_bfloat16(getattr(torch.cpu, "get_capabilities", dict)()):
-        cure = "without it the same takes about a third of the time"
-        logger.warning("teacher.dtype=bfloat16: this processor has no instructions for it, and %s", cure)
+        hint = "without it the same takes about a third of the time"
+        logger.warning("teacher.dtype=bfloat16: this processor has no instructions for it, and %s", hint)
     return TransformerTeacher(config, model, tokenizer, _pooling(config, where))
 
 
@@ -252,12 +252,12 @@ def explain(where: str, error: Exception) -> str:
     """Turn a loading error into one line with a hint."""
     found = brief(error)
     if "trust_remote_code" in found or "custom code" in found:
-        cure = "it needs code from its folder, which xswe never runs"
+        hint = "it needs code from its folder, which xswe never runs"
         if "gte-multilingual" in where:
-            cure += "; teacher.model=alibaba-nlp-community/gte-multilingual-base is the same model without"
-        return f"teacher {where}: {cure}; choose a model that transformers knows"
-    cure = "check the path or name; without a network use teacher=mini, or teacher.model=FOLDER"
-    return f"teacher {where}: cannot be loaded ({found[:300]}); {cure}"
+            hint += "; teacher.model=alibaba-nlp-community/gte-multilingual-base is the same model without"
+        return f"teacher {where}: {hint}; choose a model that transformers knows"
+    hint = "check the path or name; without a network use teacher=mini, or teacher.model=FOLDER"
+    return f"teacher {where}: cannot be loaded ({found[:300]}); {hint}"
 
 
 def settings_file(where: str, name: str, revision: str | None) -> Path | None:
@@ -331,8 +331,8 @@ def _find_dense(where: str, revision: str | None, width: int) -> _Dense | None:
     from safetensors.torch import load_file
 
     settings = settings_file(where, f"{names[0]}/config.json", revision)
-    told = read_json(settings) if settings else {}
-    activation = _ACTIVATIONS.get(told.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    layer = read_json(settings) if settings else {}
+    activation = _ACTIVATIONS.get(layer.get("activation_function", "torch.nn.modules.activation.Tanh"))
     weights = settings_file(where, f"{names[0]}/model.safetensors", revision)
     if len(names) > 1 or activation is None or weights is None:
         problem = f"{', '.join(names)} after its pooling is no single layer in safetensors with tanh or nothing after it"

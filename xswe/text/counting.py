@@ -19,10 +19,10 @@ from numpy.lib.format import write_array
 
 from xswe.io.compiler import LEAN, start_compiler
 from xswe.io.files import whole_file
-from xswe.io.parallel import Lock, share
+from xswe.io.parallel import Lock, parallel_for
 from xswe.io.ragged import Bags, Texts, concatenate
 from xswe.text.compiled.alphabet import CJK
-from xswe.text.compiled.chunks import LONGEST, Fresh, contents, distinct, new_table, number, remember
+from xswe.text.compiled.chunks import LONGEST, NewChunks, contents, distinct, new_table, number, remember
 from xswe.text.compiled.lookup import Deferred
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT
 from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
@@ -67,7 +67,7 @@ class WordCounter:
                 if hasattr(texts, "release"):
                     texts.release()
 
-            share(count, len(texts), BLOCK, threads)
+            parallel_for(count, len(texts), BLOCK, threads)
             for counter in counters:
                 counter.write()
 
@@ -225,7 +225,7 @@ class _Scanner(Deferred):
             self._add_runs(fresh, fresh.where[runs])
         return status
 
-    def _add_runs(self, fresh: Fresh, where: np.ndarray) -> None:
+    def _add_runs(self, fresh: NewChunks, where: np.ndarray) -> None:
         """Count the words of runs of Han and Kana; short ones are cached with the numbers of their words."""
         runs, which = distinct(fresh.text, where)
         order, cut = self._of.cut(runs)
@@ -234,4 +234,4 @@ class _Scanner(Deferred):
         numbers = self._forms.add_spans(cut.data, cut.starts, cut.ends, np.repeat(times, cut.sizes))
         columns = (runs.offsets[:-1], runs.sizes, np.cumsum(cut.sizes) - cut.sizes, cut.sizes)
         kept = np.stack(columns, axis=1).astype(np.int32)[runs.sizes <= self._longest_run]
-        self._own.words = remember(self._table(), Fresh(kept, runs.data, numbers.astype(np.int32)), _RUNS)
+        self._own.words = remember(self._table(), NewChunks(kept, runs.data, numbers.astype(np.int32)), _RUNS)

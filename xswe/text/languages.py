@@ -233,7 +233,7 @@ def _codes(text: str) -> str:
 
 # Words that begin and end no term: what stands at the rim of a term's span in running text, nothing that itself is one.
 # A rim word is one of these as a whole. Chinese and Japanese units may hold a particle and a part of the term (``の値``):
-# ``FUSED`` has what is cut off such a unit, before and after it, where Han, Katakana or Latin letters remain.
+# ``ATTACHED_PARTICLES`` has what is cut off such a unit, before and after it, where Han, Katakana or Latin letters remain.
 RIM_WORDS: dict[str, str] = {
     "en": """
         a about after all also an and another any are as at be because been before between both but by can could did
@@ -261,7 +261,7 @@ RIM_WORDS: dict[str, str] = {
         ない なる なります を使用 ください すべて すべての 各 さらに また ただし たとえば 例えば 次の 次に 以下の""",
 }
 # What is cut off before, and after, the rest of a unit.
-FUSED: dict[str, tuple[str, str]] = {
+ATTACHED_PARTICLES: dict[str, tuple[str, str]] = {
     "zh": (
         """的 了 和 与 或 及 是 被 将 该 此 一个 每个 这个 这些 所有 任何 如果 若要 以及 或者""",
         """的 了 和 与 或 及 是 在 将 等 中的 上的""",
@@ -331,7 +331,8 @@ def fused_rims(japanese: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     In Japanese a particle matches only beside other characters than Hiragana, to which it may belong.
     """
     before, after = (
-        "|".join(sorted(words.split(), key=lambda word: (-len(word), word))) for words in FUSED["ja" if japanese else "zh"]
+        "|".join(sorted(words.split(), key=lambda word: (-len(word), word)))
+        for words in ATTACHED_PARTICLES["ja" if japanese else "zh"]
     )
     if japanese:
         return re.compile(rf"(?:{before})(?=[^ぁ-ゖ])"), re.compile(rf"(?<=[^ぁ-ゖ])(?:{after})$")
@@ -390,9 +391,9 @@ _FREQUENT = {
 
 
 def likely_language(text: str) -> str:
-    """Return which of the languages a text is likely in, by its script and its most frequent words; "" if it does not tell.
+    """Return which of the languages a text is likely in, by its script and its most frequent words; "" if unknown.
 
-    What is not in Latin letters, Han or Kana is told by the Unicode name of its script, as in ``cyrillic``. The first 400
+    What is not in Latin letters, Han or Kana is named by the Unicode name of its script, as in ``cyrillic``. The first 400
     characters are looked at.
     """
     text = text[:400]
@@ -412,7 +413,7 @@ def likely_language(text: str) -> str:
     return ""
 
 
-_FURTHER = ("fr", "es", "it", "pt", "nl", "ru", "ko")
+_OTHER_DETECTED = ("fr", "es", "it", "pt", "nl", "ru", "ko")
 _DISTANCE = 0.1  # by which another language's probability must exceed the own one's
 _HAN_ALONE = 12  # characters; a longer Japanese text has Kana
 _SENTENCE_MARKS = "。，、！？；：“”"
@@ -421,9 +422,9 @@ _SENTENCE_MARKS = "。，、！？；：“”"
 @lru_cache(maxsize=1)
 def _lingua() -> tuple[Any, dict[str, Any]]:
     """Return the detector, which loads its models when first used, and its name of each of our languages."""
-    with needs("lingua-language-detector", "languages", "telling languages apart"):
+    with needs("lingua-language-detector", "languages", "language detection"):
         import lingua
-    codes = {code: getattr(lingua.IsoCode639_1, code.upper()) for code in (*LANGUAGES, *_FURTHER)}
+    codes = {code: getattr(lingua.IsoCode639_1, code.upper()) for code in (*LANGUAGES, *_OTHER_DETECTED)}
     names = {code: lingua.Language.from_iso_code_639_1(codes[code]) for code in LANGUAGES}
     return lingua.LanguageDetectorBuilder.from_iso_codes_639_1(*codes.values()).build(), names
 
@@ -431,7 +432,7 @@ def _lingua() -> tuple[Any, dict[str, Any]]:
 def detector() -> str:
     """Return a fingerprint of language detection: the library, its version, and the languages."""
     _lingua()
-    return f"lingua {version('lingua-language-detector')} {' '.join((*LANGUAGES, *_FURTHER))} {_DISTANCE}"
+    return f"lingua {version('lingua-language-detector')} {' '.join((*LANGUAGES, *_OTHER_DETECTED))} {_DISTANCE}"
 
 
 def in_other_language(texts: Sequence[str], language: str, threads: int = 1) -> np.ndarray:
@@ -485,7 +486,7 @@ _MONTHS = (
     ("november",),
     ("december", "dezember"),
 )
-# What a German number is followed by within a word: an ordinal's ending, or what there is so many times.
+# What a German number is followed by within a word: an ordinal's ending, or a noun counted by it.
 _GERMAN_ENDING = r"(?:s?t?e[nmrs]?|fach\w*|mal\w*|jährig\w*|tägig\w*|köpfig\w*|stellig\w*|teilig\w*|monatig\w*|stündig\w*)"
 _SIZES = {
     **{"hundred": 100, "hundert": 100, "百": 100, "thousand": 1000, "tausend": 1000, "千": 1000, "万": 10**4, "萬": 10**4},
@@ -545,7 +546,7 @@ def _han_value(text: str) -> int:
     return total + section + digit
 
 
-def spoken_numbers(text: str) -> set[int]:
+def numbers_in_words(text: str) -> set[int]:
     """Return the numbers in words in a text: cardinals and ordinals to a hundred, months, Han numerals."""
     plain, found = unicodedata.normalize("NFKC", text).lower(), set()
     words = _WORD.findall(plain)
@@ -598,19 +599,20 @@ def same_numbers(source: str, target: str) -> bool:
         (True, False)
     """
     texts = [unicodedata.normalize("NFKC", text) for text in (source, target)]
-    counts = [_written(text) for text in texts]
-    if counts[0] == counts[1]:
+    digits = [_written(text) for text in texts]
+    if digits[0] == digits[1]:
         return True
-    whole = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
-    if whole[0] == whole[1]:
+    at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
+    if at_length[0] == at_length[1]:
         return True
-    said = cache(lambda side: spoken_numbers(texts[side]))  # which takes longest, and is seldom asked of both
-    for sides in (counts, whole):
-        left, right = sides[0] - sides[1], sides[1] - sides[0]
+    in_words = cache(lambda side: numbers_in_words(texts[side]))  # which takes longest, and is seldom asked of both
+    for source_digits, target_digits in (digits, at_length):
+        left, right = source_digits - target_digits, target_digits - source_digits
         if left and right and _same_hours(left, right) and all(map(_CLOCK.search, texts)):
             return True
-        if all(int(number) in said(1) for number in left if len(number) < 20) and all(
-            int(number) in said(0) for number in right if len(number) < 20
+        # What one side lacks in digits it has in words; no words say a number of 20 digits.
+        if all(
+            len(number) < 20 and int(number) in in_words(side) for side, own in ((1, left), (0, right)) for number in own
         ):
-            return not any(len(number) >= 20 for number in (*left, *right))
+            return True
     return False

@@ -124,19 +124,19 @@ _INLINE = (
 
 def read_markdown(path: Path, left_out: Skipped) -> Iterator[str]:
     """Yield the paragraphs, headings, items and cells of Markdown, without code blocks, front matter and marks."""
-    held: list[str] = []
+    collected: list[str] = []
     for line in [*_without_code(_decoded(path)), ""]:
         marked = _MARKS.match(line)
         is_rule, cells = bool(_RULE.match(line)), line.strip().startswith("|")
-        if held and (marked or not line.strip() or is_rule or cells):
-            yield _plain("\n".join(held))
-            held = []
+        if collected and (marked or not line.strip() or is_rule or cells):
+            yield _plain("\n".join(collected))
+            collected = []
         while marked := _MARKS.match(line):
             line = line[marked.end() :]
         if cells and not is_rule:
             yield from (_plain(cell) for cell in line.strip().strip("|").split("|"))
         elif line.strip() and not is_rule:
-            held.append(line.strip())
+            collected.append(line.strip())
 
 
 def _without_code(text: str) -> Iterator[str]:

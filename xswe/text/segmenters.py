@@ -20,7 +20,7 @@ from tokenizers import Encoding, Tokenizer, normalizers
 from xswe.errors import ConfigError, needs
 from xswe.text.languages import is_punctuation
 from xswe.text.tokenizers import MARK, pieces_only, put_first
-from xswe.text.units import SubwordUnits, settle
+from xswe.text.units import SubwordUnits, trim_span
 
 WHOLE_TEXTS = "teacher-text"  # cuts texts that hold Han or Kana as wholes, see xswe.text.segmenters
 BY_TEACHER = ("teacher", WHOLE_TEXTS)
@@ -68,7 +68,7 @@ def _jieba() -> Segmenter:
 
 
 def _teacher(tokenizer: Tokenizer) -> Segmenter:
-    def settle(encoding: Encoding) -> Spans:
+    def trim_span(encoding: Encoding) -> Spans:
         out: Spans = []
         for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
             if piece == MARK:  # alone, it reports the first character, which belongs to the piece after it
@@ -79,7 +79,7 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
         return out
 
     def spans(runs: list[str]) -> list[Spans]:
-        return [settle(encoding) for encoding in tokenizer.encode_batch(runs, add_special_tokens=False)]
+        return [trim_span(encoding) for encoding in tokenizer.encode_batch(runs, add_special_tokens=False)]
 
     def lines(runs: list[str]) -> str:
         found = zip(runs, spans(runs), strict=True)
@@ -130,7 +130,7 @@ class TextPieces:
         encoding = self.units.tokenizer.encode(text, add_special_tokens=False)
         for piece, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
             if form := self.forms[piece]:
-                yield form, *settle(text, start, end)
+                yield form, *trim_span(text, start, end)
 
 
 def _forms(pieces: Sequence[str], tokenizer: Tokenizer) -> list[str]:

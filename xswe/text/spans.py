@@ -27,7 +27,7 @@ from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
 from xswe.text.languages import CJK_CHARACTERS, is_punctuation
 from xswe.text.tokenizers import MARK, unknown_id
-from xswe.text.units import SubwordUnits, Units, Worth, flat_blocks, in_blocks
+from xswe.text.units import CompileHeuristic, SubwordUnits, Units, flat_blocks, in_blocks
 from xswe.text.words import WordUnits
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Pieces:
             self._kinds[i] = UNKNOWN if i == unknown else _kind(piece)
             if piece == MARK:
                 self._kinds[i] += SILENT  # begins a word
-        self._state, self._worth = state, Worth()
+        self._state, self._worth = state, CompileHeuristic()
 
     @functools.cached_property
     def _fast(self) -> FastLookup:

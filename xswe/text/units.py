@@ -86,7 +86,7 @@ class Units(Protocol):
         """Write the files from which :func:`xswe.model.folder.load_units` makes the same units again."""
 
 
-class Worth:
+class CompileHeuristic:
     """Decides whether texts are worth a compiled look-up: a matter of their size, once its code has been compiled.
 
     If nothing is cached on the disk, compilation is deferred until enough text has been seen to be worth it. Once the
@@ -128,7 +128,7 @@ def flat_blocks(texts: Sequence[str]) -> Iterator[Texts]:
     return (Texts.of(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK))
 
 
-def settle(text: str, start: int, end: int) -> tuple[int, int]:
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Trim blanks from a span, and extend it over the combining marks that follow it."""
     while start < end and text[start].isspace():
         start += 1
@@ -164,7 +164,7 @@ class SubwordUnits:
         self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._traced: Tracer | None = None
-        self._worth = Worth()
+        self._worth = CompileHeuristic()
         self._lock = Lock()
         state = state or self.state()
         self.trained_here = is_trained_here(state)

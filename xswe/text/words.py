@@ -18,7 +18,7 @@ from xswe.io.ragged import Bags, LocatedBags, concatenate_bags
 from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, folding_step, has_cjk, has_kana, is_punctuation
 from xswe.text.segmenters import WHOLE_TEXTS, TextPieces, make_segmenter
 from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
-from xswe.text.units import UnitKind, Worth, flat_blocks, in_blocks, settle
+from xswe.text.units import CompileHeuristic, UnitKind, flat_blocks, in_blocks, trim_span
 
 if TYPE_CHECKING:
     from xswe.text.compiled.chunks import Table
@@ -150,7 +150,7 @@ class WordSplitter:
         if language is not None and not text.isascii():
             whole.split(lambda _, part: self._cut_cjk(part, language))
         return [
-            Word(form, *settle(text, *place))
+            Word(form, *trim_span(text, *place))
             for form, place, _ in whole.get_splits(offset_referential="original", offset_type="char")
             if not all(map(is_punctuation, form))
         ]
@@ -190,7 +190,7 @@ class WordUnits:
         self._backed_off: dict[str, int] = {}
         self._exact: WordUnits | None = None
         self._fast: WordLookup | None = None
-        self._worth = Worth()
+        self._worth = CompileHeuristic()
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:

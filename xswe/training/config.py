@@ -26,7 +26,7 @@ from xswe.training.extract import SEPARATE, ExtractConfig
 from xswe.training.inputs import SHIPPED, UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig, SampledFrom
-from xswe.training.stages import OFF
+from xswe.training.stages import OMIT_DEFAULT
 from xswe.training.triplets import GradedConfig, SpanTraining
 
 logger = logging.getLogger(__name__)
@@ -54,9 +54,9 @@ class PCAConfig:
     drop: Any = "auto"
     dim: int = 256
     sentences: int = 100_000
-    sample_from: SampledFrom = field(default="corpus", metadata=OFF)
+    sample_from: SampledFrom = field(default="corpus", metadata=OMIT_DEFAULT)
     norm: float = 0.0
-    spread: float = field(default=0.02, metadata=OFF)
+    spread: float = field(default=0.02, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         check_choice("pca.level", self.level, Level)
@@ -98,9 +98,9 @@ def temper(matrix: np.ndarray, power: float) -> np.ndarray:
     """Raise the norms of rows to a power, at the same mean norm, float32 (n, d); rows of zero stay zero."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     there = norms > 0
-    raised = np.power(norms, power, where=there, out=np.zeros_like(norms))
-    raised *= norms[there].mean() / raised[there].mean() if there.any() else 1.0
-    return np.asarray(matrix * np.divide(raised, norms, where=there, out=np.zeros_like(norms)), np.float32)
+    powers = np.power(norms, power, where=there, out=np.zeros_like(norms))
+    powers *= norms[there].mean() / powers[there].mean() if there.any() else 1.0
+    return np.asarray(matrix * np.divide(powers, norms, where=there, out=np.zeros_like(norms)), np.float32)
 
 
 def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:

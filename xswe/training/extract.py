@@ -30,7 +30,7 @@ from xswe.progress import bar
 from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
 from xswe.training.shared_teacher import SharedTeacher
-from xswe.training.stages import OFF
+from xswe.training.stages import OMIT_DEFAULT
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.once import once
 from xswe.work.run import OPENED, map_shards
@@ -59,7 +59,7 @@ class ExtractConfig:
     """
 
     merge: Merge = "frequency"
-    shared: Shared = field(default="contexts", metadata=OFF)
+    shared: Shared = field(default="contexts", metadata=OMIT_DEFAULT)
     isolated: bool = True
 
     def __post_init__(self) -> None:

@@ -34,7 +34,7 @@ from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwo
 from xswe.text.units import SubwordUnits, UnitKind, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.pairs import WordCounts
-from xswe.training.stages import OFF, Stages, check_whole, decisive
+from xswe.training.stages import OMIT_DEFAULT, Stages, check_whole, fingerprint_fields
 from xswe.work.once import once
 from xswe.work.run import OPENED, run_shards
 from xswe.work.stage import Job, Stage
@@ -46,7 +46,7 @@ Pair = tuple[str, ...]  # two languages, or one alone
 _ENOUGH_PAIRS = 30_000
 _MOST_FREQUENT = 150_000  # words of a language for which units.most_frequent names no number
 SHIPPED = ("en", "de", "zh", "ja")  # the languages of the vocabulary and the teacher in the package
-_TEXTS = 1 << 18  # whose words are counted as one shard
+_TEXTS_PER_SHARD = 1 << 18  # whose words are counted as one shard
 _COUNTED = 1 << 16  # texts tokenised at a time, only to be counted
 
 
@@ -77,8 +77,8 @@ class UnitsConfig:
         default_factory=lambda: {"en": 150_000, "de": 150_000, "zh": 30_000, "ja": 30_000}
     )
     segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
-    folding: bool = field(default=True, metadata=OFF)
-    lowercase: bool = field(default=False, metadata=OFF)
+    folding: bool = field(default=True, metadata=OMIT_DEFAULT)
+    lowercase: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         check_choice("units.kind", self.kind, UnitKind)
@@ -221,7 +221,7 @@ def make_units(
         why = f"mini has no pieces of {', '.join(foreign)}" if foreign else why
         logger.info("units.vocabulary=auto: %s (%s)", vocabulary, why)
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
-    inputs: dict[str, Any] = {"languages": list(languages), "config": decisive(config), "vocabulary": vocabulary}
+    inputs: dict[str, Any] = {"languages": list(languages), "config": fingerprint_fields(config), "vocabulary": vocabulary}
     inputs["ready"] = fingerprint(ready.to_str()) if ready else None
     inputs["corpus"] = None if ready and config.kind != "words" else [corpus.identity, corpus.seed]
 
@@ -360,9 +360,9 @@ def count_by_shards(
     """Count the words of the training texts, by whoever takes part; returns the files of each language."""
     execution, bitexts = corpus.stages.execution, corpus.part("train")
     sizes = tuple((code, len(texts_of(bitexts, code))) for code in languages)
-    job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS)
+    job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS_PER_SHARD)
     shards = job.shards()
-    identity = fingerprint(_without_words(splitter).identity, corpus.identity, sizes, _TEXTS)
+    identity = fingerprint(_without_words(splitter).identity, corpus.identity, sizes, _TEXTS_PER_SHARD)
 
     stage = Stage(job.folder, "count words", len(shards), COUNTED, job, identity)
     stage.begin()

@@ -239,7 +239,7 @@ def take_steps(
     schedule: Schedule,
     config: Any,
     take: Callable[[int], float],
-    judge: Callable[[], dict[str, float]],
+    measure: Callable[[], dict[str, float]],
     *,
     name: str,
     checkpoint: Path | None,
@@ -249,7 +249,7 @@ def take_steps(
 ) -> None:
     """Train a table: step after step, with a look at the development data now and then, and a checkpoint every minute.
 
-    ``take`` takes the step of a number from 0, and returns the loss before it; ``judge`` measures ``development_loss``,
+    ``take`` takes the step of a number from 0, and returns the loss before it; ``measure`` measures ``development_loss``,
     and whatever else, or nothing without development data. ``log`` gets the history after each look; ``enough``, given
     the steps without improvement, returns True to stop early. ``config`` has ``max_steps``, ``eval_steps`` and
     ``threads``, ``name`` is what this is called. A checkpoint of the same identity is gone on from; None for none.
@@ -258,7 +258,7 @@ def take_steps(
         state.restore(*found)
         schedule.restore(*found)
         logger.info("resuming the %s at step %d", name, state.optimiser.steps)
-    if not state.history and (first := judge()):
+    if not state.history and (first := measure()):
         state.begin(**first)
     due = every()
     with awake(config.threads), bar(name, config.max_steps, "step", state.optimiser.steps) as progress:
@@ -266,7 +266,7 @@ def take_steps(
             state.running += take(step)
             progress.update()
             if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
-                state.look(**judge())
+                state.look(**measure())
                 shown = {"loss": "loss", "dev": "development_loss"}  # in what 80 columns leave beside the bar
                 last = state.history[-1]
                 progress.set_postfix({short: f"{last[name]:.3g}" for short, name in shown.items() if name in last})

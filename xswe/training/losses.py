@@ -49,7 +49,7 @@ def _exponentiate(
     start: int,
     scale: np.float32,
     margin: np.float32,
-    owners: np.ndarray,
+    anchor_ids: np.ndarray,
     texts: np.ndarray,
     anchors: np.ndarray,
     rows: np.ndarray,
@@ -59,7 +59,7 @@ def _exponentiate(
     """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - scale), masking false negatives.
 
     ``logits`` has the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
-    Equal numbers in ``owners``, ``texts`` and ``anchors`` mark false negatives, see :class:`RankingLoss`.
+    Equal numbers in ``anchor_ids``, ``texts`` and ``anchors`` mark false negatives, see :class:`RankingLoss`.
     """
     height, width = logits.shape
     for i in range(height):
@@ -69,7 +69,7 @@ def _exponentiate(
         total = np.float32(0.0)
         for j in range(width):
             e = _exp(logits[i, j] * scale - scale)
-            masked = (owners[g] == owners[j]) | (texts[g] == texts[j]) | (anchors[g] == texts[j])
+            masked = (anchor_ids[g] == anchor_ids[j]) | (texts[g] == texts[j]) | (anchors[g] == texts[j])
             e = e if (not masked) | (g == j) else np.float32(0.0)
             logits[i, j] = e
             total += e
@@ -122,10 +122,10 @@ class RankingLoss:
         _check_temperature(temperature, max(2.0 + max(margin, 0.0), -margin))
         self.size, self.both, f = len(same[0]), both, np.float32
         self.scale, self.margin, self.factor = f(1.0 / temperature), f(margin), f(1.0 / temperature / max(1, self.size))
-        owners = np.full(len(same[1]), -1, np.int32)
-        owners[: self.size] = same[0]
+        anchor_ids = np.full(len(same[1]), -1, np.int32)
+        anchor_ids[: self.size] = same[0]
         texts, anchors = (np.ascontiguousarray(numbers, np.int32) for numbers in (*same, np.full(self.size, -2))[1:3])
-        self.marks = owners, texts, anchors
+        self.marks = anchor_ids, texts, anchors
         self.rows, self.diagonal = np.empty(self.size, f), np.empty(self.size, f)
         self.by_column = np.zeros(len(texts), f)
 

@@ -20,7 +20,7 @@ from xswe.errors import ConfigError
 from xswe.io.parallel import over_blocks
 from xswe.io.settings import check_choice, for_all
 from xswe.training.losses import CosineLoss, RankingLoss, RelationalLoss, on_products, relational_targets
-from xswe.training.stages import OFF
+from xswe.training.stages import OMIT_DEFAULT
 
 
 @dataclass(frozen=True)
@@ -219,11 +219,11 @@ class Objective:
     distillation: float = 0.0
     distillation_temperature: float = 0.05
     distillation_on: tuple[str, ...] = SIDES
-    distillation_centred: bool = field(default=False, metadata=OFF)
-    ranking: float = field(default=1.0, metadata=OFF)
-    prefixes: tuple[int, ...] = field(default=(), metadata=OFF)
-    prefix_weights: tuple[float, ...] = field(default=(), metadata=OFF)
-    directions: Directions = field(default="both", metadata=OFF)
+    distillation_centred: bool = field(default=False, metadata=OMIT_DEFAULT)
+    ranking: float = field(default=1.0, metadata=OMIT_DEFAULT)
+    prefixes: tuple[int, ...] = field(default=(), metadata=OMIT_DEFAULT)
+    prefix_weights: tuple[float, ...] = field(default=(), metadata=OMIT_DEFAULT)
+    directions: Directions = field(default="both", metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         if unknown := set(self.distillation_on) - set(SIDES):

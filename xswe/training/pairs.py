@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _ROWS = 8192
 _WIDTH = 48  # of the random projection by which near pairs are found
 _FILE = "counts.safetensors"
-_BLOCK = 1 << 18  # bags read at a time when all are
+_BAGS_AT_A_TIME = 1 << 18  # bags read at a time when all are
 _SHARE = 1 << 21  # bags that are numbered at a time when there are more
 _STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
 
@@ -165,8 +165,8 @@ def numbered_together(columns: Sequence[Bags]) -> list[np.ndarray]:
 def _keys(bags: Bags) -> np.ndarray:
     """Return keys that are equal where bags are, uint64 (n,)."""
     keys = np.empty(len(bags), np.uint64)
-    for start in range(0, len(bags), _BLOCK):
-        _hash(bags.block(start, start + _BLOCK), keys[start : start + _BLOCK])
+    for start in range(0, len(bags), _BAGS_AT_A_TIME):
+        _hash(bags.block(start, start + _BAGS_AT_A_TIME), keys[start : start + _BAGS_AT_A_TIME])
         bags.release()
     return keys
 
@@ -225,8 +225,8 @@ def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         kind = np.dtype([("key", np.uint64), ("row", np.uint32)])
         # Where the entries of each block and share are: a share is read block by block, which keeps its rows in order.
         bounds = []
-        for start in range(0, len(bags), _BLOCK):
-            block = bags.block(start, start + _BLOCK)
+        for start in range(0, len(bags), _BAGS_AT_A_TIME):
+            block = bags.block(start, start + _BAGS_AT_A_TIME)
             keys = np.empty(len(block), np.uint64)
             _hash(block, keys)
             bags.release()

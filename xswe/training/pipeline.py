@@ -27,7 +27,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
-from xswe.model.folder import smallest
+from xswe.model.folder import narrow_counts
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.forms import count_forms
@@ -56,7 +56,7 @@ from xswe.training.inputs import (
 from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
 from xswe.training.refine import OF_CONTEXTS, refine, train_spans
-from xswe.training.stages import Stages, decisive, only_run
+from xswe.training.stages import Stages, fingerprint_fields, only_run
 from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.triplets import (
     GradedLoss,
@@ -195,7 +195,7 @@ class _Run:
             held_out,
             known[np.arange(len(known))] if known is not None else None,
             lambda language: texts_of(self.corpus.part("train"), language),
-            smallest(np.stack(counts)),
+            narrow_counts(np.stack(counts)),
             tuple(self.forms_of(language) for language in self.config.languages),
             {"corpus": read_report(self.corpus.folder), "units": len(self.units.tokens), **self.report},
             self.stages.seconds,
@@ -239,7 +239,7 @@ class _Run:
     def contexts(self) -> tuple[dict[str, Contexts], str]:
         """Stage ``contexts``: each language's context sentences, chosen among its distinct training sentences."""
         c, languages, teacher = self.config, self.config.languages, self.teacher
-        inputs: list[Any] = [self.exact[1], decisive(c.contexts)]
+        inputs: list[Any] = [self.exact[1], fingerprint_fields(c.contexts)]
         own: Sequence[np.ndarray | None] = [None] * len(languages)
         if BY_VOCABULARY[c.extract.shared] and self.units.kind == "words":
             own = list(WordCounts.open(self.stages.folder / f"units-{self.units_id}").own)
@@ -295,7 +295,7 @@ class _Run:
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         c, (contexts, _) = self.config, self.contexts
-        inputs = [self.exact[1], decisive(c.contexts), decisive(c.extract), teacher.identity]
+        inputs = [self.exact[1], fingerprint_fields(c.contexts), fingerprint_fields(c.extract), teacher.identity]
 
         def share(shards: Path) -> tuple[list[LanguageSample], Sums]:
             samples = list(self.samples(contexts))
@@ -344,7 +344,7 @@ class _Run:
                 },
             )
 
-        folder, identity = self.stages.run("pca", [matrix_id, decisive(settings), self.config.seed], make)
+        folder, identity = self.stages.run("pca", [matrix_id, fingerprint_fields(settings), self.config.seed], make)
         self.report["pca"] = read_report(folder)
         if settings == self.config.pca:
             what = "sentence PCA: the first %d of %d components are removed (pca.drop=%s%s), the next %d are kept"
@@ -405,7 +405,7 @@ class _Run:
         return (self.tables.place(found[0], pair[1]), found[1]) if found else ()
 
     @cached_property
-    def telling(self) -> list[bool]:
+    def has_enough(self) -> list[bool]:
         """Tell which bitexts have enough development pairs to decide when to stop, and warn of too few."""
         parts = self.part("development")
         for one in parts:
@@ -420,7 +420,7 @@ class _Run:
 
     def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> tuple[np.ndarray, str]:
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
-        settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
+        settings = [{**fingerprint_fields(c), "threads": None}, fingerprint_fields(self.config.objective)]
         imitated = [self.distilled.identity] if self.distilled is not None else []
         log, given = RunLog(self.folder), self.config.graded
 
@@ -429,7 +429,7 @@ class _Run:
             imitable = as_imitated(vectors, self.config.objective.distillation_centred)
             training = self.parallel("train", imitable)
             development = self.parallel("development", imitable)
-            development = [one for one, telling in zip(development, self.telling, strict=True) if telling]
+            development = [one for one, has_enough in zip(development, self.has_enough, strict=True) if has_enough]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
             files = read_graded(given.paths, self.units)
@@ -452,7 +452,7 @@ class _Run:
         if not self.config.spans.pairs:
             return []
         bitexts = self.corpus.part(part)
-        wanted = self.telling if part == "development" else list(map(bool, map(len, bitexts)))
+        wanted = self.has_enough if part == "development" else list(map(bool, map(len, bitexts)))
         chosen = zip(bitexts, wanted, strict=True)
         return [self.words_of(bitext) for bitext, want in chosen if want and isinstance(bitext, Bitext)]
 

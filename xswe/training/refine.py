@@ -29,11 +29,11 @@ from xswe.training.losses import best_spans, span_max_loss, through_norm
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam, Optimiser
 from xswe.training.pairs import ParallelBags, equal_bags, grouped
-from xswe.training.stages import OFF, decisive
+from xswe.training.stages import OMIT_DEFAULT, fingerprint_fields
 from xswe.training.triplets import GradedLoss, ParallelWords, SpanTraining, Triplets, WordTriples
 
 logger = logging.getLogger(__name__)
-_BLOCK = 1024  # sources that are compared with all targets at once
+_SOURCES_AT_A_TIME = 1024  # sources that are compared with all targets at once
 
 Duplicates = Literal["mask", "drop", "keep"]
 _MASKED = for_all(Duplicates, {"mask": True, "drop": True, "keep": False})  # what is dropped is in no batch twice
@@ -93,15 +93,15 @@ class RefineConfig:
     patience: int = 10
     seed: int = 0
     threads: int = 1
-    duplicates: Duplicates = field(default="mask", metadata=OFF)
-    neighbours: int = field(default=0, metadata=OFF)
-    sample_from: SampledFrom = field(default="corpus", metadata=OFF)
-    per_unit: int = field(default=0, metadata=OFF)
-    epochs: float = field(default=0.0, metadata=OFF)
-    warmup: float = field(default=0.0, metadata=OFF)
-    schedule: Falling = field(default="linear", metadata=OFF)
-    weight_decay: float = field(default=0.0, metadata=OFF)
-    patience_epochs: float = field(default=0.0, metadata=OFF)
+    duplicates: Duplicates = field(default="mask", metadata=OMIT_DEFAULT)
+    neighbours: int = field(default=0, metadata=OMIT_DEFAULT)
+    sample_from: SampledFrom = field(default="corpus", metadata=OMIT_DEFAULT)
+    per_unit: int = field(default=0, metadata=OMIT_DEFAULT)
+    epochs: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    warmup: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    schedule: Falling = field(default="linear", metadata=OMIT_DEFAULT)
+    weight_decay: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    patience_epochs: float = field(default=0.0, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         check_choice("refine.duplicates", self.duplicates, Duplicates)
@@ -191,18 +191,20 @@ class Trainer:
         found = bitext.same(rows)
         return found if _MASKED[self.config.duplicates] else tuple(np.arange(len(numbers)) for numbers in found[:2])
 
-    def judge(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[float, float | None]:
+    def measure(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[float, float | None]:
         """Return a batch's loss, without its gradient, and in how many of its pairs the nearest target is the true one.
 
         The latter is a fraction, None for sentences of one language alone.
         """
         unit, _ = self.vectors(bitext.batch(rows))
         source, target = unit[: len(rows)], unit[len(rows) :]
-        held = self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads
-        loss = self.objective(source, target, *held, gradient=False)[0]
+        targets = self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads
+        loss = self.objective(source, target, *targets, gradient=False)[0]
         if not len(target):
             return loss, None
-        nearest = [(source[at : at + _BLOCK] @ target.T).argmax(1) for at in range(0, len(rows), _BLOCK)]
+        nearest = [
+            (source[at : at + _SOURCES_AT_A_TIME] @ target.T).argmax(1) for at in range(0, len(rows), _SOURCES_AT_A_TIME)
+        ]
         return loss, float((np.concatenate(nearest) == np.arange(len(rows))).mean())
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
@@ -233,7 +235,9 @@ def _judged(trainer: Trainer, development: list[ParallelBags]) -> dict[str, floa
     for bitext in development:
         for start in range(0, len(bitext), trainer.config.batch_size):
             rows = np.arange(start, min(start + trainer.config.batch_size, len(bitext)))
-            for name, value in zip(("development_loss", "development_accuracy"), trainer.judge(bitext, rows), strict=True):
+            for name, value in zip(
+                ("development_loss", "development_accuracy"), trainer.measure(bitext, rows), strict=True
+            ):
                 if value is not None:
                     total, count = totals.get(name, (0.0, 0))
                     totals[name] = total + value * len(rows), count + len(rows)
@@ -265,9 +269,9 @@ def refine(
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
     trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective, graded)
-    further = [decisive(graded.config), [len(file) for file in graded.files]] if graded is not None else []
+    further = [fingerprint_fields(graded.config), [len(file) for file in graded.files]] if graded is not None else []
     further = [schedule.sizes, list(matrix.shape), *further]
-    identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), *further)
+    identity = fingerprint({**fingerprint_fields(config), "threads": None}, fingerprint_fields(objective), *further)
     state = BestTable(trainer.matrix, trainer.optimiser)
 
     def take(step: int) -> float:

@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 # Metadata of a dataclass field that changes nothing at its default: it then stays out of fingerprints, so that what was
 # made before the field existed is still known to be the same.
-OFF = {"off": True}
+OMIT_DEFAULT = {"omit": True}
 
 
-def decisive(settings: DataclassInstance) -> dict[str, Any]:
-    """Return a dataclass as a dict, without the fields that are switched off."""
-    off = {f.name for f in fields(settings) if f.metadata.get("off") and getattr(settings, f.name) == f.default}
-    return {name: value for name, value in asdict(settings).items() if name not in off}
+def fingerprint_fields(settings: DataclassInstance) -> dict[str, Any]:
+    """Return a dataclass as a dict, without the fields that are at such a default."""
+    omitted = {f.name for f in fields(settings) if f.metadata.get("omit") and getattr(settings, f.name) == f.default}
+    return {name: value for name, value in asdict(settings).items() if name not in omitted}
 
 
 _LIBRARIES = (

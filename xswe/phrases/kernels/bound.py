@@ -310,7 +310,7 @@ def narrow(
     limit: np.float32,
     min_size: int,
     max_size: int,
-    room: np.ndarray,
+    workspace: np.ndarray,
 ) -> tuple[int, int]:
     """Return the first start, and one past the last, in a part from which a span might score above one query's limit.
 
@@ -323,8 +323,8 @@ def narrow(
 
     ``codes``, ``rows``, ``first``, ``count`` and ``levels`` are as in :func:`bound_tile`, ``lengths``, float32 (rows,),
     the lengths of words, ``lane`` the query, ``limit`` its score. The part has the starts ``low`` to ``high``, counted
-    from ``first``, and the levels ``levels[level:last_level]``. Spans have ``min_size`` to ``max_size`` words. ``room``,
-    float32 (2 x (high - low + STARTS + max_size),), is workspace.
+    from ``first``, and the levels ``levels[level:last_level]``. Spans have ``min_size`` to ``max_size`` words.
+    ``workspace`` is float32 (2 x (high - low + STARTS + max_size),).
     """
     highest: Any = np.int64(0)
     for part in range(level, last_level):
@@ -338,15 +338,15 @@ def narrow(
     for t in range(words):
         row = rows[first + low + t]
         length = lengths[row]
-        room[t] = length * _ROOTS[codes[row * LANES + lane]]
-        room[second + t] = length * length
+        workspace[t] = length * _ROOTS[codes[row * LANES + lane]]
+        workspace[second + t] = length * length
     for t in range(words, second):
-        room[t] = room[second + t] = 0.0
+        workspace[t] = workspace[second + t] = 0.0
     factor = limit * limit / _SPREADS[highest]
     start: Any = high
     stop: Any = high
     for i in range(0, high - low, STARTS):
-        above = spans_above(address_of(room, i), address_of(room, second + i), factor, min_size, max_size)
+        above = spans_above(address_of(workspace, i), address_of(workspace, second + i), factor, min_size, max_size)
         while above:
             place: Any = low + i + np.int64(trailing_zeros(np.uint64(above)))
             above &= above - np.uint16(1)

@@ -123,7 +123,7 @@ def _gram_band(
                     out[(j - t + i % 4 - i // 4) * height + t + i // 4] = eight[i]
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Workspace to measure a tile: the vectors of its words, their products, and a line for each quantity of the spans.
 
     For the spans of a size from each word on, in float64: the last word's product with the others (two lines, written in
@@ -142,10 +142,10 @@ class Room(NamedTuple):
     eight: np.ndarray  # products
 
 
-def _room(dim: int, max_size: int) -> Room:
+def _workspace(dim: int, max_size: int) -> Workspace:
     """Return the workspace of one tile."""
     height = TILE + max_size + 8
-    return Room(
+    return Workspace(
         height,
         np.zeros(height * dim, np.float32),
         np.empty((max_size + 8) * height, np.float32),
@@ -166,13 +166,19 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
     stop: int,
     min_size: int,
     max_size: int,
-    room: Room,
+    workspace: Workspace,
 ) -> None:
     """Measure as :func:`measure_spans`. Starts are the inner loops, and vectorise."""
     dim, pieces = matrix.shape[1], len(block.names)
-    matrix, block, room = bare(matrix), bare(block), bare(room)
-    height, vectors, gram, lengths, widest = room.height, room.vectors, room.gram, room.lengths, room.widest
-    cross, squares, apart = room.cross, room.squares, room.apart
+    matrix, block, workspace = bare(matrix), bare(block), bare(workspace)
+    height, vectors, gram, lengths, widest = (
+        workspace.height,
+        workspace.vectors,
+        workspace.gram,
+        workspace.lengths,
+        workspace.widest,
+    )
+    cross, squares, apart = workspace.cross, workspace.squares, workspace.apart
     part, sizes, most = part_size(max_size), max_size + 1 - min_size, TILE + max_size - 1
     parts = (TILE + part - 1) // part
     for text in range(start, stop):
@@ -198,7 +204,7 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
                     else:
                         for k in range(dim):
                             vectors[own + k] += matrix[row + k]
-            _gram_band(vectors, dim, height, count, max_size, gram, room.eight)
+            _gram_band(vectors, dim, height, count, max_size, gram, workspace.eight)
             holes = False  # whether a word has no vector
             for i in range(count):
                 holes |= gram[i] == 0
@@ -248,4 +254,4 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
 
 def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int) -> None:
     """Fill ``inverse``, ``row_inverse``, ``row_lengths`` and ``levels`` of the passages ``start`` to ``stop``."""
-    _measure(matrix, block, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))
+    _measure(matrix, block, start, stop, min_size, max_size, _workspace(matrix.shape[1], max_size))

@@ -64,7 +64,7 @@ class Limits(NamedTuple):
     open: np.ndarray  # uint64 (1,), a bit for each query that a span can be above at all
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Workspace for the spans of one passage."""
 
     products: np.ndarray  # float32, inner products of words
@@ -75,10 +75,10 @@ class Room(NamedTuple):
     alive: np.ndarray  # uint64, the queries that each part of a tile is left to
 
 
-def make_room(words: int, max_size: int) -> Room:
+def make_workspace(words: int, max_size: int) -> Workspace:
     """Return the workspace for passages of at most ``words`` words."""
     height = max(words, TILE) + max_size + STARTS
-    return Room(
+    return Workspace(
         np.empty(height, np.float32),
         np.empty(height, np.float32),
         np.empty(height, np.uint8),
@@ -130,14 +130,14 @@ def _rounded(score: np.float32) -> np.float32:
 
 @njit(**INNER)
 def take(  # noqa: C901 (to call a function within takes longer to compile than what it does)
-    table: np.ndarray, lane: int, block: Block, text: int, low: int, high: int, task: Task, top: Top, room: Room
+    table: np.ndarray, lane: int, block: Block, text: int, low: int, high: int, task: Task, top: Top, workspace: Workspace
 ) -> None:
     """Offer a passage's best spans to a query's list: the best one, the best one that does not overlap it, and so on.
 
     Starts that can enter the list are from ``low``, counted from the passage's first word, to before ``high``.
     """
     stand_alone()
-    products, highest, taken = room.products, room.best, room.taken
+    products, highest, taken = workspace.products, workspace.best, workspace.taken
     begin, floor, end = block.texts[text], task.floors[lane], lane * top.k + top.k - 1
     words, sizes, width = block.texts[text + 1] - begin, task.max_size + 1 - task.min_size, task.queries
     count = high + task.max_size - 1 if high + task.max_size - 1 < words else words
@@ -213,8 +213,8 @@ def search_block(
     """
     waiting = Waiting(np.zeros(2, _PASSAGE), np.empty(2 * _MOST, _PIECE), np.empty(2 * LANES, _RANGE))
     longest = int(np.diff(block.texts[start : stop + 1]).max(initial=0))
-    room, limits = make_room(longest, task.max_size), make_limits(task)
-    counts: tuple[int, int] = _scan(table, codes, block, start, stop, task, top, limits, waiting, room)
+    workspace, limits = make_workspace(longest, task.max_size), make_limits(task)
+    counts: tuple[int, int] = _scan(table, codes, block, start, stop, task, top, limits, waiting, workspace)
     return counts
 
 
@@ -229,15 +229,15 @@ def _scan(  # noqa: C901 (likewise)
     top: Top,
     limits: Limits,
     waiting: Waiting,
-    room: Room,
+    workspace: Workspace,
 ) -> tuple[int, int]:
     """Search as :func:`search_block`."""
     known = len(block.rows)
     table, codes, block, task = bare(table), bare(codes), bare(block), bare(task)
-    top, limits, waiting, room = bare(top), bare(limits), bare(waiting), bare(room)
+    top, limits, waiting, workspace = bare(top), bare(limits), bare(waiting), bare(workspace)
     min_size, max_size = task.min_size, task.max_size
     sizes, step, reach = max_size + 1 - min_size, part_size(max_size), TILE + max_size - 1
-    parts, alive, width = (TILE + step - 1) // step, room.alive, task.queries
+    parts, alive, width = (TILE + step - 1) // step, workspace.alive, task.queries
     everyone, seen, scored = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - task.queries), 0, 0
     now: Any = np.int64(0)
     lane: Any = np.int64(0)
@@ -267,7 +267,7 @@ def _scan(  # noqa: C901 (likewise)
                     block.levels,
                     level,
                     limits.bounds,
-                    room.sums,
+                    workspace.sums,
                     alive,
                 )
                 seen += task.queries
@@ -296,12 +296,12 @@ def _scan(  # noqa: C901 (likewise)
                         at(limits.lanes, lane).score,
                         min_size,
                         max_size,
-                        room.lines,
+                        workspace.lines,
                     )
                     if low == high:
                         continue
                     if passage.pieces == _MOST:
-                        _score(waiting, now, table, block, task, limits, top, room)
+                        _score(waiting, now, table, block, task, limits, top, workspace)
                     piece = at(waiting.pieces, now * _MOST + passage.pieces)
                     passage.pieces += 1
                     scored += 1
@@ -322,24 +322,31 @@ def _scan(  # noqa: C901 (likewise)
                 continue
         # Of the passage before, all is there by now: score what waits of it, and offer it to the lists that it can enter.
         now = 1 - now
-        _score(waiting, now, table, block, task, limits, top, room)
+        _score(waiting, now, table, block, task, limits, top, workspace)
         passage = at(waiting.passages, now)
         while passage.good:
             lane = np.int64(trailing_zeros(passage.good))
             passage.good &= passage.good - np.uint64(1)
             span = at(waiting.ranges, now * LANES + lane)
-            take(table, lane, block, passage.number, span.low, span.high, task, top, room)
+            take(table, lane, block, passage.number, span.low, span.high, task, top, workspace)
             update(limits, lane, task, top)
     return seen, scored
 
 
 @njit(**INNER)
 def _score(  # noqa: C901 (likewise)
-    waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
+    waiting: Waiting,
+    which: int,
+    table: np.ndarray,
+    block: Block,
+    task: Task,
+    limits: Limits,
+    top: Top,
+    workspace: Workspace,
 ) -> None:
     """Score the waiting pieces of a passage, and mark those that have a span above their query's limit."""
     stand_alone()
-    passage, products, width, max_size = at(waiting.passages, which), room.products, task.queries, task.max_size
+    passage, products, width, max_size = at(waiting.passages, which), workspace.products, task.queries, task.max_size
     begin, inverse = block.texts[passage.number], block.inverse
     for k in range(which * _MOST, which * _MOST + passage.pieces):
         piece = at(waiting.pieces, k)

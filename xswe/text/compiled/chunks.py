@@ -39,7 +39,7 @@ class Table(NamedTuple):
     used: np.ndarray  # int64 (2,), slots and words of ``rest`` in use
 
 
-class Fresh(NamedTuple):
+class NewChunks(NamedTuple):
     """Buffers for new chunks.
 
     Chunk ``k`` has the bytes ``text[where[k, 0]:][:where[k, 1]]`` and the ids ``pieces[where[k, 2]:][:where[k, 3]]``.
@@ -58,9 +58,9 @@ def new_table(slots: int) -> Table:
     return Table(aligned, aligned.view(np.int32), rest, rest.view(np.int32), np.zeros(2, np.int64))
 
 
-def room_for(chunks: int) -> Fresh:
+def room_for(chunks: int) -> NewChunks:
     """Return buffers for ``chunks`` chunks of common lengths."""
-    return Fresh(np.empty((chunks, 4), np.int32), np.empty(24 * chunks, np.uint8), np.empty(8 * chunks, np.int32))
+    return NewChunks(np.empty((chunks, 4), np.int32), np.empty(24 * chunks, np.uint8), np.empty(8 * chunks, np.int32))
 
 
 @njit(inline="always")
@@ -77,7 +77,7 @@ def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
 
 
 @njit(inline="always")
-def call(table: Table, key: np.uint64) -> None:
+def prefetch_slot(table: Table, key: np.uint64) -> None:
     """Prefetch the slot that a look-up will read."""
     slots = table.slots
     prefetch(slots, np.int64(key & np.uint64(len(slots) // _SLOT - 1)) * _SLOT)
@@ -162,7 +162,7 @@ def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk
 
 
 @njit(**LEAN)
-def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) -> int:
+def _insert(table: Table, fresh: NewChunks, words: np.ndarray, chunk: np.ndarray) -> int:
     """Insert chunks that are not in the table yet; return how many, from the first on, are in it now."""
     slots, numbers, rest, more, used = table
     most = len(slots) // _SLOT * 5 // 8
@@ -212,7 +212,7 @@ def _move(table: Table, larger: Table, words: np.ndarray) -> None:
             larger.slots[to + k] = table.slots[place + k]
 
 
-def remember(table: Table, fresh: Fresh, most: int) -> Table:
+def remember(table: Table, fresh: NewChunks, most: int) -> Table:
     """Insert chunks into a table; return it, or a larger one if needed, of up to ``most`` slots."""
     if not len(fresh.where):
         return table
@@ -268,7 +268,7 @@ def _number(
         while asked < min(row + _AHEAD, len(starts)):
             copy_chunk(data, starts[asked], ends[asked] - starts[asked], words, chunk)
             keys[asked % _AHEAD] = hash_chunk(words, 0, ends[asked] - starts[asked])
-            call(table, keys[asked % _AHEAD])
+            prefetch_slot(table, keys[asked % _AHEAD])
             asked += 1
         size: Any = np.int64(ends[row] - starts[row])
         copy_chunk(data, starts[row], size, words, chunk)
@@ -293,7 +293,7 @@ def _number(
 
 
 def distinct(text: np.ndarray, where: np.ndarray) -> tuple[Texts, np.ndarray]:
-    """Return the distinct chunks, and the index of each given one in them, int64 (n,); ``where`` as in :class:`Fresh`."""
+    """Return the distinct chunks, and the index of each given one in them, int64 (n,); ``where`` as in ``NewChunks``."""
     starts = where[:, 0].astype(np.int64)
     table, numbers = number(new_table(1 << (len(where) * 8 // 5).bit_length()), text, starts, starts + where[:, 1])
     return contents(table)[0], numbers
@@ -362,7 +362,7 @@ def first_ids(
         if k < len(ids):
             copy_chunk(data, starts[k], ends[k] - starts[k], words, chunk)
             keys[k] = hash_chunk(words, 0, ends[k] - starts[k])
-            call(known, keys[k])
+            prefetch_slot(known, keys[k])
         j = k - _AHEAD
         if j >= 0:
             size = ends[j] - starts[j]

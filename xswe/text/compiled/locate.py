@@ -1,11 +1,11 @@
-"""Units and their places in the text, for many texts at a time in compiled code: the twins of the units' ``locate``.
+"""Units with their places in many texts, compiled: the equivalent of the units' ``locate``.
 
 A look-up that defers new chunks (:class:`xswe.text.compiled.lookup.Deferred`) finds the units of each text, and the
 number of characters of the normalised text in each. A second pass over the bytes, :func:`trace`, counts these off: every
 output of the alphabet comes from one character of the original text.
 
 A tokenizer gives each piece a span of characters. :func:`locate_pieces` trims it by the rule of
-:func:`xswe.text.units.settle`; :func:`place_words` joins the pieces of a word.
+:func:`xswe.text.units.trim_span`; :func:`place_words` joins the pieces of a word.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -22,8 +22,9 @@ from tokenizers import Tokenizer
 from xswe.io.compiler import LEAN, for_steps
 from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, MARK, REMOVED, SPACE, WORD, decode_character
-from xswe.text.compiled.chunks import Fresh, new_table
+from xswe.text.compiled.chunks import NewChunks, new_table
 from xswe.text.compiled.lookup import Deferred, alphabet_of, search_of
+from xswe.text.compiled.scan import Letters
 from xswe.text.compiled.viterbi import DONE, UNLEARNT, cut_chunks, make_paths
 from xswe.text.languages import is_punctuation
 from xswe.text.tokenizers import MARK as MARK_OF_A_WORD
@@ -63,7 +64,7 @@ def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndar
 
 @njit(**LEAN)
 def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: np.ndarray) -> None:
-    """Trim the spans of each text in place, as :func:`xswe.text.units.settle` does one."""
+    """Trim the spans of each text in place, as :func:`xswe.text.units.trim_span` does one."""
     for row in range(len(offsets) - 1):
         base, length = bounds[row], bounds[row + 1] - bounds[row]
         for t in range(offsets[row], offsets[row + 1]):
@@ -126,6 +127,15 @@ NOTHING = 0x7FFFFFFF  # stands where a word is, that is no unit
 _AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their chunks to be new
 
 
+class Found(NamedTuple):
+    """What :func:`trace` writes of texts' units."""
+
+    ids: np.ndarray  # int32 (units,)
+    starts: np.ndarray  # int32 (units,), first characters
+    ends: np.ndarray  # int32 (units,), one past the last characters
+    unit_ends: np.ndarray  # int64 (texts + 1,), zeros before: where each text's units start and end
+
+
 class Tracer:
     """Finds the units of texts and their places; ``slow`` does so for the texts that compiled code leaves.
 
@@ -162,13 +172,11 @@ class Tracer:
         """One compiled pass: the units of those texts whose status is ``DONE``."""
         items, status = self._lookup.numbers(texts)
         most = len(items.ids)
-        ids, starts, ends = (np.empty(most, np.int32) for _ in range(3))
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        text = *texts.frozen, *self._lookup.letters[:3], status
-        trace(*text, items.ids, items.offsets, self._whole, self._is_unit, ids, starts, ends, offsets)
-        count, done = int(offsets[-1]), status == DONE
-        offsets = offsets if done.all() else offsets[np.append(True, done)]
-        return LocatedBags(Bags(ids[:count], offsets), starts[:count], ends[:count]), status
+        found = Found(*(np.empty(most, np.int32) for _ in range(3)), np.zeros(len(texts) + 1, np.int64))
+        trace(*texts.frozen, self._lookup.letters, status, items.ids, items.offsets, self._whole, self._is_unit, found)
+        count, done = int(found.unit_ends[-1]), status == DONE
+        offsets = found.unit_ends if done.all() else found.unit_ends[np.append(True, done)]
+        return LocatedBags(Bags(found.ids[:count], offsets), found.starts[:count], found.ends[:count]), status
 
 
 def portions(texts: Texts) -> list[tuple[int, int]]:
@@ -208,7 +216,7 @@ class PiecePlaces(Deferred):
         super().__init__(alphabet_of(state), new_table(1), lambda texts: Bags.of([[] for _ in texts]))
         self._search = search_of(state, np.zeros(1, bool))
 
-    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _resolve(self, fresh: NewChunks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         met = len(fresh.where)
         items = np.empty(2 * (int(fresh.where[-1, 0] + fresh.where[-1, 1]) + met), np.int32)
         starts = np.empty(met + 1, np.int64)
@@ -237,26 +245,20 @@ def _next(count: int, first: int, items: np.ndarray, item: int, is_unit: np.ndar
 def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
     data: np.ndarray,
     offsets: np.ndarray,
-    entries: np.ndarray,
-    expansions: np.ndarray,
-    plain: np.ndarray,
+    alphabet: Letters,
     status: np.ndarray,
     items: np.ndarray,
     bounds: np.ndarray,
     whole: bool,
     is_unit: np.ndarray,
-    ids: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    unit_ends: np.ndarray,
+    found: Found,
 ) -> None:
     """Find the units' places in texts, whose bytes begin at ``offsets`` in ``data``; only texts that are ``DONE`` are read.
 
-    ``entries``, ``expansions`` and ``plain`` are the arrays of an alphabet. ``items`` (int32; each text's begin at
-    ``bounds``), ``whole`` and ``is_unit`` are as in :class:`Tracer`. Written are ``ids``, ``starts`` and ``ends``, int32
-    (units,), of the units: first character and one past the last; and ``unit_ends``, int64 (n + 1,), zeros before, where
-    each text's units start and end.
+    ``items`` (int32; each text's begin at ``bounds``), ``whole`` and ``is_unit`` are as in :class:`Tracer`.
     """
+    entries, expansions, plain, _ = alphabet
+    ids, starts, ends, unit_ends = found
     count = 0
     for row in range(len(offsets) - 1):
         unit_ends[row + 1] = count

@@ -1,4 +1,4 @@
-"""Text to unit ids at the speed of memory: the compiled twin of a sub-word tokenizer, and of its cutting of runs of Han.
+"""Text to unit ids, compiled: the equivalent of a sub-word tokenizer.
 
 A word seen before costs one hash look-up; a new one, and every run of Han and Kana, is cut by the Viterbi search of the
 tokenizers library's Unigram model, with the same arithmetic and the same ties. Texts with characters that the alphabet
@@ -18,8 +18,8 @@ from tokenizers import Tokenizer
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, Texts, bounds_of
 from xswe.text.compiled.alphabet import CJK, WORD, Alphabet
-from xswe.text.compiled.chunks import Fresh, Table, new_table, remember, room_for
-from xswe.text.compiled.scan import Letters, expand, make_scratch, scan_all
+from xswe.text.compiled.chunks import NewChunks, Table, new_table, remember, room_for
+from xswe.text.compiled.scan import NEW, Letters, expand, make_scratch, scan_all
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT, Search, build_trie, cut_runs, make_paths, make_search
 from xswe.text.languages import cjk_runs
 from xswe.text.tokenizers import MARK, without_pieces
@@ -65,7 +65,7 @@ class Lookup:
 
     def _scan(
         self, texts: Texts, search: Search, known: Table, defer: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fresh]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, NewChunks]:
         """Scan texts with this thread's table; return ids, ends, status and the new chunks."""
         room = 2 * int(texts.offsets[-1] - texts.offsets[0]) + 64  # rarely exceeded; such texts are left
         ids, ends = np.empty(room, np.int32), np.zeros(len(texts) + 1, np.int64)
@@ -75,7 +75,7 @@ class Lookup:
         arguments = *texts.frozen, self._alphabet.table, search, self._table(), known, defer
         scan_all(*arguments, ids, ends, status, fresh, scratch)
         np.maximum.accumulate(ends, out=ends)  # a text without a chunk ends where the one before it does
-        return ids, ends, status, fresh._replace(where=fresh.where[: int(scratch.state[1])])
+        return ids, ends, status, fresh._replace(where=fresh.where[: int(scratch.state[NEW])])
 
     def _table(self) -> Table:
         if not hasattr(self._own, "words"):
@@ -83,7 +83,7 @@ class Lookup:
         table: Table = self._own.words
         return table
 
-    def _remember(self, fresh: Fresh) -> None:
+    def _remember(self, fresh: NewChunks) -> None:
         self._own.words = remember(self._table(), fresh, _MOST_SLOTS)
 
 
@@ -110,10 +110,10 @@ class Deferred(Lookup):
         expand(ids, ends, starts, sizes, pieces, out, out_ends)
         where = np.stack([fresh.where[:, 0], fresh.where[:, 1], starts, sizes], axis=1).astype(np.int32)
         kept = (fresh.pieces[:met] != CJK) | (where[:, 1] <= self._longest_run)
-        self._remember(Fresh(where[kept], fresh.text, pieces))
+        self._remember(NewChunks(where[kept], fresh.text, pieces))
         return Bags(out, out_ends), status
 
-    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _resolve(self, fresh: NewChunks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the ids of new chunks: where each chunk's start, how many they are, and all ids."""
         raise NotImplementedError
 

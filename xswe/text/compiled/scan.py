@@ -27,7 +27,7 @@ from xswe.text.compiled.alphabet import (
     copy_letters,
     decode_character,
 )
-from xswe.text.compiled.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
+from xswe.text.compiled.chunks import FEW, WINDOW, NewChunks, Table, copy_ids, find, first_id, hash_chunk, prefetch_slot
 from xswe.text.compiled.viterbi import (
     DONE,
     LEFT,
@@ -46,6 +46,9 @@ Letters = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # the table of an alph
 _WAITING = 256  # chunks that are looked up together
 _ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
 _LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever come again, and would only crowd the table
+# Slots of ``Scratch.state``: counts of ids, of new chunks, of their bytes and pieces; the same at the start of the text.
+IDS, NEW, NEW_BYTES, NEW_PIECES = range(4)
+BEFORE, TEXT = 4, 8
 
 
 class Scratch(NamedTuple):
@@ -53,8 +56,8 @@ class Scratch(NamedTuple):
 
     ``waiting`` has the start, size and class of each chunk that is to be looked up, and its text's number; ``chunk`` has
     the bytes, each chunk's from a multiple of eight on and padded with zeros; ``words`` is the same memory as uint64;
-    ``keys`` has the hashes. ``state`` has counts so far: ids, new chunks, and their bytes and pieces; then the same
-    counts at the start of the text whose number is in ``state[8]``. ``paths`` is the Viterbi search's.
+    ``keys`` has the hashes. ``state`` has counts so far, at ``IDS`` to ``NEW_PIECES``, the same counts at the start of the
+    current text, from ``BEFORE`` on, and at ``TEXT`` its number. ``paths`` is the Viterbi search's.
     """
 
     chunk: np.ndarray
@@ -100,12 +103,12 @@ def _may_be_known(kind: int, size: int) -> bool:
 
 
 @njit(**INNER)
-def _meet(
-    chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
+def _handle_new_chunk(
+    chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: NewChunks
 ) -> bool:
     """Handle a chunk that is in no table: cut it, or defer it. Return False if there is no room for it."""
     state, paths = scratch.state, scratch.paths
-    count, met, met_bytes, met_pieces = state[0], state[1], state[2], state[3]
+    count, met, met_bytes, met_pieces = state[IDS], state[NEW], state[NEW_BYTES], state[NEW_PIECES]
     kept = 1 if defer else 0
     if not defer:
         size = read_symbols(chunk, search, paths)
@@ -114,7 +117,7 @@ def _meet(
             if search.is_unit[paths.path[k]]:
                 ids[count + kept] = paths.path[k]
                 kept += 1
-        state[0] += kept
+        state[IDS] += kept
     room = met < len(fresh.where) and met_bytes + len(chunk) <= len(fresh.text) and met_pieces + kept <= len(fresh.pieces)
     if defer and not room:
         return False
@@ -126,26 +129,26 @@ def _meet(
         if defer:
             fresh.pieces[met_pieces] = kind
             ids[count] = -1 - met
-            state[0] += 1
+            state[IDS] += 1
         else:
             for k in range(kept):
                 fresh.pieces[met_pieces + k] = ids[count + k]
-        state[1], state[2], state[3] = met + 1, met_bytes + len(chunk), met_pieces + kept
+        state[NEW], state[NEW_BYTES], state[NEW_PIECES] = met + 1, met_bytes + len(chunk), met_pieces + kept
     return True
 
 
 @njit(**INNER)
-def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
+def _abandon_text(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
     """Abandon a text, and discard what there is of it."""
     status[row] = why
     state = scratch.state
-    if state[8] == row:
+    if state[TEXT] == row:
         # New chunks that were cut here are true of any text; those left to the caller would be looked for in vain.
-        state[0] = state[4]
+        state[IDS] = state[BEFORE + IDS]
         if defer:
-            for k in range(1, 4):
-                state[k] = state[4 + k]
-    ends[row + 1] = state[0]
+            for k in (NEW, NEW_BYTES, NEW_PIECES):
+                state[k] = state[BEFORE + k]
+    ends[row + 1] = state[IDS]
 
 
 @njit(**LEAN)
@@ -157,9 +160,9 @@ def _hash(size: int, scratch: Scratch, table: Table, known: Table, defer: bool) 
             continue
         keys[w] = hash_chunk(words, waiting[w, 0] >> 3, waiting[w, 1])
         if defer and waiting[w, 2] == WORD:
-            call(known, keys[w])
+            prefetch_slot(known, keys[w])
         else:
-            call(table, keys[w])
+            prefetch_slot(table, keys[w])
 
 
 @njit(**INNER)
@@ -176,14 +179,14 @@ def _take_known(
 ) -> int:
     """Write the ids of waiting chunks from the ``w``-th on; return the first that is unknown, or has no room."""
     waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
-    current, count = state[8], state[0]
+    current, count = state[TEXT], state[IDS]
     while w < size:
         start, length, row = waiting[w, 0], waiting[w, 1], waiting[w, 3]
         if row != current:
-            state[0] = count
-            for k in range(4):
-                state[4 + k] = state[k]
-            state[8] = current = row
+            state[IDS] = count
+            for k in range(BEFORE):
+                state[BEFORE + k] = state[k]
+            state[TEXT] = current = row
         if status[row] == DONE:
             if not _has_room(ids, count, length):
                 break
@@ -200,7 +203,7 @@ def _take_known(
                 count += copy_ids(table, found, ids, count)
             ends[row + 1] = count
         w += 1
-    state[0] = count
+    state[IDS] = count
     return w
 
 
@@ -221,7 +224,7 @@ def _look_up(
     ids: np.ndarray,
     ends: np.ndarray,
     status: np.ndarray,
-    fresh: Fresh,
+    fresh: NewChunks,
 ) -> None:
     waiting, state = scratch.waiting, scratch.state
     _hash(size, scratch, table, known, defer)
@@ -232,10 +235,10 @@ def _look_up(
             return
         start, length, kind, row = waiting[w, 0], waiting[w, 1], waiting[w, 2], waiting[w, 3]
         chunk = scratch.chunk[start : start + length]
-        if _has_room(ids, state[0], length) and _meet(chunk, kind, scratch, search, defer, ids, fresh):
-            ends[row + 1] = state[0]
+        if _has_room(ids, state[IDS], length) and _handle_new_chunk(chunk, kind, scratch, search, defer, ids, fresh):
+            ends[row + 1] = state[IDS]
         else:
-            _leave(row, LEFT, scratch, defer, ends, status)
+            _abandon_text(row, LEFT, scratch, defer, ends, status)
         w += 1
 
 
@@ -275,7 +278,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
     ids: np.ndarray,
     ends: np.ndarray,
     status: np.ndarray,
-    fresh: Fresh,
+    fresh: NewChunks,
     scratch: Scratch,
 ) -> None:
     """Look up texts, whose bytes, uint8, begin at ``offsets``, int64 (n + 1,), in ``data``.
@@ -285,7 +288,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
     first. New chunks for which ``fresh`` has no room are not cached or, with ``defer``, their texts are abandoned.
     Written are ``ids``, int32, of all texts; ``ends``, int64 (n + 1,), zeros before, where the ids of each text with a
     chunk end; ``status``, uint8 (n,), without ``DONE`` a text has no ids; ``fresh``, the new chunks; and their number,
-    ``scratch.state[1]``.
+    ``scratch.state[NEW]``.
     """
     entries, expansions, plain, _ = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
@@ -316,7 +319,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
                     if entry == REMOVED:
                         continue
                     if entry in (UNKNOWN, COMPLEX):
-                        _leave(row, UNLEARNT if entry == UNKNOWN else LEFT, scratch, defer, ends, status)
+                        _abandon_text(row, UNLEARNT if entry == UNKNOWN else LEFT, scratch, defer, ends, status)
                         break
                     pending = -16 - entry
                     last_pending = pending + 1 + expansions[pending]
@@ -348,7 +351,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
                     end = _begin_word(chunk, end, defer)
             end = append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
             if end - start > LONGEST_CHUNK:
-                _leave(row, LEFT, scratch, defer, ends, status)
+                _abandon_text(row, LEFT, scratch, defer, ends, status)
                 break
         if status[row] != DONE:
             last, count = (end + 7) >> 3, own

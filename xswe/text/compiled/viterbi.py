@@ -327,7 +327,7 @@ def cut_chunks(
     items: np.ndarray,
     starts: np.ndarray,
 ) -> None:
-    """Cut normalised chunks, whose bytes ``where``, int32 (n, 4), has as in ``Fresh``, into pieces with their lengths.
+    """Cut normalised chunks, whose bytes ``where``, int32 (n, 4), has as in ``NewChunks``, into pieces with their lengths.
 
     ``kinds``, int32 (n,), has the classes; a ``WORD`` includes the mark before it, whose symbol is ``mark``. Written are
     ``items``, int32, of each piece its id and its number of characters, the mark included, with room for two numbers a

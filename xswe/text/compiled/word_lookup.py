@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, Alphabet
-from xswe.text.compiled.chunks import WINDOW, Fresh, Table, distinct, first_ids, new_table, remember
+from xswe.text.compiled.chunks import WINDOW, NewChunks, Table, distinct, first_ids, new_table, remember
 from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
 from xswe.text.compiled.lookup import Deferred, RunCutter
 from xswe.text.compiled.scan import any_of
@@ -170,7 +170,7 @@ class OneLanguage(Deferred):
         super().__init__(Alphabet(normalise, chunks, ""), known, slow)
         self._segmenter, self._ids = segmenter, ids
 
-    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _resolve(self, fresh: NewChunks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         chunks, which = distinct(fresh.text, fresh.where)
         is_run = np.empty(len(chunks), bool)
         is_run[which] = fresh.pieces[: len(which)] == CJK
@@ -334,4 +334,4 @@ def known_words(words: Sequence[str]) -> Table:
     where[:, 2], where[:, 3] = np.arange(len(ids)), 1
     text = np.frombuffer(b"".join(packed) + b" ", np.uint8)
     slots = 1 << max(12, (len(ids) * 8 // 5).bit_length())
-    return remember(new_table(slots), Fresh(where, text, np.array([*ids, 0], np.int32)), 1 << 30)
+    return remember(new_table(slots), NewChunks(where, text, np.array([*ids, 0], np.int32)), 1 << 30)
