@@ -154,9 +154,9 @@ def _(choice, folder):
     return Columns({"n": choice}).arrays([None], 1, 0)["column0"].tobytes()
 
 
-@probe("xswe.model.folder:Precision")
+@probe("xswe.model.precision:Precision")
 def _(choice, folder):
-    from xswe.model.folder import _CONVERTED
+    from xswe.model.precision import _CONVERTED
     from xswe.model.vector_files import _NUMPY, _SAFETENSORS
 
     return _CONVERTED[choice](unit(3))[0].tobytes(), _NUMPY[choice], _SAFETENSORS[choice]
@@ -420,7 +420,7 @@ def _(choice, folder):
 
 @probe("xswe.text.units:UnitKind")
 def _(choice, folder):
-    from xswe.training.inputs import UnitsConfig, _ready_tokenizer
+    from xswe.training.units_stage import UnitsConfig, _ready_tokenizer
 
     pieces = small().units.tokenizer
     ready = _ready_tokenizer(holding(UnitsConfig(vocabulary="corpus"), kind=choice), "corpus", pieces, ("en",))

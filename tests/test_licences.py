@@ -10,7 +10,8 @@ import yaml
 
 import xswe
 from xswe.io.resources import resource
-from xswe.model.card import Source, _data, derive
+from xswe.model.card import _data
+from xswe.model.licences import Source, derive
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(xswe.__file__).parent

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from xswe.alignment.sentences import align
     from xswe.alignment.words import align_words
     from xswe.corpus.prepare import prepare_corpus
+    from xswe.evaluation.ensembles import make_ensemble as ensemble
     from xswe.evaluation.evaluate import compare, evaluate
-    from xswe.evaluation.tasks import make_ensemble as ensemble
     from xswe.mining.dedup import dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import mine
@@ -72,7 +72,7 @@ _MODULES = {
     "alignment.words": "align_words",
     "corpus.prepare": "prepare_corpus",
     "evaluation.evaluate": "compare evaluate",
-    "evaluation.tasks": "ensemble:make_ensemble",
+    "evaluation.ensembles": "ensemble:make_ensemble",
     "mining.dedup": "dedup",
     "mining.filter": "filter:filter_bitext",
     "mining.mined": "mine",

@@ -16,10 +16,11 @@ from xswe.search.types import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, ShapeConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
-from xswe.training.inputs import UnitsConfig
+from xswe.training.graded import GradedConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
-from xswe.training.triplets import GradedConfig, SpanTraining
+from xswe.training.triplets import SpanTraining
+from xswe.training.units_stage import UnitsConfig
 from xswe.work.config import ExecutionConfig
 
 

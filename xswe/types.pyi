@@ -11,9 +11,9 @@ from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as Ter
 from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
 from xswe.corpus.bitext import CorpusConfig as CorpusConfig
+from xswe.evaluation.ensembles import FittedEnsemble as FittedEnsemble
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
-from xswe.evaluation.tasks import FittedEnsemble as FittedEnsemble
 from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated, Line as Line
 from xswe.mining.filter import Filtered as Filtered, Judged as Judged
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair

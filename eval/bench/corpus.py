@@ -34,9 +34,10 @@ from eval.bench.memory import memory, watched
 from eval.settings import chosen, run_script
 from xswe.bitext.kernels import copy_spans
 from xswe.bitext.source import Source, find_pairs
-from xswe.corpus.bitext import Bitext, CorpusConfig, split_rows
+from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
+from xswe.corpus.splits import split_rows
 from xswe.io.files import file_digest, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Bags, Texts, bag_writer

@@ -297,7 +297,7 @@ def precisions(path: str) -> list[dict[str, Any]]:
     import xswe
     from xswe.evaluation.encoders import StaticEncoder
     from xswe.evaluation.mteb_bridge import run_task
-    from xswe.model.folder import PRECISIONS
+    from xswe.model.precision import PRECISIONS
 
     root = DATA / "mteb-local"
     rows = []

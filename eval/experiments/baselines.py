@@ -19,7 +19,8 @@ import xswe
 from eval.settings import REQUIRED, run_script
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.evaluation import models
-from xswe.evaluation.encoders import About, SentenceEncoder, StaticEncoder, sample_texts
+from xswe.evaluation.encoders import About, SentenceEncoder, StaticEncoder
+from xswe.evaluation.speed import sample_texts
 from xswe.io.files import file_digest, fingerprint, package_folder
 from xswe.model.static import StaticModel, pool
 from xswe.text.languages import LANGUAGES

@@ -55,8 +55,8 @@ MAIN = """import sys
 from xswe.search import clusters, exact
 exact._EDGE, clusters._ROWS, clusters._MOST_PAIRS = 4096, 16384, 1 << 22
 if "units=words" in sys.argv:
-    from xswe.training import inputs, teacher_vectors
-    inputs._TEXTS_PER_SHARD = teacher_vectors._SHARD = 1024
+    from xswe.training import counting, teacher_vectors
+    counting._TEXTS_PER_SHARD = teacher_vectors._SHARD = 1024
 from xswe.__main__ import main
 sys.exit(main())"""
 

@@ -29,7 +29,8 @@ from eval.experiments.static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variatio
 from eval.settings import DATA, REQUIRED, RESULTS, chosen, run_script
 from xswe.bitext.source import Source, read_pairs
 from xswe.io.files import write_json
-from xswe.model.card import card, sources_of, write_card
+from xswe.model.card import card, write_card
+from xswe.model.licences import sources_of
 from xswe.model.static import StaticModel
 from xswe.text.forms import count_forms
 from xswe.training.stages import versions

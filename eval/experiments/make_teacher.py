@@ -38,23 +38,15 @@ from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.text.units import Units
-from xswe.training.inputs import (
-    Corpus,
-    Pair,
-    UnitsConfig,
-    make_bags,
-    make_corpus,
-    make_units,
-    open_bags,
-    read_report,
-    sides,
-)
+from xswe.training.bags_stage import make_bags, open_bags
+from xswe.training.corpus_stage import Corpus, Pair, make_corpus, sides
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages, fingerprint_fields, only_run, versions
 from xswe.training.teacher_vectors import RowVectors, vectors_stage
 from xswe.training.train import load_encoder, teacher_settings
+from xswe.training.units_stage import UnitsConfig, make_units, read_report
 
 DEFAULTS: dict[str, Any] = {
     "output": None,

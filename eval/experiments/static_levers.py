@@ -45,13 +45,15 @@ from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
+from xswe.training.bags_stage import make_bags, open_bags
 from xswe.training.config import ShapeConfig, centred, temper
-from xswe.training.inputs import Corpus, UnitsConfig, make_bags, make_corpus, make_units, open_bags
+from xswe.training.corpus_stage import Corpus, make_corpus
+from xswe.training.graded import GradedConfig, GradedLoss, read_graded
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages
-from xswe.training.triplets import GradedConfig, GradedLoss, read_graded
+from xswe.training.units_stage import UnitsConfig, make_units
 
 LANGUAGES = ("en", "de", "zh", "ja")
 SENTENCES = 20_000  # of each language, of which the mean is taken

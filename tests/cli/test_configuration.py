@@ -29,11 +29,11 @@ from xswe.search.neighbours import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
-from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
 from xswe.training.train import configure
 from xswe.training.triplets import SpanTraining
+from xswe.training.units_stage import UnitsConfig
 
 CONF = resource("conf")
 SECTIONS = {

@@ -94,7 +94,7 @@ TRAIN = (
 CORPUS = "corpus corpus.paths=[pairs.tsv,more.tsv] pair=en-de output=made threads=1"
 FOLDERS = "align model=mini source=english target=german output=beads/ languages=[en,de] threads=1"
 CLEAN, ALIGN = "xswe.corpus.cleaning:Cleaner.__call__", "xswe.alignment.documents:align"
-STEP, PREPARE = "xswe.training.refine:Trainer.step", "xswe.training.inputs:prepare"
+STEP, PREPARE = "xswe.training.refine:Trainer.step", "xswe.training.corpus_stage:prepare"
 CASES = {
     "encode, some lines": Case(ENCODE, WRITE, 3, "goes on after 8,192 lines", WRITE, 15),
     "encode, no line": Case(ENCODE, WRITE, 1, NOTHING, WRITE, 17),

@@ -15,11 +15,10 @@ from xswe.corpus.bitext import (
     kept_rows,
     make_admission,
     make_cleaner,
-    part_of,
     reasons_of,
-    split_rows,
 )
-from xswe.corpus.cards import digest_of
+from xswe.corpus.fetch import digest_of
+from xswe.corpus.splits import part_of, split_rows
 from xswe.io.ragged import concatenate
 
 

@@ -19,9 +19,10 @@ from tests.corpus.test_blocks import moses_zip
 from xswe.bitext import lines as blocks
 from xswe.bitext.seen import Admission
 from xswe.bitext.source import find_pairs
-from xswe.corpus.bitext import Bitext, CorpusConfig, part_of, split_rows
+from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert, open_training, prepare
+from xswe.corpus.splits import part_of, split_rows
 from xswe.errors import ConfigError, InputError, XsweError
 from xswe.io.files import read_json
 from xswe.io.parallel import in_order

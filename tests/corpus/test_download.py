@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from xswe.corpus import cards as download
-from xswe.corpus.cards import fetch, recorded_digest
+from xswe.corpus import fetch as download
+from xswe.corpus.fetch import fetch, recorded_digest
 from xswe.errors import InputError
 
 DATA = np.random.default_rng(0).integers(0, 256, 3_000_000, dtype=np.uint8).tobytes()
@@ -120,7 +120,7 @@ def test_a_refusal_costs_nothing_that_is_here(server, tmp_path, monkeypatch):
 
 def test_a_killed_download_is_taken_up_by_the_next(server, tmp_path):
     server.pause = 0.05
-    program = "import sys, pathlib; from xswe.corpus import cards as download\ndownload._CHUNK = 1 << 16\n"
+    program = "import sys, pathlib; from xswe.corpus import fetch as download\ndownload._CHUNK = 1 << 16\n"
     program += "download.fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
     process = subprocess.Popen([sys.executable, "-c", program, server.url, str(tmp_path / "a")])
     part = tmp_path / "a.part"

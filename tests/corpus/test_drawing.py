@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xswe.corpus import bitext as drawing
-from xswe.corpus.bitext import RowSet, draw
+from xswe.corpus import splits as drawing
+from xswe.corpus.splits import RowSet, draw
 
 
 @pytest.mark.parametrize("block", [7, 64, 1 << 20])

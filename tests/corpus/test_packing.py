@@ -18,7 +18,7 @@ from xswe.io.files import open_output
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import PACKED, is_tar, member_names, open_member, packing_of, without_packing
-from xswe.model.card import sources_of
+from xswe.model.licences import sources_of
 from xswe.model.word_vectors import read_vectors
 
 SUFFIXES = [*PACKED, ".GZ", ".Zst"]

@@ -9,10 +9,11 @@ import pytest
 
 import xswe
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.encoders import StaticEncoder, sentences_per_second
+from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
+from xswe.evaluation.speed import sentences_per_second
 from xswe.model.ensemble import Ensemble
-from xswe.model.folder import convert
+from xswe.model.precision import convert
 from xswe.teacher.protocol import TeacherConfig
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]

@@ -10,7 +10,7 @@ import pytest
 import xswe
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
-from xswe.evaluation.encoders import sample_texts
+from xswe.evaluation.speed import sample_texts
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
 baselines = eval_script("experiments.baselines")

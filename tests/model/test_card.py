@@ -15,7 +15,8 @@ from tokenizers import Tokenizer, models
 import xswe
 from xswe.corpus.cards import cards
 from xswe.io.sources import PACKED
-from xswe.model.card import Source, card, derive, sources_of, write_card
+from xswe.model.card import card, write_card
+from xswe.model.licences import Source, derive, sources_of
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits

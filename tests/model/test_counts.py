@@ -13,7 +13,7 @@ import xswe
 from xswe.alignment.lexicon import vocabularies
 from xswe.errors import ConfigError, ModelError
 from xswe.io.resources import resource
-from xswe.model.folder import languages_of_units, narrow_counts
+from xswe.model.counts import languages_of_units, narrow_counts
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 

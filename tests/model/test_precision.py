@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 import xswe
 from xswe.errors import ConfigError, ModelError
 from xswe.io.ragged import Bags
-from xswe.model import folder as precision
+from xswe.model import precision
 from xswe.model.kernels import sum_rows
 from xswe.model.static import StaticModel, pool, pool_plainly
 from xswe.text.units import SubwordUnits
@@ -191,7 +191,7 @@ def test_parts_that_are_few_rows_already_stay_what_they_are():
     rng = np.random.default_rng(3)
     matrix = np.concatenate([rng.normal(size=(200, 3)).astype(np.float32)[rng.integers(0, 200, 1500)] for _ in range(4)], 1)
     matrix[7] = 0.0
-    found, scales = precision.share(matrix[:, :11], 3, np.ones(1500))
+    found, scales = precision.share_rows(matrix[:, :11], 3, np.ones(1500))
     assert np.abs(precision.restore(found, scales) - matrix[:, :11]).max() <= 0.501 * scales[0]
     assert not found[7].any()
     again = precision.unpack(precision.pack(found, float(scales[0]), 3), 11)

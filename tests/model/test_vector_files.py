@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from xswe.errors import ConfigError
-from xswe.model.folder import convert, restore
+from xswe.model.precision import convert, restore
 from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.work import kept
 

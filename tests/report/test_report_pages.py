@@ -17,10 +17,10 @@ from tests.report.conftest import axe
 from xswe.errors import ConfigError, InputError
 from xswe.mining.learning import Noise
 from xswe.mining.threshold import read_gold
-from xswe.report.analysis import export_space, open_space
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
 from xswe.report.pairs import linked, pairs_page, view_of_file, view_of_filtered
+from xswe.report.space import export_space, open_space
 from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")

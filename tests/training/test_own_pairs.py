@@ -11,12 +11,12 @@ import pytest
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.training.config import PCAConfig, TrainConfig
-from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.pipeline import run_stages
 from xswe.training.refine import RefineConfig
 from xswe.training.train import score_held_out
 from xswe.training.triplets import SpanTraining, cut_triples, find_triples, read_triples, split_triples
+from xswe.training.units_stage import UnitsConfig
 
 COLOURS = list("赤青緑白黒黄紫茶灰金銀桃")
 THINGS = list("車家本犬猫花山川空海木鳥魚馬橋道店駅町村")

@@ -25,8 +25,8 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.text.words import WordUnits
 from xswe.training import pipeline
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
+from xswe.training.corpus_stage import Corpus, sides
 from xswe.training.extract import ExtractConfig, extract
-from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
 from xswe.training.pairs import WordCounts
@@ -36,6 +36,7 @@ from xswe.training.stages import Stages, only_run
 from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.train import score_imitation, score_pivots
 from xswe.training.triplets import SpanTraining
+from xswe.training.units_stage import UnitsConfig
 from xswe.work.config import ExecutionConfig
 
 
@@ -340,7 +341,7 @@ def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix
 
 
 def test_tasks_of_an_array_share_out_words_and_what_is_imitated(tmp_path, config, fake_teacher, monkeypatch):
-    monkeypatch.setattr("xswe.training.inputs._TEXTS_PER_SHARD", 200)
+    monkeypatch.setattr("xswe.training.counting._TEXTS_PER_SHARD", 200)
     monkeypatch.setattr("xswe.training.teacher_vectors._SHARD", 100)
     fake_teacher.config = TeacherConfig()  # a name, by which others could load it
     c = config(("en",), pca=PCAConfig(dim=8), refine=RefineConfig(max_steps=3, batch_size=64), objective=ALONE)

@@ -9,10 +9,11 @@ import pytest
 from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, Unfinished
-from xswe.training import inputs
+from xswe.training import counting
 from xswe.training.config import check_units, sample_paths
-from xswe.training.inputs import UnitsConfig, make_corpus, make_units
+from xswe.training.corpus_stage import make_corpus
 from xswe.training.stages import Stages, fingerprint_fields
+from xswe.training.units_stage import UnitsConfig, make_units
 from xswe.work.config import ExecutionConfig
 
 
@@ -83,7 +84,7 @@ def counted_here(make, tmp_path_factory):
 
 
 def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_here, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_TEXTS_PER_SHARD", 150)
+    monkeypatch.setattr(counting, "_TEXTS_PER_SHARD", 150)
     config, alone = counted_here
     tasks = [Stages(tmp_path, True, how) for how in slices(3)]
     for stages in tasks[:2]:
@@ -101,7 +102,7 @@ def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_h
 
 
 def test_a_cluster_counts_the_same_words(ray_cluster, make, counted_here, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_TEXTS_PER_SHARD", 400)
+    monkeypatch.setattr(counting, "_TEXTS_PER_SHARD", 400)
     config, alone = counted_here
     make(config, stages=(stages := Stages(tmp_path, execution=ExecutionConfig("ray"))))
     assert written(stages) == alone

@@ -185,7 +185,7 @@ VERBS = {
     ),
     "ensemble": Verb(
         "several static models as one",
-        {"": "evaluation.tasks:make_ensemble"},
+        {"": "evaluation.ensembles:make_ensemble"},
         says={"": "{0}\n\nensemble ({0.languages}): {output}"},
         examples=(
             "models=[runs/a/model,runs/b/model] output=runs/ensemble",

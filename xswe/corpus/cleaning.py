@@ -19,7 +19,7 @@ from xswe.bitext.kernels import characters, count_classes, find_keys, hash_pairs
 from xswe.bitext.rows import Negatives, Rows, stripped
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.tables import csv_rows, parquet_rows
-from xswe.corpus.cards import digest_of
+from xswe.corpus.fetch import digest_of
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts

@@ -32,9 +32,7 @@ from xswe.corpus.bitext import (
     kept_rows,
     make_admission,
     make_cleaner,
-    part_of,
     reasons_of,
-    split_rows,
 )
 from xswe.corpus.cards import (
     SAMPLE,
@@ -44,7 +42,6 @@ from xswe.corpus.cards import (
     card_names,
     card_version,
     cards,
-    digest_of,
     entries_of,
     fetch_release,
     find_card,
@@ -53,6 +50,8 @@ from xswe.corpus.cards import (
 )
 from xswe.corpus.cleaned import CleanedBlocks, cleaned_ahead
 from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
+from xswe.corpus.fetch import digest_of
+from xswe.corpus.splits import part_of, split_rows
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 from xswe.bitext.source import find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
+from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder
 from xswe.evaluation.metrics import LEVEL, Bootstrap, Row, compare_rows, corrected, enough, primary_metrics, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.run_names import names_of_runs
+from xswe.evaluation.speed import sample_texts, sentences_per_second
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
 from xswe.io.arguments import check_model, several
 from xswe.io.files import check_output, read_json, scratch

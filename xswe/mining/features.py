@@ -21,7 +21,7 @@ from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
-from xswe.model.folder import quantise
+from xswe.model.precision import quantise
 from xswe.text.languages import same_numbers
 
 # Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share

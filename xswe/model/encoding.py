@@ -15,7 +15,7 @@ from xswe.io.arguments import no_text, several
 from xswe.io.files import scratch
 from xswe.io.parallel import in_order, parallel_for
 from xswe.io.results import Listing
-from xswe.model.folder import push_folder
+from xswe.model.hub import push_folder
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
 _WORTH_SHARING = 256  # texts up to which one thread encodes them all

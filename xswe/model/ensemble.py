@@ -21,7 +21,7 @@ from xswe.io.files import file_digest, fingerprint, read_json, whole_folder, wri
 from xswe.io.settings import suggestion
 from xswe.model import folder as storage
 from xswe.model.encoding import Encoding
-from xswe.model.folder import from_hub, push_folder
+from xswe.model.hub import from_hub, push_folder
 from xswe.model.static import StaticModel
 from xswe.work.once import once
 

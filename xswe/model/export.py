@@ -24,7 +24,7 @@ from xswe.io.files import check_folder, check_output, save_tensors, scratch, who
 from xswe.io.lines import read_lines
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.model.ensemble import load_single, locate
-from xswe.model.folder import Precision
+from xswe.model.precision import Precision
 from xswe.model.static import StaticModel
 from xswe.model.word_vectors import write_binary, write_text
 from xswe.text.units import SubwordUnits

@@ -1,218 +1,38 @@
-"""The model folder on disk.
+"""The model folder on disk: written whole, read with care, opened by three libraries.
 
-A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
-quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth. In the folder an int8 row may be a
-quarter of that again: where units share the rows of parts, it is a byte a part (product quantisation; Jégou et al. 2011).
-
-The script distinguishes Japanese kana from German, but not German from English, nor Japanese Han from Chinese.
-There the frequency of the word in each language, per unit of its text, decides.
+``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
+float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
+``modules.json`` with a normalising module. ``counts.safetensors`` (``counts``: unsigned integers, a row for each
+language in the order of ``config.json``) says how often each unit occurred in each language, where that is known, and
+how the texts of the language write it (``forms``: lines of text, a line a unit, one language after the other, as zlib
+compresses them).
+model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means the same to all
+three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
+``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
+Where units share rows, ``codes.safetensors`` of :func:`pack` stands for ``model.safetensors``, which alone the other
+libraries read: they find no file of that name, rather than vectors that mean something else.
+Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xswe.errors import ConfigError, ModelError, brief, needs
+from xswe.errors import ConfigError, ModelError
 from xswe.io.files import read_json, save_tensors, whole_folder, write_json
 from xswe.io.ragged import Texts
-from xswe.io.settings import check_choice, for_all
+from xswe.model.counts import check_counts, narrow_counts
 from xswe.model.portable import write_portable
+from xswe.model.precision import is_finite, pack, unpack
 from xswe.text.languages import check_languages
 from xswe.text.units import SubwordUnits, Units
 from xswe.text.words import WordUnits
-from xswe.version import __version__
-
-# A word is a language's own if it is at least this frequent there (per unit of text), beside the one that uses it most.
-# Foreign words that are quoted ("the" in German manuals) stay below, words that two languages share stay above.
-OWN = 0.1
-
-
-def narrow_counts(counts: np.ndarray) -> np.ndarray:
-    """Return counts as the smallest unsigned integers that fit them; those beyond 32 bits are clipped."""
-    highest = int(counts.max(initial=0))
-    kind = next((kind for kind in (np.uint8, np.uint16) if highest <= np.iinfo(kind).max), np.uint32)
-    return np.ascontiguousarray(np.minimum(counts, np.array(np.iinfo(kind).max, counts.dtype)), kind)
-
-
-def check_counts(counts: np.ndarray, languages: int, units: int) -> None:
-    """Raise ModelError unless the counts are unsigned integers of shape (languages, units)."""
-    if counts.dtype.kind != "u" or counts.shape != (languages, units):
-        wanted = f"unsigned integers ({languages}, {units}), a row for each language"
-        raise ModelError(f"the counts are {counts.dtype} {counts.shape}, expected {wanted}")
-
-
-def languages_of_units(counts: np.ndarray) -> np.ndarray:
-    """Return whose words units are, bool (languages, units), by their counts (languages, units) in each language's text.
-
-    None is set for a unit that never occurred, several for a word that languages share.
-    """
-    rates = counts / np.maximum(counts.sum(axis=1, keepdims=True, dtype=np.int64), 1)
-    return (counts > 0) & (rates >= OWN * rates.max(axis=0, initial=0.0))
-
-
-Precision = Literal["float32", "float16", "int8"]
-PRECISIONS: tuple[str, ...] = get_args(Precision)
-
-
-def check_precision(dtype: str) -> str:
-    """Return the name of a known precision, or raise a ConfigError that lists them."""
-    check_choice("dtype", dtype, Precision)
-    return dtype
-
-
-def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantise float32 (n, d), finite, to int8 (n, d) within ±127 and scales, float32 (n,).
-
-    Row ``i`` is about ``numbers[i] * scales[i]``, off by at most half a scale in each dimension. A zero row has the scale
-    0.
-    """
-    scales = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / np.float32(127.0)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        numbers = rows / scales[:, None]
-    # A row whose scale underflows is as good as zero.
-    np.nan_to_num(numbers, copy=False, nan=0.0, posinf=127.0, neginf=-127.0)
-    np.rint(numbers, out=numbers)
-    return np.clip(numbers, -127, 127, out=numbers).astype(np.int8), scales.astype(np.float32)
-
-
-SHARED = 256  # rows of a part
-WIDEST = 8  # dimensions of a part: as int8 they are one integer of 64 bits
-_SAMPLE, _ROUNDS = 16_384, 12  # rows that centres are sought by, and how often each moves
-
-
-def share_rows(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantise rows as :func:`quantise` does, to at most 256 different ones in each part of ``width`` dimensions.
-
-    The last part has the remaining dimensions. ``weights``, float (n,), none below 0, say how much each row counts. All
-    scales are equal, and rows of zeros stay so.
-    """
-    made = np.empty(rows.shape, np.float32)
-    for start in range(0, rows.shape[1], width):
-        made[:, start : start + width] = _nearest_centres(rows[:, start : start + width], weights, start)
-    scale = max(float(np.abs(made).max(initial=0.0)) / 127.0, float(np.finfo(np.float32).tiny))
-    return np.rint(made / np.float32(scale)).astype(np.int8), np.full(len(rows), scale, np.float32)
-
-
-def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Return the nearest of 256 centres to each row, found by k-means on rows sampled by their weight."""
-    generator = np.random.default_rng([37, seed])
-    size = min(_SAMPLE, 4 * len(rows))
-    sample = np.ascontiguousarray(rows[generator.choice(len(rows), size, p=weights / weights.sum())])
-    centres = np.unique(sample, axis=0)
-    if len(centres) > SHARED:
-        centres = sample[generator.choice(len(sample), SHARED, replace=False)]
-        for _ in range(_ROUNDS):
-            own = _nearest(sample, centres)
-            counts = np.bincount(own, minlength=SHARED)
-            sums = np.stack([np.bincount(own, column, SHARED) for column in sample.T], axis=1)
-            centres[counts > 0] = (sums[counts > 0] / counts[counts > 0, None]).astype(np.float32)
-    if not rows.any(axis=1).all():
-        centres[np.abs(centres).sum(axis=1).argmin()] = 0.0
-    return centres[_nearest(rows, centres)]
-
-
-def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the nearest centre to each row, int64 (n,)."""
-    from xswe.io.products import products  # compiled: loading a model does without
-
-    offsets, step = 0.5 * (centres**2).sum(axis=1), 1 << 13
-    blocks = (products(rows[start : start + step], centres) - offsets for start in range(0, len(rows), step))
-    return np.concatenate([block.argmax(axis=1) for block in blocks])
-
-
-def pack(matrix: np.ndarray, scale: float, width: int) -> dict[str, np.ndarray]:
-    """Return the tensors of an int8 matrix whose units share rows; ModelError: a part has over 256 different rows.
-
-    ``codes``, uint8 (units, parts), has the row of each part of a unit; ``rows``, int8 (parts, 256, width), is padded
-    with zeros; ``scale``, float32 (1,), multiplies all.
-    """
-    parts = range(0, matrix.shape[1], width)
-    codes, rows = np.empty((len(matrix), len(parts)), np.uint8), np.zeros((len(parts), SHARED, width), np.int8)
-    for part, start in enumerate(parts):
-        wide = np.zeros((len(matrix), WIDEST), np.int8)
-        block = matrix[:, start : start + width]
-        wide[:, : block.shape[1]] = block
-        found, code = np.unique(wide.view(np.int64)[:, 0], return_inverse=True)
-        if len(found) > SHARED:
-            raise ModelError(f"a part of the matrix has {len(found)} rows, {SHARED} can be shared: call share_rows first")
-        codes[:, part], rows[part, : len(found)] = code, found.view(np.int8).reshape(-1, WIDEST)[:, :width]
-    return {"codes": codes, "rows": rows, "scale": np.array([scale], np.float32)}
-
-
-def unpack(tensors: dict[str, np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix and scales that :func:`pack` stored; ValueError: tensors that do not fit each other, or ``dim``."""
-    codes, rows, scale = (tensors[name] for name in ("codes", "rows", "scale"))
-    if codes.dtype != np.uint8 or codes.ndim != 2 or rows.dtype != np.int8 or rows.shape[:2] != (codes.shape[1], SHARED):
-        raise ValueError(f"codes are {codes.dtype} {codes.shape}, rows {rows.dtype} {rows.shape}")
-    if not 0 <= codes.shape[1] * rows.shape[2] - dim < rows.shape[2] or scale.shape != (1,) or not is_finite(scale):
-        raise ValueError(f"{codes.shape[1]} parts of {rows.shape[2]} dimensions are not {dim}, or the scale is no number")
-    matrix, width = np.empty((len(codes), dim), np.int8), rows.shape[2]
-    for part, start in enumerate(range(0, dim, width)):
-        block = matrix[:, start : start + width]
-        block[:] = rows[part, codes[:, part], : block.shape[1]]
-    return matrix, np.full(len(codes), scale[0], np.float32)
-
-
-def convert(rows: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Convert float32 rows to another precision: the rows, C-contiguous, and for ``int8`` their scales, else None.
-
-    ConfigError: the precision is unknown. ModelError: a number is beyond float16's range.
-    """
-    return _CONVERTED[check_precision(dtype)](rows)
-
-
-def _as_float16(rows: np.ndarray) -> tuple[np.ndarray, None]:
-    if len(rows) and max(float(rows.max()), -float(rows.min())) > float(np.finfo(np.float16).max):
-        raise ModelError("the vectors hold numbers above 65504, which float16 cannot: scale them, or use float32 or int8")
-    return rows.astype(np.float16), None
-
-
-_CONVERTED: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]] = for_all(
-    Precision,
-    {"float32": lambda rows: (np.ascontiguousarray(rows, np.float32), None), "float16": _as_float16, "int8": quantise},
-)
-
-
-def restore(rows: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
-    """Return rows of any precision as float32; the very array if they are that already."""
-    wide = rows.astype(np.float32, copy=False)
-    return wide if scales is None else wide * scales[:, None]
-
-
-def is_finite(rows: np.ndarray) -> bool:
-    """Return True if all numbers are finite, without an array of booleans."""
-    if rows.dtype == np.int8 or rows.size == 0:
-        return True
-    if rows.dtype == np.float16:
-        step = 1 << 12
-        blocks = (rows[start : start + step].view(np.uint16) & 0x7FFF for start in range(0, len(rows), step))
-        return all(int(block.max()) < 0x7C00 for block in blocks)
-    return bool(np.isfinite(rows.min()) and np.isfinite(rows.max()))
-
-
-# The model folder: written whole, read with care, opened by three libraries.
-#
-# ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
-# float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
-# ``modules.json`` with a normalising module. ``counts.safetensors`` (``counts``: unsigned integers, a row for each
-# language in the order of ``config.json``) says how often each unit occurred in each language, where that is known, and
-# how the texts of the language write it (``forms``: lines of text, a line a unit, one language after the other, as zlib
-# compresses them).
-# model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means the same to all
-# three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
-# ``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
-# Where units share rows, ``codes.safetensors`` of :func:`pack` stands for ``model.safetensors``, which alone the other
-# libraries read: they find no file of that name, rather than vectors that mean something else.
-# Nothing in a folder is ever executed.
-
 
 FORMAT_VERSION = 2  # of folders whose units share rows; others are written as 1, which earlier versions read
 MODEL_TYPE = "xswe"
@@ -449,55 +269,3 @@ def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     except (SafetensorError, ValueError, OSError) as error:
         raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
     return tensors
-
-
-# What a model folder may hold; nothing else of a repository is fetched.
-_MODEL = (
-    *("config.json", "model.safetensors", _CODES, "tokenizer.json", "words.json", "backoff.json", _COUNTS),
-    *("modules.json", "1_Normalize/*", "README.md"),
-)
-FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's
-
-
-def from_hub(repository: str, revision: str | None = None, *, token: str | None = None) -> Path:
-    """Download a repository's model files into the hub's cache, unless they are there, and return the folder.
-
-    ModelError: there is no such repository or revision, or no network and nothing in the cache.
-    """
-    hint = "check the name and the revision, and the network (HF_HUB_OFFLINE=1 uses what was fetched before)"
-    with _hub(f"{repository}: cannot be fetched from the hub, and there is no folder of that name", hint) as hub:
-        folder = hub.snapshot_download(
-            repository,
-            revision=revision,
-            token=token,
-            allow_patterns=list(FILES),
-            library_name="xswe",
-            library_version=__version__,
-        )
-    return Path(folder)
-
-
-def push_folder(folder: Path, repository: str, revision: str | None, private: bool, token: str | None, message: str) -> str:
-    """Push a model folder; see :meth:`xswe.model.encoding.Encoding.push_to_hub`."""
-    with _hub(f"{repository}: cannot be pushed", "check the name and log in with  hf auth login") as hub:
-        hub.create_repo(repository, private=private, token=token, exist_ok=True)
-        commit = hub.upload_folder(
-            repo_id=repository,
-            folder_path=folder,
-            revision=revision,
-            token=token,
-            commit_message=message,
-            allow_patterns=list(FILES),
-        )
-    return str(getattr(commit, "commit_url", commit))
-
-
-@contextmanager
-def _hub(what: str, hint: str) -> Iterator[ModuleType]:
-    """Yield the hub's library, and turn whatever it raises into a one-line error."""
-    with needs("huggingface_hub", "hub", "fetching from and pushing to the hub"):
-        import huggingface_hub
-    try:
-        yield huggingface_hub
-    except Exception as error:  # the hub's own errors, and whatever its transport raises without a network
-        raise ModelError(f"{what} ({brief(error, 300)}); {hint}") from None

@@ -20,19 +20,9 @@ from xswe.io.files import arrays_digest, fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
 from xswe.model import folder as storage
+from xswe.model.counts import check_counts, languages_of_units, narrow_counts
 from xswe.model.encoding import BLOCK, Encoding
-from xswe.model.folder import (
-    PRECISIONS,
-    WIDEST,
-    Precision,
-    check_counts,
-    check_precision,
-    convert,
-    languages_of_units,
-    narrow_counts,
-    restore,
-    share_rows,
-)
+from xswe.model.precision import PRECISIONS, WIDEST, Precision, check_precision, convert, restore, share_rows
 from xswe.text.languages import LANGUAGES, check_languages, has_particle, in_script, japanese_characters
 from xswe.text.tokenizers import MARK
 from xswe.text.units import AS_LOOKED_UP, SubwordUnits, Units

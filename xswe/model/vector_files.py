@@ -26,7 +26,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, needs
 from xswe.io.files import lock, sibling, unlock_for_rename, whole_file
-from xswe.model.folder import PRECISIONS, check_precision, convert
+from xswe.model.precision import PRECISIONS, check_precision, convert
 from xswe.progress import every
 from xswe.work import kept
 from xswe.work.checkpoint import load_checkpoint, save_checkpoint

@@ -21,9 +21,10 @@ from xswe.model.ensemble import AnyModel, open_model
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.terms import Term
 from xswe.report.aligned import aligned_page
-from xswe.report.analysis import comparison_page, export_space, open_space, read_comparison, space_page, sweep_page
+from xswe.report.comparison import comparison_page, read_comparison, sweep_page
 from xswe.report.page import check_page, number, render, write_page
 from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
+from xswe.report.space import export_space, open_space, space_page
 from xswe.report.training import training_page
 from xswe.text.languages import LANGUAGES
 

@@ -23,11 +23,12 @@ from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.training.components import components_removed
 from xswe.training.extract import SEPARATE, ExtractConfig
-from xswe.training.inputs import SHIPPED, UnitsConfig
+from xswe.training.graded import GradedConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig, SampledFrom
 from xswe.training.stages import OMIT_DEFAULT
-from xswe.training.triplets import GradedConfig, SpanTraining
+from xswe.training.triplets import SpanTraining
+from xswe.training.units_stage import SHIPPED, UnitsConfig
 
 logger = logging.getLogger(__name__)
 Level = Literal["sentence", "word"]

@@ -17,8 +17,8 @@ from numba import njit
 from safetensors.numpy import load_file
 
 from xswe.bitext.kernels import hash_texts
-from xswe.corpus.bitext import RowSet
 from xswe.corpus.contexts import Contexts
+from xswe.corpus.splits import RowSet
 from xswe.errors import ModelError
 from xswe.io.files import save_tensors
 from xswe.io.ragged import Bags, Spans, Texts

@@ -19,58 +19,44 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from xswe.bitext.source import Source
-from xswe.corpus.bitext import Bitext, CorpusConfig, draw
+from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.cards import SAMPLE
 from xswe.corpus.contexts import BY_TOKENS, Contexts, choose_contexts
 from xswe.corpus.monolingual import Sentences
+from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
-from xswe.model.folder import narrow_counts
+from xswe.model.counts import narrow_counts
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.forms import count_forms
 from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
+from xswe.training.bags_stage import Tables, bags_of, make_bags, make_exact_bags, open_bags, open_negatives
 from xswe.training.components import Components
 from xswe.training.config import OF_WORDS, PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
+from xswe.training.corpus_stage import Corpus, Pair, make_corpus, sides, texts_of
 from xswe.training.extract import BY_VOCABULARY, SEPARATE, LanguageSample, Sums, averaged, sums_by_shard
-from xswe.training.inputs import (
-    Corpus,
-    Pair,
-    Tables,
-    bags_of,
-    make_bags,
-    make_corpus,
-    make_exact_bags,
-    make_units,
-    open_bags,
-    open_negatives,
-    read_report,
-    sides,
-    texts_of,
-    token_lengths,
-)
+from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
 from xswe.training.refine import OF_CONTEXTS, refine, train_spans
 from xswe.training.stages import Stages, fingerprint_fields, only_run
 from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.triplets import (
-    GradedLoss,
     ParallelWords,
     WordTriples,
     cut_triples,
-    describe_graded,
     describe_triples,
     find_triples,
-    read_graded,
     read_triples,
     runs_of,
     split_triples,
 )
+from xswe.training.units_stage import make_units, read_report, token_lengths
 from xswe.work.config import LOCAL, ExecutionConfig
 
 logger = logging.getLogger(__name__)

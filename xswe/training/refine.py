@@ -24,13 +24,14 @@ from xswe.io.settings import check_choice, for_all
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.model.static import pool
 from xswe.text.spans import Cut, join_cuts
+from xswe.training.graded import GradedLoss
 from xswe.training.loop import BestTable, Schedule, take_steps
 from xswe.training.losses import best_spans, span_max_loss, through_norm
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam, Optimiser
 from xswe.training.pairs import ParallelBags, equal_bags, grouped
 from xswe.training.stages import OMIT_DEFAULT, fingerprint_fields
-from xswe.training.triplets import GradedLoss, ParallelWords, SpanTraining, Triplets, WordTriples
+from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples
 
 logger = logging.getLogger(__name__)
 _SOURCES_AT_A_TIME = 1024  # sources that are compared with all targets at once

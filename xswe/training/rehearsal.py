@@ -28,7 +28,7 @@ from xswe.teacher.outline import Outline, load_outline
 from xswe.teacher.protocol import TeacherConfig
 from xswe.text.words import WordSplitter
 from xswe.training.config import TrainConfig, check_settings
-from xswe.training.inputs import language_pairs
+from xswe.training.corpus_stage import language_pairs
 from xswe.training.pipeline import corpus_of
 
 SAMPLE = 20_000  # pairs that are read of each file

@@ -22,7 +22,8 @@ from xswe.evaluation.tasks import score_vectors
 from xswe.io.choices import choose, update
 from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.results import Result, table
-from xswe.model.card import Source, card, sources_of, write_card
+from xswe.model.card import card, write_card
+from xswe.model.licences import Source, sources_of
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages

@@ -2,7 +2,7 @@
 
 They are read from files (as MS MARCO's), or come from bitext: a sentence is the phrase, its translation hidden between
 sentences of its own side is the positive passage, and other sentences of that side are the negative one. Either side is
-the phrase's half of the time. Also graded pairs, whose similarity is known by degrees.
+the phrase's half of the time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,9 @@ from xswe.bitext.source import Source, find_pairs
 from xswe.corpus.bitext import CorpusConfig, describe_files
 from xswe.corpus.cleaning import EvaluationTexts, evaluation_identity
 from xswe.errors import ConfigError
-from xswe.evaluation.tasks import read_scored
-from xswe.io.files import file_digest
 from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
 from xswe.io.settings import check_choice
 from xswe.text.spans import Cut, Cutter, cut_texts, join_cuts
-from xswe.text.units import Units
 from xswe.training.losses import Similarity
 from xswe.training.optimisers import Optimiser
 from xswe.training.pairs import equal_bags
@@ -286,109 +282,3 @@ def split_triples(triples: WordTriples, share: float, most: int, seed: int) -> t
     chosen = np.random.default_rng([seed, 37]).permutation(distinct)[: min(most, int(share * distinct))]
     apart = np.isin(numbers, chosen)
     return triples.take(np.flatnonzero(~apart)), triples.take(np.flatnonzero(apart))
-
-
-@dataclass(frozen=True)
-class GradedConfig:
-    """Settings of supervised similarity.
-
-    Attributes:
-        paths: files of ``score<TAB>text<TAB>text`` lines, in any of the model's languages, within one or across; none to
-            train without. Scores are compared within a file, never between two.
-        weight: of the loss, beside those of the objective.
-        temperature: of the differences of cosines (CoSENT: 0.05).
-        batch_size: graded pairs a step, drawn at random from one file.
-    """
-
-    paths: tuple[str, ...] = ()
-    weight: float = 0.1
-    temperature: float = 0.05
-    batch_size: int = 256
-
-    def __post_init__(self) -> None:
-        if not 0 < self.weight < math.inf or not 0 < self.temperature < math.inf or self.batch_size < 2:
-            raise ConfigError("graded needs weight > 0, temperature > 0 and batch_size >= 2")
-
-
-@dataclass(frozen=True, eq=False)
-class Graded:
-    """Graded pairs of one file, tokenised."""
-
-    left: Bags  # n bags
-    right: Bags  # n bags
-    scores: np.ndarray  # float64 (n,), the higher the more alike
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def batch(self, rows: np.ndarray) -> Bags:
-        """Return the bags of some pairs: the left ones, then the right ones."""
-        return concatenate_bags([self.left.take(rows), self.right.take(rows)])
-
-
-def read_graded(paths: Sequence[str], units: Units) -> list[Graded]:
-    """Read files of graded pairs.
-
-    ConfigError: all pairs of a file have one score. InputError: a file is missing or damaged.
-    """
-    found = []
-    for path in paths:
-        scores, left, right = read_scored(Path(path))
-        if len(np.unique(scores)) < 2:
-            raise ConfigError(
-                f"graded.paths: {path}: all {len(scores):,} pairs have the score {scores[0]:g}: none is better"
-            )
-        found.append(Graded(units.bags(left), units.bags(right), scores))
-    return found
-
-
-def describe_graded(config: GradedConfig) -> list[object]:
-    """Return what determines the training on graded pairs, for a stage's fingerprint; nothing without any."""
-    if not config.paths:
-        return []
-    how = [config.weight, config.temperature, config.batch_size]
-    return [{"graded": [file_digest(Path(path)) for path in config.paths], "how": how}]
-
-
-@dataclass(frozen=True, eq=False)
-class GradedLoss:
-    """A loss of some graded pairs that a trainer adds to each step."""
-
-    files: Sequence[Graded]  # the graded pairs of each
-    config: GradedConfig  # the settings
-    seed: int = 0  # decides which pairs a step sees
-
-    def draw(self, step: int) -> tuple[Bags, np.ndarray]:
-        """Return the bags of a step's pairs (the left ones, then the right ones) and their scores, each (k,)."""
-        generator = np.random.default_rng([self.seed, 43, step])
-        sizes = np.array([len(file) for file in self.files])
-        file = self.files[generator.choice(len(sizes), p=sizes / sizes.sum())]
-        rows = np.sort(generator.permutation(len(file))[: self.config.batch_size])
-        return file.batch(rows), file.scores[rows]
-
-    def __call__(self, unit: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the weighted loss of a step's pairs and its gradient, given scores, float (k,), and unit vectors.
-
-        Those are float32 (2k, d), of the left texts, then of the right ones.
-        """
-        size = len(scores)
-        loss, *gradients = cosent(unit[:size], unit[size:], scores, self.config.temperature)
-        return self.config.weight * loss, np.float32(self.config.weight) * np.concatenate(gradients)
-
-
-def cosent(
-    left: np.ndarray, right: np.ndarray, scores: np.ndarray, temperature: float
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return CoSENT's loss on graded pairs, and its gradients with respect to ``left`` and ``right``, by hand.
-
-    With c_i = cosine(left_i, right_i): loss = log(1 + sum over i, j with score_i > score_j of exp((c_j - c_i) / T)).
-    Rows, float32 (k, d), have norm 1 (or 0).
-    """
-    cosines = np.einsum("ij,ij->i", left, right).astype(np.float64)
-    wrong = np.where(scores[:, None] > scores[None, :], (cosines[None, :] - cosines[:, None]) / temperature, -np.inf)
-    top = max(0.0, float(wrong.max(initial=0.0)))
-    weights = np.exp(wrong - top)
-    total = weights.sum() + math.exp(-top)
-    weights /= total * temperature
-    by_cosine = (weights.sum(axis=0) - weights.sum(axis=1)).astype(np.float32)[:, None]
-    return top + math.log(total), by_cosine * right, by_cosine * left
