@@ -206,14 +206,14 @@ def _read(value: str, is_text: bool, within: bool = False) -> Any:
     if (within and not value) or value == MISSING:
         raise _Other
     if value.lower() in _WORDS:
-        suggestion: Any = _WORDS[value.lower()]
+        parsed: Any = _WORDS[value.lower()]
     elif _INT.fullmatch(value) or _FLOAT.fullmatch(value):
-        suggestion = int(value) if _INT.fullmatch(value) else float(value)
+        parsed = int(value) if _INT.fullmatch(value) else float(value)
     elif _NUMBER_LIKE.fullmatch(value):
         raise _Other
     else:
         return value
-    return value if is_text and suggestion is not None else suggestion
+    return value if is_text and parsed is not None else parsed
 
 
 # Cures by settings that not every verb has which reads such files, and what is said without them.

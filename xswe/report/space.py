@@ -60,14 +60,14 @@ def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> S
     """
     if not isinstance(model, StaticModel):
         raise ConfigError("space= needs a static model of one table: give model=, and no ensemble")
-    languages_of_side = tuple(languages) or tuple(model.pair)
-    if len(languages_of_side) < 2 or len(set(languages_of_side)) < len(languages_of_side):
-        raise ConfigError(f"languages={list(languages_of_side)}: name those of the bitext, as in languages=[en,ja]")
-    lines = _lines(path, languages_of_side)
+    codes = tuple(languages) or tuple(model.pair)
+    if len(codes) < 2 or len(set(codes)) < len(codes):
+        raise ConfigError(f"languages={list(codes)}: name those of the bitext, as in languages=[en,ja]")
+    lines = _lines(path, codes)
     if len(lines) < 2 * _COMPONENTS:
         raise InputError(path, f"{len(lines)} pairs are too few to look at", f"give a bitext of {2 * _COMPONENTS} and more")
     rows = np.sort(np.random.default_rng(0).permutation(len(lines))[:_PAIRS])
-    texts = {code: [lines[row][k] for row in rows.tolist()] for k, code in enumerate(languages_of_side)}
+    texts = {code: [lines[row][k] for row in rows.tolist()] for k, code in enumerate(codes)}
     return Space(model, texts, {code: model.encode(own) for code, own in texts.items()})
 
 
