@@ -5,7 +5,7 @@
 
 Documents are runs of 300 pairs of XSWE_DATA's bitexts in document order (their second halves: settings were tuned on the
 first), edited by eval/experiments/align_gold.py. ``gold`` names a folder with the MAC test set in InterText's XML (Zhu,
-2021: ``corpus_test.001_zh.001_en.xml``, …), Chinese novels and their English translations aligned by hand. vecalign gets
+2021: ``test-anno.001_zh.001_en.xml``, …), Chinese novels and their English translations aligned by hand. vecalign gets
 the same vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded.
 ``encoders`` are named as in :mod:`baselines` (``teacher:FOLDER,use-multilingual``); their vectors of lines go through
 the library's own programme, a line's as often as it has characters. ``hunalign`` is that program, compiled
@@ -87,12 +87,12 @@ def documents(data: Path, second_half: bool = True) -> Iterator[tuple[str, str, 
 
 
 def novels(folder: Path) -> Iterator[tuple[str, str, tuple[str, str], Document]]:
-    """Yield the documents of the MAC test set."""
-    for path in sorted(folder.glob("corpus_test.*_zh.*_en.xml")):
-        number = path.name.split(".")[1][:3]
+    """Yield the documents of MAC's test set, or of its development set."""
+    for path in sorted(folder.glob("*_zh.*_en.xml")):
+        stem = path.name.partition("_zh.")[0]
         sides = []
         for language in ("zh", "en"):
-            root = ET.parse(folder / f"corpus_test.{number}_{language}.xml")
+            root = ET.parse(folder / f"{stem}_{language}.xml")
             sides.append({one.get("id"): " ".join("".join(one.itertext()).split()) for one in root.iter("s")})
         places = [{key: place for place, key in enumerate(side)} for side in sides]
         beads = []

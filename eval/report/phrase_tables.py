@@ -108,6 +108,7 @@ def _share(value: float | None) -> str | None:
 
 
 _KINDS = ("edited", "half missing", "moved", "novels")
+_BEST = 10  # rows of settings that are shown
 _EACH = ("aer", "precision", "recall", "function", "other")
 
 
@@ -140,6 +141,31 @@ def growth(record: Mapping[str, Any]) -> str:
     return markdown([*titles, "s, vecalign: encode", "align", "times"], rows)
 
 
+def settings(record: Mapping[str, Any]) -> str:
+    """What settings do on translations aligned by hand (eval/experiments/align_settings.py)."""
+    names, rows = list(record["defaults"]), []
+    for place, row in enumerate(record["rows"]):
+        own = {name: row[name] for name in names}
+        if place < _BEST or own == record["defaults"]:
+            figures = (f"{100 * row[measure][k]:.1f}" for k in (0, 1) for measure in ("strict", "lax"))
+            low, high = (f"{100 * value:+.1f}" for value in row["interval"])
+            which = "the defaults" if own == record["defaults"] else ""
+            adds = "" if which else f"{100 * row['adds']:+.1f} ({low} to {high})"
+            rows.append([*map(str, own.values()), *figures, which or adds])
+    titles = [f"{name}, {measure}" for name in record["sets"] for measure in ("strict", "lax")]
+    return markdown([*names, *titles, "strict, beside the defaults"], rows)
+
+
+def reported(record: Mapping[str, Any]) -> str:
+    """The reported sets with the defaults, and with what the translations aligned by hand choose."""
+    rows = []
+    for which in ("defaults", "best"):
+        for k, measure in enumerate(("strict", "lax")):
+            figures = (f"{100 * found[which][k]:.1f}" for found in record["reported"].values())
+            rows.append(["the defaults" if which == "defaults" else "chosen by hand-made gold", measure, *figures])
+    return markdown(["settings", "F1", *record["reported"]], rows)
+
+
 def links(record: list[Mapping[str, Any]]) -> str:
     """Alignment error rate of word links (eval/experiments/link_quality.py)."""
     rows = []
@@ -153,6 +179,8 @@ def links(record: list[Mapping[str, Any]]) -> str:
 PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "align": ("align.json", sentences),
     "align.growth": ("align.json", growth),
+    "align.settings": ("align_settings.json", settings),
+    "align.settings.reported": ("align_settings.json", reported),
     "links": ("links.json", links),
     "phrases": ("phrases.json", english),
     "phrases.languages": ("phrases.json", languages),
