@@ -58,12 +58,12 @@ def test_long_runs_of_blanks_take_no_time(tmp_path):
     assert time.process_time() - start < 5  # squares of these lengths took 30 s
 
 
-def test_quotes_and_brackets_of_chinese_and_japanese_stay_whole():
+def test_a_quote_after_which_the_sentence_goes_on_stays_whole():
     assert [s.text for s in xswe.split_text("「行こう。早く。」と彼は言った。雨だ。", "ja")] == [
         "「行こう。早く。」と彼は言った。",
         "雨だ。",
     ]
-    assert len(xswe.split_text("他说：“走吧。快！”我们走了。", "zh")) == 2
+    assert len(xswe.split_text("“走吧。快！”他说。我们走了。", "zh")) == 2
 
 
 def test_markdown_loses_its_marks(tmp_path):

@@ -28,6 +28,10 @@ KNOWN = {
         "Use System.Text.Json here.| See example.com.| It ends here.Then it goes on.".replace("here.Then", "here.|Then"),
         "Excellent read!!| I loved it.| Really?!| I did.",
         "It fell (to 32 percent.)| But it rose.| (He left.)| She stayed.| Yes!| 25 people wept.",
+        "There is a gateway (AG): 1) It asks.| 2) It answers.| Then it rests.",
+        "Sizes (n) may be <= 0.| See the text [1] for more.| They are read-only.| It is another sect.| In 1872 it began.",
+        "It is in math.h.| Create a value of size n.| Certain ones have it, as in 1.x.| Globs work.| See Roe v. Wade.",
+        "He closed it (or not.| Then he went (as he had to) home.| She saw (see OS.)| This is « so ».| « We won. »| We do.",
     ],
     "de": [
         "Am 3. Oktober 1990 wurde Deutschland wiedervereinigt.| Das war z. B. in Berlin zu spüren.| Dr. Müller war da.",
@@ -41,6 +45,7 @@ KNOWN = {
         "Die Fa. Meier liefert inkl. Verpackung.| Das kostet 5 Mio.| Die Firma zahlt 3 Mio. Euro bzw. 15 Tsd. Kronen.",
         "Äpfel, Birnen usw.| Der Mann kam.| Er trank Vitamin C.| Das half J. R. Tolkien.| Das ist Alltag in Berlin.",
         "Er kam 1990 nach Berlin.| 2001 ging er fort, am 11. September.| Das ist „System.Text“.",
+        "Das kommt.| jQuery hilft.| eShopOnContainers auch.| Das sind z. B. zwei.| Er nutzt (CI).| Wir nutzen (CD).",
         "Es gilt § 5 ff. BGB.| Er erhielt 100 Euro inkl. MwSt.| Die Frau zahlte.| Sie mag jede Art.| Es ist gut.",
     ],
     "zh": [
@@ -52,6 +57,10 @@ KNOWN = {
         "“走吧！”|“好。”|他们走了。",
         "真的吗？！|是的。",
         "（他昨天来过。）|她问：「你好吗？」|（笑）他走了。|（“走！”）的确，（快。），就这样。",
+        "他走了。|arg 是参数。| str 是字符串。|docs@example.org 可用。|.NET 是框架，.NET 很好。",
+        "他写道：“哇。|你代表国家。|后来他说：“对不起。”|你好。|他说：“走吧。|快！”|我们走了。|“走吧。快！”他说。",
+        "持续部署 (CD) 或持续集成 (CI) 很好。|“客人走了。”|对于我们来说，这很好。|旧事。）|写成 a . html 和 3 . 5。",
+        "好吗?|2岁。",
         "“走吧。”|她补充道：“好。”|我用 .NET 和System.Text，增长３.６％。|完了。",
     ],
     "ja": [
@@ -63,6 +72,8 @@ KNOWN = {
         "Python 3.11がリリースされました。|詳しくはexample.comをご覧ください。|1990年に始まった。",
         "「そうだ。」|ところで、彼は？",
         "（昨日来た。）|本当？！|（笑。）と書いた。",
+        "ご覧ください。|.NET Core は、.NET です。|string は型です。| null も型。|また、.xproj も。|アプリの.NET と「終」。",
+        "（別項を参照のこと。)|早くから優れた。|争いがあった。）|開祖は師と仰ぐ。|何ですか?|1900年代です。",
         "モーニング娘。は人気だ。|モーニング娘。'16が好きだ。|次はモーニング娘。|今日は終わり。",
         "サンガF.C.が建設した。|1.の方式は古い。|System.Textを使う。|終わり。",
     ],

@@ -42,9 +42,9 @@ STARTERS = {
     "en": _words("""
         A About After All Also Although An And Another Any Are As At Because Before Both But By Can Could Did Do Does
         During Each Every Finally First For From Had Has Have He Her Here His How However If In Into Is It Its Just
-        Many Most My No Not Now Of On Once One Only Or Other Our Over She Since So Some Such That The Their Then There
-        These They This Those Through Thus To Under Until Was We Were What When Where Which While Who Why Will With
-        Without You Your
+        Many Most My No Not Now Of On Once One Only Or Other Otherwise Our Over She Since So Some Such That The Their Then
+        There Therefore These They This Those Through Thus To Under Until Was We Were What When Where Which While Who
+        Why Will With Without You Your
     """),
     "de": _words("""
         Aber Ab Alle Allerdings Alles Als Also Am An Andere Anders Auch Auf Aus Außerdem Bei Beide Beim Bereits Bis

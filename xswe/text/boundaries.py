@@ -3,9 +3,11 @@
 The cutting is the library ``sentencex``'s (rules and abbreviations of some 30 languages, compiled). Of text that is written
 with blanks it sees no quotation marks: these say nothing of where a sentence ends, and many are left open. What the library
 does wrong in the four languages is put right here. Joined again are quoted speech and the sentence that goes on after it,
-brackets and quotes of Chinese and Japanese with several sentences inside, abbreviations, German ordinals and their nouns,
-numbers of lists, figures and sections. Cut further are Chinese and Japanese before a sentence that begins with a digit, and
-English and German after words that are taken for abbreviations, and after abbreviations that end a sentence.
+brackets of Chinese and Japanese with several sentences inside, and quotes after which the sentence goes on, abbreviations,
+German ordinals and their nouns, numbers of lists, figures and sections. Cut further are Chinese and Japanese before a
+sentence that begins with a digit or a Latin letter, and English and German after words that are taken for abbreviations,
+and after abbreviations that end a sentence. Brackets that have no partner, or one far away, are hidden from the library: it
+takes all that stands from there to the next bracket for an aside.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 Span = tuple[int, int]
 
-_RULES = 2  # of this file, counted up with every change of what they say
+_RULES = 3  # of this file, counted up with every change of what they say
 # Languages that the library has rules for, Chinese with those of English; of others it would take those of English.
 _LIBRARY = frozenset(("am", "ar", "bg", "bn", "ca", "da", "de", "el", "en", "es", "fi", "fr", "gu", "hi", "hy", "it", "ja"))
 _LIBRARY |= frozenset(("kk", "kn", "ml", "mr", "my", "nl", "pa", "pl", "pt", "ru", "sk", "ta", "te", "uk", "zh"))
@@ -35,7 +37,13 @@ _NEWER = re.compile(
     "[\u17d4\u17d5\u1b4e\u1b4f\u1b7f\u2cf9-\u2cfb\u2e60\u2e61\ufe12\ufe15\ufe16\U000113d4\U000113d5\U00016d6e\U00016d6f]+"
 )
 _OPEN, _CLOSE = "「『（【〈《〔“‘(", "」』）】〉》〕”’)"
-_PARTNER = dict(zip(_CLOSE, _OPEN, strict=True))
+_PARTNER = dict(zip(_CLOSE, _OPEN, strict=True)) | dict.fromkeys("）)", "（(")
+# What the library takes for asides; in Chinese and Japanese a bracket of one width may close one of the other.
+_KIND = {mark: kind for kind, marks in enumerate(("()（）", "[]［］", "{}", "「」", "『』", "“”", "‘’")) for mark in marks}
+_ASIDES = re.compile(rf"<(?![A-Za-z/][^<>]*>)|[{re.escape(''.join(_KIND))}]|\n\s*\n")
+_ASIDE_CLOSES = frozenset(")）]］}」』”’")
+_ENDED_WITHIN = re.compile(r"[。！？?!][^。！？?!…」』”’~]")
+_DEEPEST = 8  # brackets within each other whose partners are sought
 _LONGEST_QUOTE = 200  # characters; a longer one, or one never closed, is cut like other text
 _LONGEST_TEXT = 8192  # characters handed to the library at once: on brackets never closed it is quadratic
 _TAIL = 60  # characters at a sentence's end that decide whether it goes on
@@ -53,16 +61,22 @@ _ORDINAL = re.compile(
 
 
 # Words that the library takes for abbreviations.
-_TAKEN = {"en": frozenset(("me", "may", "May", "art", "OK")), "de": frozenset(("mich", "mag", "bart", "Bart", "OK"))}
+_TAKEN = {
+    "en": frozenset(("me", "may", "May", "art", "OK", "sect", "Sect")),
+    "de": frozenset(("mich", "mag", "bart", "Bart", "OK")),
+}
 _MARKS = '"`´“”„‟‘‚‛«»‹›'  # quotation marks that are nothing else
 _QUOTES = _MARKS + "'’"
 _BEFORE_A_MARK, _AFTER_A_MARK = " \n([.!?…", " \n)].,;:!?"
 _OPENING = re.compile(r"([ \n(\[.!?…])['’](?!(?:[stmd]|re|ve|ll)\b)")  # "isn 't" is no quotation
-_NEXT = re.compile(r"([.!?])([~ ]?[)\]])?\s+(?=[A-ZÄÖÜ0-9])")
+_NEXT = re.compile(r"([.!?])([~ ]?[)\]~])?\s+(?=[A-ZÄÖÜ0-9]|[a-z]{1,3}[A-Z])")  # jQuery, eBay, iOS
+_FILE = re.compile(r"(?:\w{2,}|\d)\.[a-z]$")  # math.h, 1.x
 _CAPITALISED, _LOWER = re.compile(r"[A-ZÄÖÜ][^\W\dA-ZÄÖÜ_]*[,\s]"), re.compile(r"[^\W\dA-ZÄÖÜ_]{2,}")
 _LATIN = re.compile("[A-Za-z0-9０-９]")
 _MONTH = re.compile("(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
-_BEFORE_A_DIGIT = re.compile("(?<![。！？])[。！？]++[」』）”’]*+(?=[0-9０-９])")
+_BEFORE_LATIN = re.compile(
+    r"(?:(?<![。！？])[。！？]++|(?<=[\u3040-\u30ff\u4e00-\u9fff])[?!]++)[」』）”’]*+\s*+(?=[.a-z0-9０-９])"
+)
 _STARTERS = {
     language: re.compile(rf"(?:{'|'.join(sorted(words, reverse=True))})(?![\w-])") for language, words in STARTERS.items()
 }
@@ -92,7 +106,7 @@ _GOES_ON = {
         r"だと|です|で(?!も|は|す)|から[、と]"
     ),
     "zh": re.compile(
-        r"[，、]|[^，。！？：；“”「」‘’、\s]{0,6}(?:说|說|问|問|道|答|喊|叫|嚷|回答|心想)(?:道|着|著|了)?(?:[。！，,；]|[：:](?![“「『\"]))|的(?!确|確)"
+        r"[，、]|[^，。！？：；“”「」‘’、\s]{0,6}(?:(?<![来來据據听聽虽雖者以如])(?:说|說)|问|問|道|答|喊|叫|嚷|回答|心想)(?:道|着|著|了)?(?:[。！，,；]|[：:](?![“「『\"]))|的(?!确|確)"
     ),
 }
 
@@ -135,7 +149,7 @@ def split_sentences(text: str, language: str) -> list[Span]:
     check_languages([language])
     if not LANGUAGES[language].spaced:
         return _split_unspaced(text, language)
-    masked = _without_quotes(text)
+    masked = _without_asides(_without_quotes(text), language)
     found: list[Span] = []
     start, whole = _next(text, 0), True  # nothing goes on before this: the text begins, or a blank line came
     paragraph = start
@@ -193,6 +207,52 @@ def _without_quotes(text: str) -> str:
     return text
 
 
+def _without_asides(text: str, language: str) -> str:
+    """Return a text of the same length in which brackets and quotes are neutral marks that hold nothing back.
+
+    These are the ones without a partner, those far from it, and in Chinese and Japanese what somebody says in several
+    sentences, after which the sentence around it does not go on.
+    """
+    hidden: list[int] = []
+    stack: list[tuple[int, int]] = []  # place and kind of what is open
+    for found in _ASIDES.finditer(text):
+        place, mark = found.start(), found[0]
+        if mark[0] == "\n":  # a blank line
+            hidden.extend(start for start, _ in stack)
+            stack = []
+        elif mark == "<":  # not of a tag
+            hidden.append(place)
+        elif mark not in _ASIDE_CLOSES:
+            stack.append((place, _KIND[mark]))
+        elif at := next((k for k in range(1, min(len(stack), _DEEPEST) + 1) if stack[-k][1] == _KIND[mark]), 0):
+            start = stack[-at][0]
+            hidden.extend(open_ for open_, _ in stack[len(stack) - at + 1 :])
+            del stack[len(stack) - at :]
+            if _is_no_aside(text, start, place, language):
+                hidden += start, place
+        else:
+            hidden.append(place)
+    hidden.extend(start for start, _ in stack)
+    if not hidden:
+        return text
+    characters = list(text)
+    for place in hidden:
+        characters[place] = "~"
+    return "".join(characters)
+
+
+def _is_no_aside(text: str, start: int, end: int, language: str) -> bool:
+    """Return True if brackets or quotes are to be hidden: long ones, braces, ``(CD)``, and what somebody says."""
+    if end - start > _LONGEST_QUOTE or text[end] == "}":
+        return True
+    if text[end] in ")）":
+        return end - start < 6 and text[start + 1 : end].isalnum()
+    goes_on = _GOES_ON.get(language)
+    if goes_on is None or text[end] not in _QUOTE_CLOSERS:
+        return False
+    return bool(_ENDED_WITHIN.search(text, start, end)) and not goes_on.match(text, end + 1)
+
+
 def _cuts(text: str, language: str) -> Iterator[tuple[int, bool]]:
     """Yield where sentences may end, and True if a blank line is there.
 
@@ -220,7 +280,7 @@ def _further(text: str, start: int, cuts: dict[int, bool], language: str) -> dic
     """Return the sentence ends that the library missed, from ``start`` to its last cut."""
     end = max(cuts, default=start)
     if not LANGUAGES[language].spaced:
-        places = [found.end() for found in _BEFORE_A_DIGIT.finditer(text, start, end)]
+        places = [found.end() for found in _BEFORE_LATIN.finditer(text, start, end)]
     elif not has_rules(language):
         places = [found.end() for found in _NEWER.finditer(text, start, end)]
     elif language in _TAKEN:
@@ -235,17 +295,22 @@ def _ends(text: str, start: int, found: re.Match[str], language: str) -> bool:
     """Return True if a sentence ends where a mark, or one in a bracket, stands before a capital letter or a digit."""
     word, following = _word(text, start, found.start()), text[found.end()]
     plain = len(word) > 3 and word.isalpha() and word not in BEFORE_NUMBERS[language]
+    starters = _STARTERS.get(language)
+    starts = bool(starters and starters.match(text, found.end()))
+    if following.islower():
+        return plain
     if found[2]:  # a bracket
-        return not following.isdigit() and (plain or word.isdigit())
+        return not following.isdigit() and (plain or starts or word[-1:].isdigit())
     if following.isdigit():
         return plain or found[1] != "."
     if found[1] != ".":  # the library takes "Excellent!! I" for a pause
         return text[found.start() - 1] in "!?"
     if word in _TAKEN[language] or word in AT_THE_END[language]:
         return True
-    initial = len(word) == 1 and word.isupper() and text[start : found.start() - 1].rstrip()[-1:] != "."
-    starters = _STARTERS.get(language)
-    return bool((word in EITHER[language] or initial) and starters and starters.match(text, found.end()))
+    initial = len(word) == 1 and word.isalpha() and text[start : found.start() - 1].rstrip()[-1:] != "."
+    if _FILE.search(word) or (language == "en" and initial and word.islower() and word != "v"):
+        return starts or bool(_CAPITALISED.match(text, found.end()))
+    return starts and (initial or word in EITHER[language])
 
 
 def _word(text: str, start: int, end: int) -> str:
@@ -277,14 +342,16 @@ def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, i
     for place in range(end, start):  # marks with blanks on both sides
         mark = text[place]
         if not mark.isspace():
-            if mark in "„‚‛‟“‘" or (mark in "\"'`´" and _opens(text, place, paragraph)):
+            if mark in "„‚‛‟“‘" or (mark in "\"'`´«»" and _opens(text, place, paragraph)):
                 return end, place, left, right
             end = place + 1
     return end, start, left, right
 
 
 def _opens(text: str, place: int, paragraph: int) -> bool:
-    """Return True if a quotation mark that is the same on both sides is the first of a pair in its paragraph."""
+    """Return True if a quotation mark that may be on either side is the first of a pair in its paragraph."""
+    if text[place] in "«»":
+        return text.count("«", paragraph, place) == text.count("»", paragraph, place)
     marks = text[place : place + 2] if text[place + 1 : place + 2] == text[place] else text[place]
     return text.count(marks, paragraph, place) % 2 == 0
 
@@ -343,9 +410,10 @@ def _is_run_on(text: str, first: int, end: int, language: str) -> bool:
 
 
 def _split_unspaced(text: str, language: str) -> list[Span]:
+    masked = _without_asides(text, language)
     found: list[Span] = []
     start, whole = _next(text, 0), True
-    for cut, is_break in [*_cuts(text, language), (len(text), True)]:
+    for cut, is_break in [*_cuts(masked, language), (len(text), True)]:
         if cut <= start:
             whole = whole or is_break
             continue
@@ -355,7 +423,7 @@ def _split_unspaced(text: str, language: str) -> list[Span]:
             after = end - 1
             end = start + len(text[start:after].rstrip())
         after = _next(text, after)
-        while not is_break and after < len(text) and text[after] in _QUOTE_CLOSERS:
+        while not is_break and after < len(text) and _closes_here(text, (start, end), after):
             end, after = after + 1, _next(text, after + 1)
         if after < len(text) and not is_break and (text[after] in _NEVER_FIRST or _in_a_name(text, end, after)):
             continue
@@ -364,15 +432,29 @@ def _split_unspaced(text: str, language: str) -> list[Span]:
         else:
             found.append((start, end))
         start, whole = after, is_break
-    return [part for span in _quotes_closed(text, found) for part in _brackets_alone(text, span, language)]
+    return [part for span in _quotes_closed(masked, found) for part in _brackets_alone(text, span, language)]
+
+
+def _closes_here(text: str, span: Span, place: int) -> bool:
+    """Return True if the mark behind a sentence closes a quote, or a bracket that was opened in no sentence near."""
+    if text[place] in "）)":
+        return not any(mark in "（(" for mark in _open_in(text, span))
+    return text[place] in _QUOTE_CLOSERS
 
 
 def _in_a_name(text: str, end: int, after: int) -> bool:
-    """Return True if a period stands in a name, as in ``.NET``, ``System.Text``, ``Table.(Id)``, ``F.C.が``, ``1.の``."""
-    if end != after or text[end - 1] != ".":
+    """Return True if a period stands in a name, as in ``.NET``, ``System.Text``, ``Table.(Id)``, ``F.C.が``, ``1.の``.
+
+    Where words were cut, it may have blanks on both sides: ``index . html``, ``3 . 5``.
+    """
+    if text[end - 1] != ".":
         return False
+    before, following = text[end - 2 : end - 1], text[after]
+    if end != after:
+        return before.isspace() and bool(_LATIN.match(text, end - 3)) and (following.isdigit() or following.islower())
     if not _LATIN.match(text, max(0, end - 2)):
-        return text[end - 2 : end - 1].isspace() and bool(_LATIN.match(text, after))
+        starts = not before.isalpha() or following.islower() or text.startswith("NET", after)
+        return starts and bool(_LATIN.match(text, after))
     alone = text[end - 2].isdigit() or not _LATIN.match(text, max(0, end - 3))
     return bool(_LATIN.match(text, after)) or text[after] in "([" or (alone and has_kana(text[after]))
 
@@ -419,7 +501,7 @@ def _open_in(text: str, span: Span) -> list[str]:
     for character in text[span[0] : span[1]]:
         if character in _OPEN:
             stack.append(character)
-        elif stack and _PARTNER.get(character) == stack[-1]:
+        elif stack and stack[-1] in _PARTNER.get(character, ""):
             stack.pop()
     return stack
 
@@ -431,7 +513,7 @@ def _closes(text: str, span: Span, start: int) -> int:
         character = text[place]
         if character in _OPEN:
             stack.append(character)
-        elif _PARTNER.get(character) == stack[-1]:
+        elif stack[-1] in _PARTNER.get(character, ""):
             stack.pop()
             if not stack:
                 return place + 1
