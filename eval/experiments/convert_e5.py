@@ -28,7 +28,7 @@ from eval.settings import run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.io.files import whole_folder, write_json
-from xswe.text.languages import compiled_charsmap
+from xswe.text.folding import compiled_charsmap
 
 DEFAULTS: dict[str, Any] = {"output": None, "dtype": "float16", "texts": 150, "threads": 1}
 PROMPT = "query: "

@@ -9,7 +9,7 @@ import pytest
 import xswe
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError
-from xswe.text.languages import likely_language
+from xswe.text.detection import likely_language
 
 PAIRS = [(f"The train number {n} is late, and it rains.", f"列車{n}号は遅れています。雨が降っている。") for n in range(40)]
 HALF = [*PAIRS[:20], *((a, a) for a, _ in PAIRS[:20])]  # whose second half nobody translated

@@ -12,8 +12,8 @@ from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert
 from xswe.corpus.monolingual import load_sentences, sentence_files
 from xswe.errors import ConfigError, DependencyError
-from xswe.text import languages
-from xswe.text.languages import in_other_language
+from xswe.text import detection
+from xswe.text.detection import in_other_language
 
 OWN = {
     "en": ["The cat is sleeping on the sofa.", "We signed the contract yesterday.", "Where is the station, please?"],
@@ -84,7 +84,7 @@ def test_the_setting_counts_only_where_it_decides():
 
 
 def test_without_the_library(monkeypatch):
-    languages._lingua.cache_clear()
+    detection._lingua.cache_clear()
     monkeypatch.setitem(sys.modules, "lingua", None)
     with pytest.raises(DependencyError, match=r"xswe\[languages\]"):
         content_settings(CorpusConfig(clean=WEB))

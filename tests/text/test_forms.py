@@ -10,8 +10,10 @@ import pytest
 import xswe
 from xswe.text import forms as counting
 from xswe.text.borders import opens_sentence, splits_word, whole_words
+from xswe.text.folding import japanese_characters
 from xswe.text.forms import FormCounter, count_forms
-from xswe.text.languages import has_particle, in_script, japanese_characters
+from xswe.text.languages import in_script
+from xswe.text.stopwords import has_particle
 from xswe.text.units import AS_LOOKED_UP
 from xswe.text.words import WordSplitter, WordUnits
 

@@ -6,7 +6,7 @@ import pytest
 
 import xswe
 from xswe.mining.side import FilterConfig
-from xswe.text.languages import numbers_in_words, same_numbers
+from xswe.text.numbers import numbers_in_words, same_numbers
 
 SAME = [
     ("We open at 7 a.m.", "Wir öffnen um sieben."),

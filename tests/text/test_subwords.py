@@ -12,7 +12,8 @@ from tokenizers import AddedToken, Tokenizer
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import write_json
 from xswe.model.folder import load_units
-from xswe.text.languages import check_languages, simplified_characters
+from xswe.text.folding import simplified_characters
+from xswe.text.languages import check_languages
 from xswe.text.tokenizers import is_trained_here, load_tokenizer, pieces_only, text_normaliser, train_subwords, with_folding
 from xswe.text.units import SubwordUnits
 

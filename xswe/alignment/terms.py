@@ -22,7 +22,8 @@ from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import opens_sentence, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import GENERAL_WORDS, LEADING_WORDS, RIM_WORDS, check_languages, fused_rims, has_cjk, has_kana
+from xswe.text.languages import check_languages, has_cjk, has_kana
+from xswe.text.stopwords import BOUNDARY_STOPWORDS, GENERAL_WORDS, LEADING_WORDS, attached_particles
 
 Span = tuple[int, int]
 _Pair = tuple[str, str]  # a term and its translation, as they are counted
@@ -378,7 +379,9 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
 @lru_cache(maxsize=8)
 def _function_words(language: str) -> frozenset[str]:
     """Return the function words of a language; ``war`` is one of German alone. In Han and Kana, English stands as it is."""
-    return frozenset(" ".join(RIM_WORDS.get(code, "") for code in {language, "de" if language == "de" else "en"}).split())
+    return frozenset(
+        " ".join(BOUNDARY_STOPWORDS.get(code, "") for code in {language, "de" if language == "de" else "en"}).split()
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -388,7 +391,7 @@ def _well_formed(text: str, language: str) -> bool:
         return False
     if has_cjk(text):
         japanese = language == "ja"
-        before, after = fused_rims(japanese)
+        before, after = attached_particles(japanese)
         alone = len(text) < 2 and not (japanese and not has_kana(text))
         short = alone or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
         clause = japanese and _CLAUSE.search(text)

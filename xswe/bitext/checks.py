@@ -17,7 +17,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from xswe.errors import InputError
-from xswe.text.languages import LANGUAGES, likely_language
+from xswe.text.detection import likely_language
+from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
 # What data sets and spreadsheets call the columns of a bitext.

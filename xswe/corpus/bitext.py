@@ -34,7 +34,7 @@ from xswe.io.lines import OnError
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts, TextView
 from xswe.io.settings import check_choice
-from xswe.text.languages import detector
+from xswe.text.detection import detector
 
 logger = logging.getLogger(__name__)
 _NAMES = list(REASONS)

@@ -25,7 +25,8 @@ from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
-from xswe.text.languages import LANGUAGES, cjk_runs, has_kana, in_other_language
+from xswe.text.detection import in_other_language
+from xswe.text.languages import LANGUAGES, cjk_runs, has_kana
 
 logger = logging.getLogger(__name__)
 _NOT_WRITTEN = re.compile(r"[^\w\n]|_")
@@ -388,7 +389,7 @@ def _steps(config: CleanConfig, language: str) -> list[Step]:
     if step := _FORMS[config.normalise]:
         steps.append(step)
     if config.simplify and language == "zh":
-        from xswe.text.languages import simplified_characters
+        from xswe.text.folding import simplified_characters
 
         table = str.maketrans(simplified_characters())
         steps.append(lambda text: text.translate(table))

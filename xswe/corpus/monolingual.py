@@ -25,7 +25,8 @@ from xswe.io.ragged import Texts
 from xswe.io.sources import is_tar, is_zip
 from xswe.progress import bar
 from xswe.text.boundaries import split_sentences, splitter
-from xswe.text.languages import LANGUAGES, in_other_language
+from xswe.text.detection import in_other_language
+from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
 _BLOCK_PARAGRAPHS = 1024

@@ -22,7 +22,7 @@ from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.precision import quantise
-from xswe.text.languages import same_numbers
+from xswe.text.numbers import same_numbers
 
 # Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
 # of units that are not covered; the means of the first and of the last third; the longest stretch that is not covered;

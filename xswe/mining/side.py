@@ -29,7 +29,8 @@ from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
 from xswe.search.types import Storage, Vectors, VectorWriter
-from xswe.text.languages import check_languages, in_script, same_numbers, written_numbers
+from xswe.text.languages import check_languages, in_script
+from xswe.text.numbers import same_numbers, written_numbers
 from xswe.work.kept import unrepeatable
 from xswe.work.once import once
 

@@ -33,7 +33,8 @@ from xswe.mining.features import NAMES, Features
 from xswe.mining.threshold import check_threshold
 from xswe.mining.wrong import KINDS
 from xswe.model.ensemble import AnyModel, load_any, share_model
-from xswe.text.languages import check_languages, same_numbers
+from xswe.text.languages import check_languages
+from xswe.text.numbers import same_numbers
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, Fold, TwoSteps
 

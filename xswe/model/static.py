@@ -23,7 +23,9 @@ from xswe.model import folder as storage
 from xswe.model.counts import check_counts, languages_of_units, narrow_counts
 from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.precision import PRECISIONS, WIDEST, Precision, check_precision, convert, restore, share_rows
-from xswe.text.languages import LANGUAGES, check_languages, has_particle, in_script, japanese_characters
+from xswe.text.folding import japanese_characters
+from xswe.text.languages import LANGUAGES, check_languages, in_script
+from xswe.text.stopwords import has_particle
 from xswe.text.tokenizers import MARK
 from xswe.text.units import AS_LOOKED_UP, SubwordUnits, Units
 

@@ -27,7 +27,8 @@ from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import has_cjk, has_kana, rim_words
+from xswe.text.languages import has_cjk, has_kana
+from xswe.text.stopwords import boundary_stopwords
 
 if TYPE_CHECKING:
     from xswe.settings import SpanSettings
@@ -349,7 +350,7 @@ def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
     out = []
     for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
         text, japanese = hit.places[0].text, has_kana(hit.places[0].context)
-        rims = rim_words(japanese)
+        rims = boundary_stopwords(japanese)
         words = [text[i:j].casefold() in rims for i, j in where.tolist()]
         if all(words):
             out.append("")

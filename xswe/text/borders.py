@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xswe.text.languages import cjk_codes, fused_rims
+from xswe.text.languages import cjk_codes
+from xswe.text.stopwords import attached_particles
 
 _SPACED, _KATAKANA, _CONTINUES = 1, 2, 4
 _Traits = TypeVar("_Traits", int, np.ndarray)
@@ -59,7 +60,7 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 def without_particles(text: str, start: int, end: int, japanese: bool) -> tuple[int, int]:
     """Return a span without the particles, of Japanese or of Chinese, that units at its ends may hold."""
-    before, after = fused_rims(japanese)
+    before, after = attached_particles(japanese)
     if found := before.match(text[start:end]):
         start += found.end()
     if found := after.search(text[start:end]):

@@ -17,7 +17,8 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.errors import ConfigError, ModelError, brief, needs
 from xswe.io.files import scratch
-from xswe.text.languages import CJK_CHARACTERS, folding_step
+from xswe.text.folding import folding_step
+from xswe.text.languages import CJK_CHARACTERS
 
 logger = logging.getLogger(__name__)
 MARK = "▁"  # of a word's start

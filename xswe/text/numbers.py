@@ -1,0 +1,170 @@
+"""Numbers of a text, in digits or in words, and whether two texts have the same."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache, lru_cache
+from itertools import pairwise
+
+_NUMBER = re.compile(r"\d+(?:[.,'’٬ ](?=\d{3}(?!\d))\d{3})*")
+_SEPARATOR = re.compile(r"\D")
+_WORD = re.compile(r"[^\W\d_]+")
+_ENGLISH, _GERMAN, _ENGLISH_TENS, _GERMAN_TENS = map(
+    str.split,
+    (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen",
+        "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
+        "achtzehn neunzehn",
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    ),
+)
+_ENGLISH_ORDINALS = {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
+_GERMAN_ORDINALS = {"erst": 1, "dritt": 3, "siebt": 7, "acht": 8}
+_MONTHS = (
+    ("january", "januar", "jänner"),
+    ("february", "februar"),
+    ("march", "märz"),
+    ("april",),
+    ("may", "mai"),
+    ("june", "juni"),
+    ("july", "juli"),
+    ("august",),
+    ("september",),
+    ("october", "oktober"),
+    ("november",),
+    ("december", "dezember"),
+)
+# What a German number is followed by within a word: an ordinal's ending, or a noun counted by it.
+_GERMAN_ENDING = r"(?:s?t?e[nmrs]?|fach\w*|mal\w*|jährig\w*|tägig\w*|köpfig\w*|stellig\w*|teilig\w*|monatig\w*|stündig\w*)"
+_SIZES = {
+    **{"hundred": 100, "hundert": 100, "百": 100, "thousand": 1000, "tausend": 1000, "千": 1000, "万": 10**4, "萬": 10**4},
+    **{"million": 10**6, "millions": 10**6, "millionen": 10**6, "mio": 10**6, "亿": 10**8, "億": 10**8},
+    **{"billion": 10**9, "billions": 10**9, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9},
+}
+_SIZED = re.compile(  # not from within a number, from which it could only match what it does from its first digit
+    r"(?<!\d)(\d+(?:[.,]\d{3}(?!\d))*)(?:[.,](\d+))?[ -]?("
+    + "|".join(sorted(_SIZES, key=len, reverse=True))
+    + r")(?![a-zäöüß])",
+    re.IGNORECASE,
+)
+_HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_HAN_NUMBER = re.compile(f"[{''.join(_HAN_DIGITS)}{''.join(_HAN_UNITS)}]+")
+_CLOCK = re.compile(r"\b[ap]\.? ?m\b|\d:\d\d|uhr|o.clock|noon|midnight|[时時点點]|午[前后後]|上午|下午", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1)
+def _words() -> dict[str, int]:
+    """The English and German words for numbers up to a hundred, ordinals, and months."""
+    found = {word: value for words in (_ENGLISH, _GERMAN) for value, word in enumerate(words)}
+    found |= dict.fromkeys(("ein", "eine", "einen", "einem", "einer", "eines", "once", "einmal", "single"), 1)
+    found |= {"twice": 2, "zwo": 2, "both": 2, "beide": 2, "half": 30, "halb": 30, "hundred": 100, "hundert": 100}
+    found |= {"noon": 12, "midnight": 12, "mittag": 12, "mitternacht": 12, "dozen": 12, "dutzend": 12}
+    for tens, (english, german) in enumerate(zip(_ENGLISH_TENS, _GERMAN_TENS, strict=True), 2):
+        found[english] = found[german] = found[english[:-1] + "ieth"] = 10 * tens
+        for one in range(1, 10):
+            german_one = "ein" if one == 1 else _GERMAN[one]
+            found[f"{german_one}und{german}"] = found[english + _ENGLISH[one]] = 10 * tens + one
+    found |= {f"{word}th": value for value, word in enumerate(_ENGLISH) if value > 3}
+    found |= {name: month for month, names in enumerate(_MONTHS, 1) for name in names}
+    return found | _ENGLISH_ORDINALS
+
+
+@lru_cache(maxsize=1)
+def _german_start() -> re.Pattern[str]:
+    """A German number inside a longer word: siebten, siebenjährig."""
+    stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith("zig")}
+    stems |= _GERMAN_ORDINALS
+    return re.compile(f"({'|'.join(sorted(stems, key=len, reverse=True))}){_GERMAN_ENDING}")
+
+
+def _han_value(text: str) -> int:
+    """Return the value of a number in Han: positional (二〇二四), or with units (三百二十)."""
+    if not any(character in _HAN_UNITS for character in text):
+        return int("".join(str(_HAN_DIGITS[character]) for character in text))
+    total, section, digit = 0, 0, 0
+    for character in text:
+        unit = _HAN_UNITS.get(character, 0)
+        if not unit:
+            digit = _HAN_DIGITS[character]
+        elif unit < 10**4:
+            section, digit = section + (digit or 1) * unit, 0
+        else:
+            total, section, digit = total + (section + digit or 1) * unit, 0, 0
+    return total + section + digit
+
+
+def numbers_in_words(text: str) -> set[int]:
+    """Return the numbers in words in a text: cardinals and ordinals to a hundred, months, Han numerals."""
+    plain, found = unicodedata.normalize("NFKC", text).lower(), set()
+    words = _WORD.findall(plain)
+    pairs = [a + b for a, b in pairwise(words)]  # twenty-one
+    for word in (*words, *pairs):
+        if (value := _words().get(word)) is not None:
+            found.add(value)
+        elif match := _german_start().fullmatch(word):
+            found.add({**_words(), **_GERMAN_ORDINALS}[match[1]])
+    return found | {_han_value(match) for match in _HAN_NUMBER.findall(plain) if len(match) <= 20}
+
+
+def _plain(digits: str) -> str:
+    bare = _SEPARATOR.sub("", digits)
+    return (bare if bare.isascii() else "".join(str(unicodedata.decimal(digit)) for digit in bare)).lstrip("0") or "0"
+
+
+def _written(text: str) -> Counter[str]:
+    return Counter(map(_plain, _NUMBER.findall(text)))
+
+
+def written_numbers(text: str) -> Counter[str]:
+    """Count the numbers in digits in a text: as ASCII, without separators of thousands and leading zeros."""
+    return _written(unicodedata.normalize("NFKC", text))
+
+
+def _at_full_length(match: re.Match[str]) -> str:
+    """Write a number with a word for its magnitude in digits alone, if it is a whole one: 1.5 million is 1500000."""
+    whole, fraction, size = _plain(match[1]), match[2] or "", _SIZES[match[3].lower()]
+    zeros = len(str(size)) - 1
+    if len(fraction) > zeros:
+        return match[0]
+    return (whole + fraction.ljust(zeros, "0")) + " "
+
+
+def _same_hours(left: Counter[str], right: Counter[str]) -> bool:
+    """Match the numbers left on both sides as hours of the clock: 7 and 19, 12 and 0."""
+    hours = [[hour for hour in side.elements() if hour != "0"] for side in (left, right)]  # 7 p.m. is 19:00
+    if len(hours[0]) != len(hours[1]) or any(len(hour) > 2 for side in hours for hour in side):
+        return False
+    rests = [sorted(int(hour) % 12 for hour in side) for side in hours]
+    return rests[0] == rests[1] and all(int(hour) <= 24 for side in hours for hour in side)
+
+
+def same_numbers(source: str, target: str) -> bool:
+    """Return True if two texts, in any two of the four languages, have the same numbers, in any order.
+
+    Example:
+        >>> same_numbers("We open at 7 a.m.", "Wir öffnen um sieben."), same_numbers("page 12", "Seite 14")
+        (True, False)
+    """
+    texts = [unicodedata.normalize("NFKC", text) for text in (source, target)]
+    digits = [_written(text) for text in texts]
+    if digits[0] == digits[1]:
+        return True
+    at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
+    if at_length[0] == at_length[1]:
+        return True
+    in_words = cache(lambda side: numbers_in_words(texts[side]))  # which takes longest, and is seldom asked of both
+    for source_digits, target_digits in (digits, at_length):
+        left, right = source_digits - target_digits, target_digits - source_digits
+        if left and right and _same_hours(left, right) and all(map(_CLOCK.search, texts)):
+            return True
+        # What one side lacks in digits it has in words; no words say a number of 20 digits.
+        if all(
+            len(number) < 20 and int(number) in in_words(side) for side, own in ((1, left), (0, right)) for number in own
+        ):
+            return True
+    return False
