@@ -30,6 +30,20 @@ DOUBLED = """from numba import njit
 def doubled(number):
     return 2 * number
 """
+SUMMED = """from typing import NamedTuple
+
+from numba import njit
+
+
+class Sides(NamedTuple):
+    left: int
+    right: int
+
+
+@njit(cache=True)
+def total(sides):
+    return sides.left + sides.right
+"""
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="other systems give every user a folder")
 
 
@@ -88,6 +102,15 @@ def calls_that_compiled(module):
     assert function(2) == 4
     time.sleep(0.5)  # so that none of the processes is asked twice
     return sum(function.stats.cache_misses.values())
+
+
+def test_what_a_version_with_other_classes_has_compiled_is_compiled_anew(tmp_path):
+    for name in ("Former", "Later"):
+        (tmp_path / "summed.py").write_text(SUMMED.replace("Sides", name), encoding="utf-8")
+        command = [sys.executable, "-c", f"import xswe.io.compiler, summed; print(summed.total(summed.{name}(1, 2)))"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.stdout == "3\n", done.stderr
+    assert list((tmp_path / "__pycache__").glob("summed.total-*.nbi"))
 
 
 def test_otherwise_numba_finds_its_own_place(sealed):

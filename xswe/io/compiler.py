@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils, event
+from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
@@ -96,6 +97,22 @@ class _Starter(event.Listener):
 
 
 event.register("numba:compiler_lock", _Starter())  # held while a function is loaded or compiled
+
+
+def _load_index(cache: IndexDataCacheFile) -> Any:
+    """Return what numba keeps of a function, and nothing where another version of this package has kept it.
+
+    numba looks whether the source has changed after it has made the types of the arguments, which may be of a class that is
+    gone: after an upgrade the function could not be called.
+    """
+    try:
+        return _load_any_index(cache)
+    except (AttributeError, ImportError):
+        return {}
+
+
+_load_any_index = IndexDataCacheFile._load_index
+IndexDataCacheFile._load_index = _load_index
 
 
 def is_compiled(function: Any) -> bool:
