@@ -98,17 +98,11 @@ def find_string(
     rows: np.ndarray | None = None,
     threads: int = 1,
 ) -> Found:
-    """Find the forms of a string in texts.
+    """Find the forms of a string in texts, of which ``folded`` is what :func:`fold` made.
 
-    Args:
-        texts: the passages.
-        folded: what :func:`fold` made of them.
-        string: what is sought; ``*`` before or behind it stands for the rest of a word.
-        approximate: whether a quarter of its characters may be others, too few or too many.
-        k: forms, at most.
-        lines: occurrences of each form, at most.
-        rows: bool (len(texts),), which passages are looked at; None for all.
-        threads: how many share the passages.
+    ``*`` before or behind it stands for the rest of a word. ``approximate``: a quarter of its characters may be others, too
+    few or too many. There are at most ``k`` forms, and ``lines`` occurrences of each; ``rows``, bool (len(texts),), are the
+    passages that are looked at, None for all.
     """
     data, offsets = folded.frozen
     query = _query(string, approximate, data)
@@ -152,15 +146,11 @@ def _query(string: str, approximate: bool, data: np.ndarray) -> _Query | None:
 
 
 def _rare_pieces(own: np.ndarray, starts: np.ndarray, count: int, sample: np.ndarray) -> np.ndarray:
-    """Cut a string into pieces that stand in texts as seldom as may be, and return their borders, int64 (count + 1,).
+    """Cut a string into pieces that stand in texts as seldom as may be; return their borders, int64 (count + 1,).
 
-    How often each would stand there is estimated by the pairs of bytes of a sample, as of a Markov chain.
-
-    Args:
-        own: uint8 (bytes,), the string.
-        starts: int64 (m + 1,), the first byte of each of its characters, and their number.
-        count: of the pieces.
-        sample: uint8 (n,), of the texts.
+    How often each would stand there is estimated by the pairs of bytes of a ``sample`` of the texts, as of a Markov chain.
+    ``own`` is the string, uint8 (bytes,), ``starts``, int64 (m + 1,), the first byte of each of its characters, and their
+    number.
     """
     size = len(starts) - 1
     if count == 1:
@@ -351,32 +341,6 @@ def _stands(data: np.ndarray, place: int, end: int, query: _Query, number: int) 
 
 
 @njit(**INNER)
-def _with_errors(
-    data: np.ndarray,
-    place: int,
-    number: int,
-    free: int,
-    first: int,
-    end: int,
-    traits: np.ndarray,
-    query: _Query,
-    scratch: np.ndarray,
-) -> bool:
-    """Look for an occurrence with errors around a byte at which a piece of the query stands; see :func:`_nearest`."""
-    size, most = len(query.codes), len(query.pieces) - 2
-    low, high = place, place
-    for _ in range(query.pieces[number] + most):
-        if low > free:
-            low = _previous(data, low)
-    for _ in range(size - query.pieces[number] + most):
-        if high < end:
-            high += decode_character(data, high)[1]
-    if not _is_near(data, low, high, query.letters, query.masks, size, most):
-        return False
-    return _nearest(data, low, high, first, end, traits, query.codes, most, query.open_left, query.open_right, scratch)
-
-
-@njit(**INNER)
 def _around(
     data: np.ndarray,
     place: int,
@@ -396,8 +360,19 @@ def _around(
         cut_left = not query.open_left and _joined(data, place, first, end, traits)
         if cut_left or (not query.open_right and _joined(data, scratch[2, 1], first, end, traits)):
             return False
-    elif not _with_errors(data, place, number, free, first, end, traits, query, scratch):
-        return False
+    else:
+        size, most, low, high = len(query.codes), len(query.pieces) - 2, place, place
+        for _ in range(query.pieces[number] + most):
+            if low > free:
+                low = _previous(data, low)
+        for _ in range(size - query.pieces[number] + most):
+            if high < end:
+                high += decode_character(data, high)[1]
+        if not _is_near(data, low, high, query.letters, query.masks, size, most):
+            return False
+        how = query.codes, most, query.open_left, query.open_right, scratch
+        if not _nearest(data, low, high, first, end, traits, *how):
+            return False
     while query.open_left and scratch[2, 0] > free and _joined(data, scratch[2, 0], first, end, traits):
         scratch[2, 0] = _previous(data, scratch[2, 0])
     while query.open_right and _joined(data, scratch[2, 1], first, end, traits):
