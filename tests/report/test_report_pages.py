@@ -443,7 +443,7 @@ def test_what_is_no_report_is_refused(mined, tmp_path):
     assert not (tmp_path / "a.html").exists()
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.tmx"])
+@pytest.mark.parametrize("name", [f"a.{end}" for end in ("tsv", "csv", "jsonl", "tmx", "xliff", "po", "xlsx", "parquet")])
 def test_a_page_of_scored_pairs_reads_what_mining_and_scoring_write(mini, tmp_path, name):
     pairs = [("A cat sleeps.", "Eine Katze schläft."), ("The train is late.", "Der Zug hat Verspätung.")]
     mined = xswe.mine(mini, *map(list, zip(*pairs, strict=True)), threshold=None, languages=("en", "de"))

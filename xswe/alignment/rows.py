@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from xswe.bitext.convert import read_units
 from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.source import Source
-from xswe.bitext.tables import find_columns, table_texts
+from xswe.bitext.tables import csv_rows, csv_separator, find_columns, table_texts
 from xswe.errors import InputError
 from xswe.io.lines import open_binary, read_lines
 from xswe.io.sources import suffix_of
@@ -65,23 +64,15 @@ class EditedFile(NamedTuple):
 
 
 def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
-    """Read the rows of a corrected file, by its suffix.
+    """Read the rows of a corrected table or memory, by its suffix; a memory without ``languages`` has its own two.
 
-    Args:
-        path: a table or a translation memory, packed or not but for ``.xlsx`` and ``.parquet``.
-        languages: of both sides, for a memory; empty to take its own two.
-
-    Raises:
-        ConfigError: a memory has more than two languages, and none are given.
-        DependencyError: the library that reads the format is not installed.
-        InputError: the file is damaged, or which of its columns are the texts cannot be told.
+    InputError: the file is damaged, or which of its columns are the texts cannot be told. ConfigError: a memory has more
+    than two languages, and none are given.
     """
     kind = format_by_name(path)
     if FORMATS[kind].family == "memory":
         return EditedFile(list(_units(path, languages)), False)
-    if kind in ("xlsx", "parquet"):
-        return _table(path, table_texts(path, kind), languages)
-    return _table(path, _separated(path, "," if kind == "csv" else "\t"), languages)
+    return _table(path, _separated(path) if kind == "tsv" else table_texts(path, kind), languages)
 
 
 def line_of(path: str | Path, number: int) -> int:
@@ -118,21 +109,15 @@ def _numbers(text: str) -> Run:
     return tuple(int(one) - 1 for one in found) if all(map(str.isdecimal, found)) else ()
 
 
-def _separated(path: Path, usual: str) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows of a table, whose fields a spreadsheet may have separated in another way."""
-    lines = (f"{text}\n" for _, text in read_lines(path) if text is not None)
-    first = next(lines, "")
-    found = max((usual, ",", ";", "\t"), key=first.count) if first.count(usual) == 0 or usual == "," else usual
-    everything = (line for part in ([first], lines) for line in part)
-    if found == "\t" and not ({"source", "target"} <= set(_header(first.rstrip("\n").split("\t")))):
-        for number, line in enumerate(everything, 1):  # as it was written: quotes are a part of the text
-            yield number, [_unquoted(field) for field in line.rstrip("\n").split("\t")]
+def _separated(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a table with tabs, whose fields a spreadsheet may have separated in another way."""
+    first = next((text for _, text in read_lines(path)), "") or ""
+    separator = csv_separator(first) if "\t" not in first and set(",;") & set(first) else "\t"
+    if separator != "\t" or {"source", "target"} <= set(_header(first.split("\t"))):
+        yield from ((number, [field.strip() for field in row]) for number, row in csv_rows(path, separator))
         return
-    reader = csv.reader(everything, delimiter=found)
-    number = 1
-    for row in reader:
-        yield number, [field.strip() for field in row]
-        number = reader.line_num + 1
+    for number, line in read_lines(path):  # as it was written: quotes are a part of the text
+        yield number, [_unquoted(field) for field in (line or "").split("\t")]
 
 
 def _unquoted(field: str) -> str:

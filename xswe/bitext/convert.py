@@ -15,7 +15,8 @@ from xswe.bitext.catalogues import catalogue_codes, entry_notes
 from xswe.bitext.formats import FORMATS
 from xswe.bitext.memories import Unit, named_codes, unit_notes, unit_properties
 from xswe.bitext.output import MEMORIES, TABLES, one_line, output_format
-from xswe.bitext.source import Source
+from xswe.bitext.records import Record
+from xswe.bitext.source import MARK, Source
 from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -58,17 +59,8 @@ def rewrite_bitext(
 ) -> Rewritten:
     """Write the pairs of files in the format that another name says: texts, locales, ids, notes, scores and statuses.
 
-    Args:
-        paths: files of any format of bitext, one after the other.
-        output: file to write.
-        languages: codes of source and target; the locales of the files' own codes (``en-GB``) stay.
-        columns: of source and target in separated text, from 0, or their names.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (it is counted).
-        date: when the units of a memory were made: ``now``, or in ISO 8601.
-
-    Raises:
-        ConfigError: pairs are not written so.
-        InputError: a file is missing or damaged.
+    The locales of the files' own codes (``en-GB``) stay; ``date`` is when the units of a memory were made. ConfigError:
+    pairs are not written so. InputError: a file is missing or damaged.
     """
     check_output(output, list(paths))
     kind = output_format("auto", str(output), tuple(languages))
@@ -136,11 +128,18 @@ def _locales(source: Source) -> tuple[str, str]:
 def read_units(source: Source) -> Iterator[Unit | None]:
     """Yield the units of a file, None for what is damaged or lacks a language."""
     if FORMATS[source.kind].family == "lines":
-        return (None if record.texts is None else _unit(record.texts) for record in source.read())
+        records = ((record.texts, _scored(source, record)) for record in source.read())
+        return (None if texts is None else _unit(texts, beside=score) for texts, score in records)
     told = _TOLD[source.kind]
     return (
         None if isinstance(pair, str) else _unit((pair[0], pair[1]), *told(beside)) for _, beside, pair in source.units()
     )
+
+
+def _scored(source: Source, record: Record) -> dict[str, bytes]:
+    """Return the score that a line has in a column, if that is told."""
+    column = source.score
+    return {"score": record.raw.removeprefix(MARK).split(b"\t")[column]} if isinstance(column, int) else {}
 
 
 def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:

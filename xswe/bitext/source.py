@@ -52,7 +52,7 @@ from xswe.work.folder import spooled
 
 logger = logging.getLogger(__name__)
 _BY_LINES: tuple[PairFormat, ...] = ("tsv", "moses")
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
 # What yields (number, what stands beside the texts, these or why there are none), by the format.
 _UNITS: dict[str, Callable[..., Iterator[tuple[int, Any, tuple[str, ...] | str]]]] = {
     "catalogue": catalogue_units,
@@ -122,11 +122,9 @@ class Source(Described):
 
         ``scores`` asks for the corpus's own scores. If it :attr:`is_cut`, ``spans`` (one of each file, with as many lines)
         select the lines whose first byte is in them; errors then count lines from their beginning, see
-        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out.
-
-        Raises:
-            InputError: with file and line, in a job or between jobs, unless skipping: a line is not UTF-8, columns are
-                missing, sides are of unequal length, an archive is truncated.
+        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out. InputError: with file and line, in a
+        job or between jobs, unless skipping: a line is not UTF-8, columns are missing, sides are of unequal length, an
+        archive is truncated.
         """
         skipped = Skipped()
         if self.kind in _BY_LINES:
@@ -171,8 +169,7 @@ class Source(Described):
     def read(self) -> Iterator[Record]:
         """Stream the records.
 
-        Raises:
-            InputError: with file and line: (unless skipping) a record is damaged; sides of unequal length.
+        InputError: with file and line: (unless skipping) a record is damaged; sides of unequal length.
         """
         if self.kind in _BY_LINES:
             yield from (record for block in self.blocks() for record in block.records())
@@ -236,8 +233,8 @@ class Source(Described):
                     lines.complain(states, columns)
                 damaged = np.maximum.reduce(states) != kernels.FINE
                 for one, texts in zip(found, lines.lines if len(lines.lines) > 1 else lines.lines * 2, strict=True):
-                    if lines.begins and texts.data[: len(_MARK)].tobytes() == _MARK and one[0, 0] == 0:
-                        one[0, 0] = min(len(_MARK), one[0, 1])
+                    if lines.begins and texts.data[: len(MARK)].tobytes() == MARK and one[0, 0] == 0:
+                        one[0, 0] = min(len(MARK), one[0, 1])
                 if lines.begins and (self.kind == "moses" or columns[0] != columns[1]):
                     lines.check(columns, self.languages, np.flatnonzero(~damaged), False)
                 spans = np.concatenate(found, 1)
@@ -248,12 +245,8 @@ class Source(Described):
     def blocks_at(self, places: np.ndarray, spans: np.ndarray) -> Iterator[RecordBlock]:
         """Read blocks of a file once more, without another look at its lines; none counts as damaged.
 
-        Args:
-            places: int64 (blocks, 3), :attr:`RecordBlock.places` of each, one after the other.
-            spans: int (records, 4), those of all their records.
-
-        Raises:
-            InputError: the file became shorter.
+        ``places``, int64 (blocks, 3), are :attr:`RecordBlock.places` of each, one after the other, ``spans``, int (records,
+        4), those of all their records. InputError: the file became shorter.
         """
         with open_binary(self.paths[0]) as stream:
             row = 0

@@ -154,8 +154,10 @@ def _warn_of_no_header(path: str | Path) -> None:
     )
 
 
-def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: str | Path, separator: str = "") -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of comma-separated values, the header first, each with the number of its first line.
+
+    What stands between them is what the header tells, unless it is given.
 
     InputError, with file and line: there is no header, or a row is not valid text.
     """
@@ -168,7 +170,7 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
                 raise InputError(path, "no names of columns", "begin the file with a line of them, as in source,target", 1)
             if header.endswith("\r"):
                 raise InputError(path, *RETURNS_ALONE)
-            reader = csv.reader(chain([header], text), delimiter=csv_separator(header))
+            reader = csv.reader(chain([header], text), delimiter=separator or csv_separator(header))
             for row in reader:
                 if any("\0" in value for value in row):
                     raise nul_byte(path, number, b"\0")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,10 @@ import numpy as np
 
 from xswe.alignment.sentences import AlignedTexts
 from xswe.alignment.words import align_words
-from xswe.bitext.records import Record
+from xswe.bitext.convert import read_units
+from xswe.bitext.memories import Unit
 from xswe.bitext.source import Source
+from xswe.bitext.tables import column_names
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
 from xswe.mining.filter import Filtered
@@ -131,20 +130,16 @@ def view_of_filtered(found: Filtered) -> PairsView:
 
 
 def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
-    """Return the view of a file of scored pairs.
+    """Return the view of a file of scored pairs, which is read twice: for the scores, and for the samples' texts.
 
-    Args:
-        path: what ``mine`` wrote, or ``mine mode=score`` added a score to: tab-separated text whose first or last column is
-            the score, ``.csv`` or ``.jsonl`` with a field score, ``.tmx``; packed or not. It is read twice: once for the
-            scores, once for the samples' texts.
-        languages: of source and target, where they are known.
+    It is what ``mine`` wrote, or ``mine mode=score`` added a score to: tab-separated text whose first or last column is the
+    score, a table with a column score, or a memory; packed or not.
 
-    Raises:
-        ConfigError: the fields or languages of the two texts are unknown.
-        InputError: the file is missing, or a record has no score.
+    ConfigError: the fields or languages of the two texts are unknown. InputError: the file is missing, or a record
+    has no score.
     """
-    file, place = _scored(str(path), tuple(languages))
-    scores = np.fromiter((_score(file, record, place, n) for n, record in enumerate(file.read_raw(), 1)), np.float32)
+    file = _scored(str(path), tuple(languages))
+    scores = np.fromiter((_score(file, unit, n) for n, unit in enumerate(read_units(file), 1)), np.float32)
     if not len(scores):
         raise InputError(path, "no pair in it", "give a file of pairs, as mine writes it")
     groups = draw_groups(scores, -np.inf)
@@ -159,36 +154,29 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
 _SCORED = "give what mine wrote, or add scores with  python -m xswe mine mode=score"
 
 
-def _scored(path: str, languages: tuple[str, ...]) -> tuple[Source, int]:
-    """Return a file of scored pairs that knows its texts, and which of its columns is the score, -1 for the last."""
+def _scored(path: str, languages: tuple[str, ...]) -> Source:
+    """Return a file of scored pairs that knows its texts and, of lines, the column of the score, -1 for the last."""
     file = Source((path,), languages=languages)
     if file.kind == "tsv":
         first = [record.raw.split(b"\t") for record in islice(file.read_raw(), _FIRST)]
         last = all(_NUMBER.fullmatch(row[-1]) for row in first) and not all(_NUMBER.fullmatch(row[0]) for row in first)
-        return replace(file, columns=(0, 1) if last else (1, 2)), -last
+        return replace(file, columns=(0, 1) if last else (1, 2), score=-last)
     if file.kind != "csv":
-        return replace(file, languages=() if file.kind == "jsonl" else file.languages), 0
-    header = next(csv.reader(StringIO(file.frame()[0].decode("utf-8-sig")), delimiter=file.separator), [])
+        return replace(file, languages=() if file.kind == "jsonl" else file.languages)
+    header = column_names(file)
     texts = sorted({"source", "target"} & set(header)) or [name for name in header if name != "score"]
     if "score" not in header or len(texts) != 2:
         hint = f"name them score, source and target; or {_SCORED}"
         raise InputError(path, f"its columns are {', '.join(header)}", hint, 1)
-    return replace(file, columns=tuple(texts)), header.index("score")
+    return replace(file, columns=tuple(texts))
 
 
-def _score(file: Source, record: Record, place: int, line: int) -> float:
-    try:
-        if file.kind == "jsonl":
-            score = json.loads(record.raw)["score"]
-            return np.nan if score is None else float(score)  # of a blank pair
-        if file.kind == "csv":
-            value = next(csv.reader(StringIO(record.raw.decode()), delimiter=file.separator))[place]
-            return float(value) if value else np.nan  # of lines without a counterpart
-        if file.kind == "tmx":
-            return float(record.raw.partition(b'<prop type="x-score">')[2].partition(b"<")[0])
-        return float(record.raw.removeprefix(b"\xef\xbb\xbf").split(b"\t")[place])
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        raise InputError(file.paths[0], "no score", _SCORED, line) from None
+def _score(file: Source, unit: Unit | None, line: int) -> float:
+    if unit is None or (unit.score is None and not (unit.source and unit.target)):
+        return np.nan
+    if unit.score is None:
+        raise InputError(file.paths[0], "no score", _SCORED, line)
+    return unit.score
 
 
 def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
@@ -449,8 +437,7 @@ Part = tuple[str, int]  # a piece of a text, and the number of the link it is in
 def linked(model: AnyModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[Part], list[Part]]]:
     """Cut both sides of pairs at their words, linked words numbered alike; of an ensemble nothing is linked.
 
-    Returns:
-        For each pair the parts of both sides, which put together are the texts.
+    Returns for each pair the parts of both sides, which put together are the texts.
     """
     if not isinstance(model, StaticModel):
         return [([(source, -1)], [(target, -1)]) for source, target in pairs]
