@@ -11,7 +11,7 @@ from xswe.alignment.lexicon import LexiconConfig, Precision, make_lexicon, preci
 from xswe.bitext.output import one_line
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
-from xswe.io.results import Listing, check_suffix, write_text
+from xswe.io.results import Result, check_suffix, write_text
 from xswe.io.settings import changed, refuse_unused
 from xswe.io.sources import suffix_of
 from xswe.model.ensemble import AnyModel, Ensemble, open_model
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Dictionary(Listing[Entry], row=Entry, held="entries"):
+class Dictionary(Result[Entry], row=Entry, held="entries"):
     """Words and their translations, by source word and rank; a sequence of :class:`Entry`.
 
     Attributes:

@@ -23,7 +23,7 @@ from xswe.io.arguments import check_model, several, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
-from xswe.io.results import Listing
+from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
@@ -63,7 +63,7 @@ class DocumentPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DocumentPairs(Listing[DocumentPair], row=DocumentPair, held="pairs"):
+class DocumentPairs(Result[DocumentPair], row=DocumentPair, held="pairs"):
     """Which documents translate each other, the best pairs first; a sequence of :class:`DocumentPair`."""
 
     pairs: tuple[DocumentPair, ...]
@@ -206,7 +206,7 @@ class AlignedPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AlignedDocuments(Listing[AlignedPair], row=AlignedPair, held="documents"):
+class AlignedDocuments(Result[AlignedPair], row=AlignedPair, held="documents"):
     """Pairs of documents that were aligned; iterating gives :class:`AlignedPair` objects.
 
     Attributes:

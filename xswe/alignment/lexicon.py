@@ -15,7 +15,7 @@ from xswe.alignment.words import LinkedPair
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
-from xswe.io.results import Listing
+from xswe.io.results import Result
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -54,7 +54,7 @@ class Phrase(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PhraseTable(Listing[Phrase], row=Phrase, held="phrases"):
+class PhraseTable(Result[Phrase], row=Phrase, held="phrases"):
     """Phrases of a bitext, those of one source together, the most frequent first; a sequence of :class:`Phrase`.
 
     Attributes:
@@ -251,8 +251,7 @@ class Precision:
 def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of two languages.
 
-    Raises:
-        ConfigError: the languages share a script, and the model has no counts that tell its units apart.
+    ConfigError: the languages share a script, and the model has no counts that tell its units apart.
     """
     source, target = check_languages(languages)
     scripts = {LANGUAGES[code].script if LANGUAGES[code].spaced else "han" for code in (source, target)}
@@ -267,8 +266,7 @@ def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str
 def read_words(path: str | Path, limit: int = 0) -> list[str]:
     """Read distinct words, one a line; what follows a tab (a count, say) is not looked at.
 
-    Raises:
-        InputError: the file is missing or has no word.
+    InputError: the file is missing or has no word.
     """
     words: dict[str, None] = {}
     for _, line in read_lines(path):
@@ -284,17 +282,7 @@ def read_words(path: str | Path, limit: int = 0) -> list[str]:
 def make_lexicon(
     model: AnyModel, source: Sequence[str], target: Sequence[str], config: LexiconConfig | None = None
 ) -> Pairs:
-    """Pair words by CSLS.
-
-    Args:
-        model: what encodes the words; those without any known unit are paired with nothing.
-        source: distinct words.
-        target: distinct words.
-        config: how.
-
-    Returns:
-        Pairs by source word, then rank.
-    """
+    """Pair distinct words by CSLS, by source word, then rank; those without any known unit are paired with nothing."""
     config = config or LexiconConfig()
     vectors = [model.encode(list(words), threads=config.neighbours.workers) for words in (source, target)]
     known = [np.flatnonzero(np.abs(each).max(1, initial=0) > 0) for each in vectors]

@@ -17,7 +17,7 @@ from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.files import check_input
 from xswe.io.lines import open_binary
-from xswe.io.results import Listing
+from xswe.io.results import Result
 from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import splits_word
@@ -79,7 +79,7 @@ class TermFinding(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TermCheck(Listing[TermFinding], row=TermFinding, held="findings"):
+class TermCheck(Result[TermFinding], row=TermFinding, held="findings"):
     """What a check found, in the order of the pairs; a sequence of :class:`TermFinding`.
 
     Attributes:

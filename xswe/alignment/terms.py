@@ -17,7 +17,7 @@ from xswe.alignment.lexicon import noted, phrase_spans, with_whole_words
 from xswe.alignment.words import LinkedPair
 from xswe.bitext.termbases import Candidate, write_concepts
 from xswe.errors import ConfigError
-from xswe.io.results import Listing, write_text
+from xswe.io.results import Result, write_text
 from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import opens_sentence, without_particles
@@ -69,7 +69,7 @@ class BilingualTerm(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
+class BilingualTerms(Result[BilingualTerm], row=BilingualTerm, held="terms"):
     """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
 
     Attributes:

@@ -139,8 +139,11 @@ class LinkedPair(NamedTuple):
         return without_particles(self.target, *span, True) if has_kana(self.target) else span
 
 
+_COLUMNS = ("pair", "source", "target", "score", "source_start", "source_end", "target_start", "target_end")
+
+
 @dataclass(frozen=True, eq=False)
-class WordLinks(Result[LinkedPair], held="pairs"):
+class WordLinks(Result[LinkedPair], held="pairs", row=_COLUMNS):
     """Pairs of sentences with links; a sequence of :class:`LinkedPair`.
 
     Attributes:
@@ -151,10 +154,6 @@ class WordLinks(Result[LinkedPair], held="pairs"):
 
     def __repr__(self) -> str:
         return f"WordLinks({len(self):,} pairs, {sum(len(pair.links) for pair in self):,} links)"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns: a row a link."""
-        return ("pair", "source", "target", "score", "source_start", "source_end", "target_start", "target_end")
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Return the links; pairs count from 0."""
@@ -187,9 +186,7 @@ def holds_all(path: str | Path) -> bool:
 def check_links(path: str | Path) -> None:
     """Refuse the name of a file that promises a format which links are not written in.
 
-    Raises:
-        ConfigError: it does.
-        DependencyError: the library that writes it is not installed.
+    ConfigError: it does. DependencyError: the library that writes it is not installed.
     """
     suffix = suffix_of(path)
     if holds_all(path):
@@ -294,15 +291,7 @@ def link_pairs(
 ) -> Iterator[LinkedPair]:
     """Link the words of pairs of sentences as they come, some thousand at a time; see :func:`align_words`.
 
-    Args:
-        model: a static model.
-        pairs: sentences and their translations.
-        config: how.
-        tokens: words are what stands between blanks.
-        total: how many pairs there are, where that is known.
-
-    Raises:
-        ModelError: the model is an ensemble.
+    ``tokens``: words are what stands between blanks; ``total`` is how many pairs there are, where that is known.
     """
     if not isinstance(model, StaticModel):
         raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
@@ -321,18 +310,10 @@ def _linked_blocks(
 def counterparts(
     model: AnyModel, sides: Sequence[tuple[str, str]], spans: Sequence[Sequence[tuple[int, int]]]
 ) -> list[list[tuple[int, int] | None]]:
-    """Find where the translations of sentences probably say what spans of these say.
+    """Find where the translations of sentences probably say what spans of these (first character, one past the last) say.
 
-    Args:
-        model: a static model.
-        sides: sentences and their translations.
-        spans: of each sentence, first character and one past the last.
-
-    Returns:
-        For each span its place in the translation, None where no word of it has a link.
-
-    Raises:
-        ModelError: see :func:`align_words`.
+    Returns for each span its place in the translation, None where no word of it has a link. ModelError: see
+    :func:`align_words`.
     """
     links = align_words(model, [text for text, _ in sides], [text for _, text in sides])
     return [[pair.counterpart(*span) for span in own] for pair, own in zip(links, spans, strict=True)]
@@ -341,8 +322,7 @@ def counterparts(
 def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Unpack[LinkSettings]) -> list[tuple[int, int]]:
     """Link the words of one pair by vectors that are at hand, float32 (words, d) of either side; see :func:`align_words`.
 
-    Returns:
-        Pairs of numbers of words, from 0, in order.
+    Returns pairs of numbers of words, from 0, in order.
     """
 
     def read(texts: list[str]) -> Read:

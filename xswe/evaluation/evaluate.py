@@ -37,7 +37,7 @@ _SHOWN = (
 
 
 @dataclass(frozen=True)
-class Scores(Result[Row], held="rows"):
+class Scores(Result[Row], held="rows", row=FIELDS):
     """The figures of a model; a sequence of :class:`xswe.evaluation.metrics.Row`.
 
     Printed it is the table of the metrics that are usual; the rows hold all.
@@ -59,10 +59,6 @@ class Scores(Result[Row], held="rows"):
 
     def __str__(self) -> str:
         return "\n".join([table(*self.layout()), "", *skipped(self.rows)]).rstrip()
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of a row."""
-        return FIELDS
 
     def records(self) -> list[tuple[Any, ...]]:
         """Return all rows."""
@@ -201,11 +197,7 @@ def skipped(rows: Iterable[Row]) -> list[str]:
 
 
 def check_measured(rows: Sequence[Row], where: str = "") -> None:
-    """Refuse to end well without a single figure.
-
-    Raises:
-        ConfigError: no row has a value; the message says why, row by row.
-    """
+    """Refuse to end well without a single figure; ConfigError: no row has a value; the message says why, row by row."""
     if not any(row.value is not None for row in rows):
         end = f" (all rows: {where})" if where else ""
         raise ConfigError(f"nothing was measured: {'; '.join(skipped(rows)) or 'no task has any row'}{end}")
@@ -378,7 +370,7 @@ def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[l
 
 
 @dataclass(frozen=True)
-class Comparison(Result[Measured], held="models"):
+class Comparison(Result[Measured], held="models", row=("model", *FIELDS)):
     """Several models on the same tasks; printed it is a table with the best of each column marked.
 
     Iterating gives the models.
@@ -402,10 +394,6 @@ class Comparison(Result[Measured], held="models"):
 
     def _outcome(self) -> tuple[list[str], list[list[Any]], list[str]]:
         return _outcome([model.only(shown(model.rows)) for model in self.models], self.tests)
-
-    def columns(self) -> tuple[str, ...]:
-        """Return ``model`` and the fields of a row."""
-        return "model", *FIELDS
 
     def records(self) -> list[tuple[Any, ...]]:
         """Return all rows of all models."""

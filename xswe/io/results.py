@@ -22,7 +22,6 @@ from xswe.io.files import open_output, whole_file
 from xswe.io.sources import packing_of, suffix_of
 
 E = TypeVar("E")  # of entries
-R = TypeVar("R", bound=tuple[Any, ...])
 _ROWS_WRITTEN = 65_536  # rows that are written at a time
 _SHOWN = 10  # rows that a notebook shows
 STATUSES = ("right", "wrong", "open")  # what people say of a row
@@ -81,14 +80,16 @@ def latex(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 class Result(Sequence[E]):
     """Base of the library's results, each a sequence of entries.
 
-    A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them. Its entries are
-    those of the field that the class's argument ``held`` names, or the records.
+    A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them. The argument
+    ``row`` of a class is the named tuple, or the names, that its columns are; its entries are those of the field that
+    ``held`` names, and these its records, unless it says otherwise.
     """
 
     _held: ClassVar[str] = ""
+    _columns: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, held: str = "") -> None:
-        cls._held = held or cls._held
+    def __init_subclass__(cls, held: str = "", row: Any = ()) -> None:
+        cls._held, cls._columns = held or cls._held, getattr(row, "_fields", row) or cls._columns
 
     def __len__(self) -> int:
         return len(getattr(self, self._held)) if self._held else sum(1 for _ in self.records())
@@ -111,11 +112,11 @@ class Result(Sequence[E]):
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns."""
-        raise NotImplementedError
+        return self._columns
 
     def records(self) -> Iterable[Sequence[Any]]:
         """Return the rows, a value a column."""
-        raise NotImplementedError
+        return cast(Iterable[Sequence[Any]], getattr(self, self._held) if self._held else iter(self))
 
     def layout(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Return the header and the rows of the table that people read: scores with four digits, texts on one line."""
@@ -165,27 +166,6 @@ class Result(Sequence[E]):
             write_table(path, suffix, self.columns(), self.records(), self.types())
 
 
-class Listing(Result[R]):
-    """Base of results that are a sequence of named tuples.
-
-    The class's arguments name their type, and the field that stores them.
-    """
-
-    _row: ClassVar[type[Any]]
-
-    def __init_subclass__(cls, row: type[Any], held: str) -> None:
-        super().__init_subclass__(held)
-        cls._row = row
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of a row."""
-        return tuple(self._row._fields)
-
-    def records(self) -> tuple[R, ...]:
-        """Return the rows."""
-        return tuple(getattr(self, self._held))
-
-
 @dataclass(frozen=True)
 class Rows(Result[Sequence[Any]], held="rows"):
     """A result of nothing but rows: the ``names`` of the columns, and a value a column in each row."""
@@ -196,10 +176,6 @@ class Rows(Result[Sequence[Any]], held="rows"):
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns."""
         return self.names
-
-    def records(self) -> Sequence[Sequence[Any]]:
-        """Return the rows."""
-        return self.rows
 
 
 def check_suffix(path: str | Path) -> str:
@@ -254,13 +230,9 @@ def write_table(
 ) -> None:
     """Write rows under a header, a block at a time, whole or not at all; ``-`` is standard output.
 
-    Args:
-        path: file, or ``-`` for standard output.
-        suffix: what tells the format, one that :func:`check_suffix` returns, but for ``.json``.
-        names: of the columns.
-        rows: a value a column each.
-        types: pyarrow's names of the types of columns that are not Python's own.
-        bom: begin a text with a byte-order mark, without which Excel does not take it for UTF-8.
+    ``suffix`` tells the format, one that :func:`check_suffix` returns, but for ``.json``; ``types`` are pyarrow's names of
+    the types of columns that are not Python's own; ``bom`` begins a text with a byte-order mark, without which Excel does
+    not take it for UTF-8.
     """
     if suffix in _TEXT_WRITERS:
         write_text(path, chain(["\ufeff"] if bom else [], _TEXT_WRITERS[suffix](names, rows)))

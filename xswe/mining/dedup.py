@@ -122,7 +122,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Deduplicated(Result[Line]):
+class Deduplicated(Result[Line], row=Line):
     """Which lines are duplicates, of which earlier lines, and why; a sequence of :class:`Line`.
 
     Attributes:
@@ -176,10 +176,6 @@ class Deduplicated(Result[Line]):
     def rethreshold(self, threshold: float | None) -> Deduplicated:
         """Return what another threshold gives; nothing is searched again."""
         return replace(self, threshold=threshold)
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns: one row a line."""
-        return Line._fields
 
     def records(self) -> Iterator[Line]:
         """Return a row a line, all counted from 0; lines that stay have a score, too."""

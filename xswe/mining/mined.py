@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MinedPairs(Result[Pair]):
+class MinedPairs(Result[Pair], row=Pair):
     """Pairs of translations, best first; a sequence of :class:`Pair`.
 
     Attributes:
@@ -82,14 +82,6 @@ class MinedPairs(Result[Pair]):
 
     def __repr__(self) -> str:
         return f"MinedPairs({len(self):,} pairs, {self.threshold.sentence()})"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Pair`."""
-        return Pair._fields
-
-    def records(self) -> Iterator[Pair]:
-        """Return the pairs."""
-        return iter(self)
 
     def write(self, path: str | Path, *, format: str = "auto") -> None:  # bitext has formats of its own
         """Write the pairs, whole or not at all.

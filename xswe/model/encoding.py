@@ -14,7 +14,7 @@ from xswe.errors import ConfigError
 from xswe.io.arguments import no_text, several
 from xswe.io.files import scratch
 from xswe.io.parallel import in_order, parallel_for
-from xswe.io.results import Listing
+from xswe.io.results import Result
 from xswe.model.hub import push_folder
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
@@ -29,7 +29,7 @@ class Neighbour(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Neighbours(Listing[Neighbour], row=Neighbour, held="words"):
+class Neighbours(Result[Neighbour], row=Neighbour, held="words"):
     """The words nearest to a ``text``, best first; a sequence of :class:`Neighbour`."""
 
     text: str

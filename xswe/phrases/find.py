@@ -77,7 +77,9 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class FoundPhrases(Result[tuple[Hit, ...]], held="found"):
+class FoundPhrases(
+    Result[tuple[Hit, ...]], held="found", row=("query", "score", "text", "times", "passages", "passage", "context")
+):
     """What was found for several phrases: a sequence of the hits of each; a row a hit in tables.
 
     Attributes:
@@ -90,10 +92,6 @@ class FoundPhrases(Result[tuple[Hit, ...]], held="found"):
 
     def __repr__(self) -> str:
         return f"FoundPhrases({len(self.queries)} phrases, {sum(map(len, self.found))} hits)"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return "query", "score", "text", "times", "passages", "passage", "context"
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Yield a row a hit, with the first place of it."""
@@ -145,10 +143,8 @@ class PassageFile:
     def find(self, search: Search, queries: Sequence[str]) -> None:
         """Fill the lists of a search, and its passages that hold a hit.
 
-        Raises:
-            ConfigError: others cannot load the encoder.
-            XsweError: shards failed.
-            Unfinished: with ``execution=array``, the others are not done yet.
+        ConfigError: others cannot load the encoder. XsweError: shards failed. Unfinished: with ``execution=array``, the
+        others are not done yet.
         """
         config = replace(search.config, threads=1, k=search.config.k + _SPARE * search.config.distinct)
         plan, inputs = TextPlan.of([self.path], self.execution.shard)

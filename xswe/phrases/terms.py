@@ -76,7 +76,9 @@ class Term:
 
 
 @dataclass(frozen=True)
-class FoundTerms(Result[tuple[Term, ...]], held="found"):
+class FoundTerms(
+    Result[tuple[Term, ...]], held="found", row=("query", "score", "text", "times", "passages", "together", "variants")
+):
     """What says several phrases: a sequence of the candidates of each; a row a candidate in tables.
 
     Attributes:
@@ -89,10 +91,6 @@ class FoundTerms(Result[tuple[Term, ...]], held="found"):
 
     def __repr__(self) -> str:
         return f"FoundTerms({len(self.queries)} phrases, {sum(map(len, self.found))} candidates)"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return "query", "score", "text", "times", "passages", "together", "variants"
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Yield a row a candidate."""

@@ -22,7 +22,7 @@ from xswe.io.files import whole_file
 from xswe.io.parallel import available_threads
 from xswe.io.products import norms, row_products
 from xswe.io.ragged import GrowingArray, Spans, Texts, release
-from xswe.io.results import Listing
+from xswe.io.results import Result
 from xswe.io.settings import check_choice, for_all, refuse_unused
 from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows
@@ -295,7 +295,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Hits(Listing[Hit], row=Hit, held="hits"):
+class Hits(Result[Hit], row=Hit, held="hits"):
     """What was found for one query, best first; a sequence of :class:`Hit`.
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from xswe.io.files import check_output
 from xswe.io.lines import Skipped, check_lines, left_out_of, open_binary, unbroken
-from xswe.io.results import Listing, check_suffix, write_text
+from xswe.io.results import Result, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.boundaries import has_rules, split_sentences
 from xswe.text.languages import check_languages, has_cjk
@@ -31,7 +31,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
+class SplitText(Result[Sentence], row=Sentence, held="sentences"):
     """Running text and its sentences, in order; a sequence of :class:`Sentence`.
 
     Attributes:

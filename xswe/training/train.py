@@ -112,7 +112,7 @@ Texts = str | Path | Mapping[str, Any] | Iterable[Any]
 
 
 @dataclass(frozen=True)
-class TrainResult(Result[Row], held="metrics"):
+class TrainResult(Result[Row], held="metrics", row=FIELDS):
     """A trained model and what is known of it, a sequence of its figures; printed, it is their table.
 
     Attributes:
@@ -139,10 +139,6 @@ class TrainResult(Result[Row], held="metrics"):
 
     def __repr__(self) -> str:
         return f"TrainResult({self.model!r}, folder={str(self.folder)!r})"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of a figure."""
-        return FIELDS
 
     def records(self) -> list[tuple[Any, ...]]:
         """Return a row a figure."""
@@ -240,10 +236,8 @@ def configure(
 ) -> TrainConfig:
     """Return the settings of a run in full; see :func:`train`.
 
-    Pairs of texts are written into the folder, for the corpus to be read from; without one they are refused.
-
-    Raises:
-        ConfigError: a setting is unknown or impossible.
+    Pairs of texts are written into the folder, for the corpus to be read from; without one they are refused. ConfigError: a
+    setting is unknown or impossible.
     """
     changes, codes = dict(settings or {}), check_languages(languages)
     if isinstance(recipe, TrainConfig):

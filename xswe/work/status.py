@@ -124,15 +124,11 @@ def stage_status(folder: Path) -> StageStatus:
 
 
 @dataclass(frozen=True)
-class WorkStatus(Result[StageStatus], held="stages"):
+class WorkStatus(Result[StageStatus], held="stages", row=tuple(field.name for field in fields(StageStatus))):
     """How far the stages behind an output are; a sequence of :class:`StageStatus`."""
 
     output: str
     stages: tuple[StageStatus, ...]
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of a stage."""
-        return tuple(field.name for field in fields(StageStatus))
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Return a row a stage."""
