@@ -285,6 +285,8 @@ def test_a_precision_cuts_where_it_is_expected(mini, sample):
     assert found.threshold.precision == pytest.approx(np.mean(right), abs=0.05)
     assert len(found.pairs) <= len(plain.pairs)
     assert "expected precision" in found.summary()
+    few = xswe.align(mini, english[:20], japanese[:20], precision=0.9)
+    assert "pairs are too few; precision=0.9 is aimed at, not promised" in few.threshold.sentence()
     with pytest.raises(ConfigError, match=r"precision=1\.5"):
         xswe.align(mini, english, japanese, precision=1.5)
 

@@ -67,7 +67,7 @@ class Bead(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedTexts(Result[Bead]):
+class AlignedTexts(Result[Bead], row=Bead):
     """Two texts and the beads that they are made of, in the order of the source; a sequence of :class:`Bead`.
 
     Attributes:
@@ -157,10 +157,6 @@ class AlignedTexts(Result[Bead]):
         """Which share of either side's lines has a partner."""
         held = np.diff(self.spans)[:, ::2][self.is_pair].sum(0)
         return float(held[0] / max(1, len(self.source))), float(held[1] / max(1, len(self.target)))
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Bead`."""
-        return Bead._fields
 
     def records(self) -> Iterator[tuple[float, str, str, str, str, str, str]]:
         """Return the beads, their lines separated by commas."""
@@ -295,8 +291,7 @@ def manner_of(config: AlignConfig, languages: tuple[str, ...], source: Side = ""
 def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sequence[Sentence] | None]:
     """Return the lines of one side, and where they stand if it was running text.
 
-    Raises:
-        ConfigError: it must be cut into sentences, and its language is not known.
+    ConfigError: it must be cut into sentences, and its language is not known.
     """
     is_file = isinstance(given, (str, Path))
     if split or (split is None and is_file and is_document(given)):  # type: ignore[arg-type]
@@ -381,7 +376,7 @@ def _threshold(config: AlignConfig, expected: Expected | None) -> Threshold:
     if config.precision is None or expected is None:
         return _ALL if config.min_score is None else Threshold(config.min_score, "given")
     value = max(expected.choose(precision=config.precision), -np.inf if config.min_score is None else config.min_score)
-    return Threshold(value, "mismatched neighbours", *expected.between(value, None), expected.unsure)
+    return expected.threshold("mismatched neighbours", config.precision, value)
 
 
 def _without(

@@ -40,10 +40,10 @@ def check_encoded(vectors: np.ndarray, texts: int) -> np.ndarray:
     return check_finite(vectors, "rerank: encode()")
 
 
-def check_finite(vectors: np.ndarray, name: str) -> np.ndarray:
-    """Return vectors; raise ConfigError if one holds NaN or is infinite."""
+def check_finite(vectors: np.ndarray, name: str, start: int = 0) -> np.ndarray:
+    """Return vectors; raise ConfigError if one, counted from ``start``, holds NaN or is infinite."""
     if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        row = start + int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise ConfigError(f"{name}: vector {row} (from 0) holds NaN or is infinite: leave it out")
     return vectors
 
@@ -67,9 +67,7 @@ def several(
     """Return what was given for many texts, or for ``what``: a sequence as it is, else a list of what iterating gives.
 
     Of a data frame it is the column called as ``columns`` says, or the only one; of several columns rows of them.
-
-    Raises:
-        TypeError: it is one text, a name of a file, a mapping, bytes, a data frame of other columns, or no texts at all.
+    TypeError: it is one text, a name of a file, a mapping, bytes, a data frame of other columns, or no texts at all.
     """
     if isinstance(given, (list, tuple)):
         return given
@@ -112,8 +110,7 @@ def texts_of(given: Any, name: str) -> Sequence[str]:
 def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the pairs of texts that were given as ``input``, or the names of the files that they are in.
 
-    Raises:
-        ConfigError: it is neither.
+    ConfigError: it is neither.
     """
     rows = [given] if isinstance(given, (str, Path)) else several(given, "input", _PAIRS, ("source", "target"))
     names = [str(one) for one in rows if isinstance(one, (str, Path))]

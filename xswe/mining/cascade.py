@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from xswe.bitext.records import Record
-from xswe.errors import ConfigError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
@@ -25,24 +24,8 @@ _LEAST = 10  # pairs, for standardised scores to mean something
 TextsOf = Callable[[np.ndarray], Texts]  # of some rows of one side
 
 
-def check_share(share: float) -> None:
-    """Refuse what is no share of the lines.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    if not 0 < share <= 1:
-        raise ConfigError(f"rerank_share={share}: give a share of the lines, as in rerank_share=0.05")
-
-
 def window(scores: np.ndarray, threshold: float, most: int) -> slice:
-    """Return which scores are the ``most`` nearest to a threshold, half above and half below where there are so many.
-
-    Args:
-        scores: falling.
-        threshold: of them.
-        most: how many.
-    """
+    """Return which of falling scores are the ``most`` nearest to a threshold, half above and half below if there are."""
     above = int((scores >= np.float32(threshold)).sum())
     start = max(0, min(above - most // 2, len(scores) - most))
     return slice(start, min(len(scores), start + most))
@@ -57,17 +40,11 @@ def judge_pairs(
     most: int,
     weight: float | None = None,
 ) -> np.ndarray:
-    """Tell which pairs are kept, bool (n,).
+    """Tell which pairs are kept, bool (n,), by an encoder's opinion of the ``most`` nearest to the threshold.
 
-    Args:
-        pairs: best first.
-        decoys: pairs that are selected among each line's further neighbours, best first: they are wrong.
-        threshold: of the scores; infinite to have the best pairs judged.
-        texts: of both sides.
-        encoder: the judge.
-        most: pairs that it judges, and decoys; it encodes both texts of each, a text once.
-        weight: how many wrong pairs each decoy stands for that scores as the judged pairs do. None where it is not known:
-            then the best decoys are judged, and count whole.
+    Both come best first; ``decoys`` are selected among each line's further neighbours: they are wrong. An infinite
+    threshold has the best pairs judged. ``weight`` is how many wrong pairs each decoy stands for that scores as the judged
+    pairs do; where it is not known the best decoys are judged, and count whole.
     """
     near = window(pairs.scores, threshold, most)
     asked = pairs.take(np.arange(near.start, near.stop))
@@ -109,20 +86,10 @@ def judge_bitext(
     most: int,
     weight: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tell which pairs of an aligned bitext are kept.
+    """Return the records of a bitext that have a score, best first, and which are kept; see :func:`judge_pairs`.
 
-    Args:
-        scores: float32 (n,), of each record; NaN where there is a reason to drop it.
-        compared: int64 (d,), records whose source was compared with the next one's target.
-        decoys: float32 (d,), the cosines of these; NaN where there was no next one.
-        threshold: see :func:`judge_pairs`, as of ``encoder``, ``most`` and ``weight``.
-        records: reads the records anew.
-        encoder: the judge.
-        most: pairs that it judges, and decoys.
-        weight: how many wrong pairs each decoy stands for; None where it is not known.
-
-    Returns:
-        The records that have a score, best first, and which of them are kept.
+    ``scores``, float32 (n,), are NaN where there is a reason to drop a record; ``compared``, int64 (d,), are those whose
+    source was compared with the next one's target, and ``decoys``, float32 (d,), the cosines of these, NaN of the last.
     """
     rows = np.flatnonzero(np.isfinite(scores))
     # A decoy is a source and the next target; at the end of a block of records the first one, no translation either.

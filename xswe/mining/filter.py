@@ -37,16 +37,7 @@ from xswe.mining.cascade import judge_bitext
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
 from xswe.mining.side import NearDuplicates, Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import (
-    Evidence,
-    Removed,
-    Threshold,
-    from_mismatches,
-    missed_by,
-    told_near,
-    unsure_of,
-    wrong_fraction,
-)
+from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, told_near, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.types import Encoder
@@ -72,7 +63,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered(Result[Judged]):
+class Filtered(Result[Judged], row=Judged):
     """What a filter decided of every record; a sequence of :class:`Judged`.
 
     Attributes:
@@ -113,10 +104,6 @@ class Filtered(Result[Judged]):
         """Records by reason, the kept ones first; reasons that never held are left out."""
         counts = np.bincount(self.reasons, minlength=len(self.names))
         return {name: int(count) for name, count in zip(self.names, counts, strict=True) if count}
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns: one row a record."""
-        return Judged._fields
 
     def records(self) -> Iterator[Judged]:
         """Return a row a record, counted from 1."""
@@ -280,7 +267,6 @@ class _Filter:
         """Filter a file into another, by whoever takes part."""
         if rejects is not None:
             check_apart("rejects", rejects, output)
-        output_format("auto", output, self.config.languages or ("", ""))  # known before any work is done
         with work_folder(output, execution, leave=None) as work:
             file = file.spooled(work, execution)
             languages = self.config.languages
@@ -356,12 +342,7 @@ def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered
     expected = learnt.expected()
     threshold = Threshold(-np.inf, "none")
     if config.threshold == "auto":
-        value = expected.choose(None, config.precision)
-        told = expected.between(value, None)
-        within = expected.within(value) or (None, None)
-        missed = missed_by(config.precision, told[0])
-        unsure = unsure_of(expected.unsure, config.precision)
-        threshold = Threshold(value, "learnt from this bitext", *told, unsure, missed, *within)
+        threshold = expected.threshold("learnt from this bitext", config.precision)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     low = ~(learnt.probabilities >= np.float32(threshold.value))
@@ -380,11 +361,7 @@ def _decide(found: Found, config: BitextFilter) -> Filtered:
     if config.threshold == "auto" or config.evidence:
         expected = from_mismatches(alive, decoys[np.isfinite(decoys)], len(alive))
     if config.threshold == "auto" and expected is not None:
-        value = expected.choose(None, config.precision)
-        told = expected.between(value, None)
-        missed = missed_by(config.precision, told[0])
-        unsure = unsure_of(expected.unsure, config.precision)
-        threshold = Threshold(value, "the next pair's other side", *told, unsure, missed)
+        threshold = expected.threshold("the next pair's other side", config.precision)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     reasons = reasons.copy()

@@ -13,10 +13,11 @@ import numpy as np
 
 from xswe.bitext.output import Format
 from xswe.errors import ConfigError, InputError
+from xswe.io.arguments import check_finite
 from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
 from xswe.io.settings import check_choice, refuse_unused
-from xswe.mining.cascade import check_share, judge_pairs
+from xswe.mining.cascade import judge_pairs
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.share import Twins, estimate_parallel
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
@@ -28,16 +29,14 @@ from xswe.mining.threshold import (
     Expected,
     GoldSearch,
     Threshold,
-    check_threshold,
+    check_found,
     evidence_of,
     from_likelihoods,
     from_mismatches,
     gold_scores,
-    missed_by,
     on_gold,
     read_gold,
     told_near,
-    unsure_of,
     with_limits,
 )
 from xswe.model.encode_file import as_lines
@@ -53,7 +52,6 @@ from xswe.work.once import is_made, once
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
 _NOTHING = np.zeros(0, np.int64)
-_ROWS = 16_384  # vectors that are looked at at a time
 
 
 @dataclass(frozen=True)
@@ -111,12 +109,10 @@ class MineConfig:
         check_choice("score", self.score, Score)
         check_storage(self.storage)
         check_choice("select", self.select, Selection)
-        check_threshold(self.threshold, self.precision)
-        refuse_unused(self, {"without threshold=auto": () if self.threshold == "auto" else ("precision",)})
+        check_found(self)
         for name in ("min_score", "max_score"):
             if getattr(self, name) != getattr(self, name):
                 raise ConfigError(f"{name}=nan: give a number, or null for none")
-        check_share(self.rerank_share)
         if self.k < 1 or self.best < 1:
             raise ConfigError("k and best must be at least 1")
         refuse_unused(self, {"without a margin as score": ("k",) if self.score == "cosine" else ()})
@@ -254,16 +250,12 @@ def choose_pairs(
     judge: Encoder | None = None,
     vectors: tuple[Vectors, Vectors] | None = None,
 ) -> Mined:
-    """Score, filter, select, calibrate and cut.
+    """Score, filter, select, calibrate and cut ``config.depth + config.struck`` neighbours of each line, both ways.
 
-    Args:
-        lists: neighbours both ways, ``config.depth + config.struck`` of each line.
-        config: how; its ``gold`` is not looked at.
-        sides: for the pair filters; without them there are none.
-        gold: scores of gold pairs to calibrate on.
-        within: both sides are the same lines.
-        judge: a second opinion on the pairs near the threshold; it needs the sides, and a threshold that is found.
-        vectors: of both sides, by which near-duplicates are told, so that they are no mismatches; None for none.
+    Without ``sides`` there are no pair filters. ``gold`` are scores of gold pairs to calibrate on; ``config.gold`` is not
+    looked at. ``within``: both sides are the same lines. ``judge`` is a second opinion on the pairs near the threshold,
+    which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are told, so that
+    they are no mismatches.
     """
 
     def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
@@ -319,18 +311,14 @@ def choose_pairs(
 
 def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None) -> Threshold:
     """Choose a threshold, and tell what is expected of the pairs that are kept: also above ``min_score`` only."""
-    value = expected.choose(None, config.precision) if gold is None else on_gold(expected, gold, config.precision)
-    least = value if config.min_score is None else max(value, config.min_score)
-    precision, recall = expected.between(least, config.max_score)
+    value = None if gold is None else on_gold(expected, gold, config.precision)
     origin = "mismatched neighbours" if expected.least_share < np.inf else "likelihood of each pair"
-    if gold is not None:
-        most = np.inf if config.max_score is None else config.max_score
-        origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
-    within = expected.within(least) if precision is not None and config.max_score is None else None
-    between, reached = within or (None, None)
-    told = between, None if gold is not None else reached
-    unsure = unsure_of(expected.unsure, config.precision)
-    return Threshold(value, origin, precision, recall, unsure, missed_by(config.precision, precision), *told)
+    least = -np.inf if config.min_score is None else config.min_score
+    found = expected.threshold(origin, config.precision, value, least, config.max_score)
+    if gold is None:
+        return found
+    least, most = max(found.value, least), np.inf if config.max_score is None else config.max_score
+    return replace(found, origin="gold pairs", recall=float(((gold >= least) & (gold <= most)).mean()), recall_within=None)
 
 
 def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:
@@ -360,7 +348,8 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
         _check_within(config)
     sides = [source] if within else [source, target]
     for name, side in zip(("source", "target"), sides, strict=False):
-        _check_finite(name, as_vectors(side))
+        for start, block in as_vectors(side).blocks():
+            check_finite(block, name, start)
     lists, opened = _neighbours(sides, k, config, folder), [as_vectors(side) for side in sides]
     return choose_pairs(lists, config, within=within, vectors=(opened[0], opened[-1]))
 
@@ -370,16 +359,6 @@ def _neighbours(sides: Sequence[Any], k: int, config: MineConfig, work: Path | N
     if len(sides) == 1:
         return both_ways(neighbours_within(sides[0], k, config.neighbours, config.execution, work))
     return find_neighbours(sides[0], sides[1], k, config.neighbours, config.execution, work)
-
-
-def _check_finite(name: str, vectors: Vectors) -> None:
-    """Refuse a vector that no other is near to, and that takes the clusters of others with it."""
-    for start in range(0, len(vectors), _ROWS):
-        damaged = ~np.isfinite(vectors.read(start, start + _ROWS)).all(axis=1)
-        if damaged.any():
-            raise ConfigError(
-                f"{name}: vector {start + int(damaged.argmax())} (from 0) holds NaN or is infinite: leave it out"
-            )
 
 
 def both_ways(within: Neighbours) -> Neighbours:
@@ -413,16 +392,9 @@ def mine_sides(
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
     """Read and encode both sides, find neighbours, choose pairs.
 
-    Args:
-        model: what encodes.
-        given: source and target: the name of a text file, ``-`` for standard input, or the lines themselves; None for
-            the target to mine among the lines of the source.
-        config: how.
-        folder: for what each step leaves to the next one, and a killed run to a later one.
-        judge: a second opinion on the pairs near the threshold.
-
-    Returns:
-        The sides (one of them twice without a target), the pairs as rows of them, and the seconds of each step.
+    ``given`` are source and target: the name of a text file, ``-`` for standard input, or the lines themselves; None for
+    the target to mine among the lines of the source. ``judge`` is a second opinion on the pairs near the threshold. Returns
+    the sides (one of them twice without a target), the pairs as rows of them, and the seconds of each step.
     """
     if given[1] is None:
         _check_within(config)

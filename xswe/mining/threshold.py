@@ -36,6 +36,7 @@ from xswe.bitext.seen import text_hashes
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
+from xswe.io.settings import refuse_unused
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.side import Encode, FilterConfig, Group, Reservoir, Shown, Side, allowed, draw_groups, with_texts
 from xswe.search.kernels import merge
@@ -118,16 +119,6 @@ class Threshold:
         return ", ".join([line, *told])
 
 
-def missed_by(wanted: float | None, precision: float | None) -> float | None:
-    """Return a precision that was asked for, if less is expected."""
-    return wanted if wanted is not None and precision is not None and precision < wanted else None
-
-
-def unsure_of(unsure: str, wanted: float | None) -> str:
-    """Say of a precision that cannot be told, though it was asked for, that it is not promised either."""
-    return f"{unsure}; precision={wanted:g} is aimed at, not promised" if unsure and wanted is not None else unsure
-
-
 def percent(share: float) -> str:
     """Whole percents, and neither 0 nor 100 of what is an estimate."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
@@ -144,11 +135,7 @@ def bounds(low: float, high: float) -> str:
 
 
 def check_threshold(threshold: Any, precision: float | None) -> None:
-    """Complain of a threshold that is neither ``auto`` nor a number nor None, or of an impossible precision.
-
-    Raises:
-        ConfigError: one of them is.
-    """
+    """Raise ConfigError for a threshold that is neither ``auto`` nor a number nor None, or an impossible precision."""
     number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
     if not (threshold is None or threshold == "auto" or number):
         raise ConfigError(f"threshold={threshold!r}: use auto, a number, or null for none")
@@ -156,6 +143,14 @@ def check_threshold(threshold: Any, precision: float | None) -> None:
         raise ConfigError("threshold=nan: give a number, or null for none")
     if precision is not None and not 0 < precision < 1:
         raise ConfigError(f"precision={precision}: give a fraction of one, as in precision=0.9")
+
+
+def check_found(config: Any) -> None:
+    """Raise ConfigError for a threshold, precision or ``rerank_share`` that is impossible, or does nothing."""
+    check_threshold(config.threshold, config.precision)
+    refuse_unused(config, {"without threshold=auto": () if config.threshold == "auto" else ("precision",)})
+    if not 0 < config.rerank_share <= 1:
+        raise ConfigError(f"rerank_share={config.rerank_share}: give a share of the lines, as in rerank_share=0.05")
 
 
 def wrong_fraction(scores: np.ndarray, mismatches: np.ndarray) -> float:
@@ -259,13 +254,29 @@ class Expected:
         kept, mismatched = int((self.falling >= least).sum()), int((self.mismatches >= least).sum())
         return float(kept - self.right[kept - 1]) / (mismatched + 1) if kept else self.weight
 
-    def choose(self, recall: np.ndarray | None = None, precision: float | None = None) -> float:
-        """Return the threshold of the best expected F1.
+    def threshold(
+        self,
+        origin: str,
+        wanted: float | None,
+        value: float | None = None,
+        least: float = -np.inf,
+        most: float | None = None,
+    ) -> Threshold:
+        """Return a threshold, if none is given the best, with what is expected of the pairs from it, and ``least``, on.
 
-        Args:
-            recall: float64 (n,), the share of gold pairs among the first i + 1 in the place of the expected recall.
-            precision: take the lowest threshold of at least this expected precision instead (if none reaches it, that of
-                the highest).
+        It says so where a precision that is ``wanted`` cannot be reached, or told.
+        """
+        value = self.choose(None, wanted) if value is None else value
+        precision, recall = self.between(max(value, least), most)
+        within = self.within(max(value, least)) if precision is not None and most is None else None
+        aimed = f"; precision={wanted:g} is aimed at, not promised" if self.unsure and wanted is not None else ""
+        missed = wanted if wanted is not None and precision is not None and precision < wanted else None
+        return Threshold(value, origin, precision, recall, self.unsure + aimed, missed, *(within or (None, None)))
+
+    def choose(self, recall: np.ndarray | None = None, precision: float | None = None) -> float:
+        """Return the threshold of the best expected F1, or the lowest of a precision (if none reaches it, of the highest).
+
+        ``recall``, float64 (n,), is the share of gold pairs among the first i + 1 in the place of the expected recall.
         """
         if not len(self.falling):
             return float("-inf")
@@ -299,17 +310,13 @@ def from_mismatches(
     margin: bool = False,
     least_share: float = LEAST_SHARE,
 ) -> Expected:
-    """Estimate how many pairs are right from the scores of mismatched pairs.
+    """Estimate how many pairs are right from the scores of mismatched pairs; of both float32 (n,) and (m,).
 
-    Args:
-        scores: float32 (n,), of the selected pairs.
-        mismatches: float32 (m,), of the pairs selected in the same way once every line's best neighbour is struck out.
-        lines: of the shorter side.
-        further: float32, of the pairs selected once every line's *two* best neighbours are struck out.
-        rise: of the score, see :data:`RISE`; where not 0, ``further`` is needed.
-        margin: whether lines compete for partners by one of the :data:`MARGINS`.
-        least_share: of the lines, expected to be in a right pair, for a precision to be told, and for a margin's wrong
-            pairs to be expected among lines without a translation only.
+    ``mismatches`` are selected in the same way once every line's best neighbour is struck out, ``further`` once its *two*
+    best are; ``rise`` of a score (:data:`RISE`) needs these where it is not 0. ``lines`` are those of the shorter side;
+    ``margin`` says whether lines compete for partners by one of the :data:`MARGINS`. ``least_share`` of the lines is to be
+    in a right pair for a precision to be told, and for a margin's wrong pairs to be expected among lines without a
+    translation only.
     """
     if rise and further is not None:
         mismatches = raised(mismatches, further, rise * wrong_fraction(scores, mismatches))
@@ -338,14 +345,7 @@ def with_limits(expected: Expected) -> Expected:
 
 
 def from_likelihoods(scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray) -> Expected:
-    """Take how likely each pair is right for an estimate that chooses a threshold, and tells no precision.
-
-    Args:
-        scores: float32 (n,), of the selected pairs.
-        right: float64 (n,), how likely each is right.
-        lines: of the shorter side.
-        mismatches: float32 (m,), the scores of mismatched pairs.
-    """
+    """Take how likely each pair is right, float64 (n,), for an estimate that chooses a threshold without a precision."""
     order = np.argsort(-scores, kind="stable")
     total = np.cumsum(right[order])
     weight = min(1.0, float(len(right) - total[-1]) / max(1, len(mismatches))) if len(right) else 0.0
@@ -380,11 +380,7 @@ class Hidden:
 
 
 def read_gold(path: str | Path) -> list[tuple[str, str]]:
-    """Read gold pairs, ``source<TAB>target``.
-
-    Raises:
-        InputError: the file is missing or has no pair.
-    """
+    """Read gold pairs, ``source<TAB>target``; InputError: the file is missing or has no pair."""
     pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((str(path),))) if all(pair)))
     if not pairs:
         raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
@@ -443,12 +439,9 @@ def gold_scores(
 
 
 def on_gold(expected: Expected, scores: np.ndarray, precision: float | None) -> float:
-    """Choose a threshold by the expected precision and the recall of gold pairs.
+    """Choose a threshold by the expected precision and the recall of gold pairs; see :meth:`Expected.choose`.
 
-    Args:
-        expected: of the pairs that are mined.
-        scores: of the gold pairs, float64 (g,), -inf for what was not selected.
-        precision: take the lowest threshold of at least this expected precision instead.
+    ``scores`` of the gold pairs are float64 (g,), -inf for what was not selected.
     """
     gold = np.sort(scores)
     reached = (len(gold) - np.searchsorted(gold, expected.falling, "left")) / max(len(gold), 1)
@@ -501,16 +494,7 @@ def evidence_of(
     filters: FilterConfig,
     sides: tuple[Side, Side] | None = None,
 ) -> Evidence:
-    """Gather what a run of mining shows.
-
-    Args:
-        pairs: all that were selected, before the threshold.
-        threshold: the one applied.
-        expected: of these pairs.
-        lists: the neighbours.
-        filters: which candidates were left out.
-        sides: the lines; None for vectors, which have no texts.
-    """
+    """Gather what a run of mining shows of all pairs that were selected; vectors have no sides with texts."""
     groups = draw_groups(pairs.scores, threshold)
     within = sides is not None and sides[0] is sides[1]
     texts = {row: _shown(pairs, row, sides) for group in groups for row in group.rows}

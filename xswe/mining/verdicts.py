@@ -26,11 +26,10 @@ from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
-from xswe.io.ragged import Texts
-from xswe.io.settings import check_choice, for_all, refuse_unused
-from xswe.mining.cascade import check_share
+from xswe.io.ragged import Texts, bounds_of
+from xswe.io.settings import check_choice, for_all
 from xswe.mining.features import NAMES, Features
-from xswe.mining.threshold import check_threshold
+from xswe.mining.threshold import check_found
 from xswe.mining.wrong import KINDS
 from xswe.model.ensemble import AnyModel, load_any, share_model
 from xswe.text.languages import check_languages
@@ -110,9 +109,7 @@ class BitextFilter:
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, Method)
-        check_threshold(self.threshold, self.precision)
-        refuse_unused(self, {"without threshold=auto": () if self.threshold == "auto" else ("precision",)})
-        check_share(self.rerank_share)
+        check_found(self)
 
     def resolved(self, judged: bool = False) -> BitextFilter:
         """Return the same with the method that ``auto`` stands for; ``judged`` if an encoder judges pairs, too.
@@ -204,7 +201,7 @@ class Judge:
 def _has_digit(texts: Texts) -> np.ndarray:
     """Tell which texts may hold a digit: an ASCII one, or a character beyond Latin-1, as full-width digits are."""
     data = np.asarray(texts.data)
-    found = np.concatenate([np.zeros(1, np.int64), np.cumsum(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))])
+    found = bounds_of(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))
     return np.diff(found[np.asarray(texts.offsets)]) > 0
 
 
@@ -254,9 +251,8 @@ def _read_words(  # noqa: C901 (one pass over the bytes)
 ) -> tuple[int, np.uint64, bool]:
     """Hash the different words of a text of at least three characters, and all its letters and digits, case ignored.
 
-    Returns:
-        Number of words, put into ``words``; a hash of the letters and digits in their order; whether there is more to the
-        text than these tell.
+    Returns the number of words, put into ``words``; a hash of the letters and digits in their order; whether there is more
+    to the text than these tell.
     """
     count, letters = 0, _LETTERS
     word, size = _WORD, 0
@@ -315,16 +311,10 @@ def may_be_copies(
     words: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """Tell which pairs may hold mostly the same words, or the same letters.
+    """Tell which pairs may hold mostly the same words, or the same letters, bool (n,), of which False is sure.
 
-    Args:
-        source: uint8, the bytes of all sources.
-        source_offsets: int64 (n + 1,), where they start.
-        target: the same of the targets.
-        target_offsets: likewise.
-        share: of the different words of three characters and more of the side that has fewer, those that both must have.
-        words: uint64 (2, most), room for the words of a text; what has more may be a copy.
-        found: bool (n,) out. False is sure.
+    Both must have a ``share`` of the different words of three characters and more of the side that has fewer. ``words``,
+    uint64 (2, most), is room for the words of a text; what has more may be a copy.
     """
     for row in range(len(found)):
         count, letters, odd = _read_words(source, source_offsets[row], source_offsets[row + 1], words[0])
