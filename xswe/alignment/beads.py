@@ -21,7 +21,7 @@ import numpy as np
 
 from xswe.alignment.kernels import best_in_band, best_path, run_properties, trace
 from xswe.errors import ConfigError
-from xswe.io.ragged import Bags
+from xswe.io.ragged import Bags, bounds_of
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
@@ -223,14 +223,7 @@ class Band:
 
     @classmethod
     def around(cls, coarse: np.ndarray, n: int, m: int, search: int) -> Band:
-        """Return the cells around the path of a text with half as many lines.
-
-        Args:
-            coarse: int64 (k, 2), cells of the coarse path, rising.
-            n: lines of the source.
-            m: lines of the target.
-            search: cells in either direction.
-        """
+        """Return the cells, so many either way, around the path, int64 (k, 2), of a text with half as many lines."""
         first, last = np.full(n // 2 + 3, m + 1, np.int64), np.zeros(n // 2 + 3, np.int64)
         # A step of several lines passes through the cells between its ends.
         middle = (coarse[:-1] + coarse[1:]) // 2
@@ -260,9 +253,7 @@ class Band:
 
     def starts(self) -> np.ndarray:
         """Return where the cells of each row begin in a flat array, int64 (n + 2,)."""
-        out = np.zeros(len(self.low) + 1, np.int64)
-        np.cumsum(self.high - self.low, out=out[1:])
-        return out
+        return bounds_of(self.high - self.low)
 
 
 def _no_lines() -> np.ndarray:
@@ -422,14 +413,7 @@ def align_lines(
 ) -> tuple[np.ndarray, Prices]:
     """Align two texts; their sums are centred in place, and lines known to have no counterpart are made empty.
 
-    Args:
-        source: the lines.
-        target: the lines.
-        config: how.
-        constraints: what is known; None for nothing.
-
-    Returns:
-        int64 (k, 2), the path's cells from (0, 0) to (n, m), how many lines come before; and what was learnt.
+    Returns int64 (k, 2), the path's cells from (0, 0) to (n, m), how many lines come before; and what was learnt.
     """
     constraints = constraints or Constraints()
     for side, gaps in ((source, constraints.source_gaps), (target, constraints.target_gaps)):
@@ -504,15 +488,8 @@ def best_of_parts(
 ) -> tuple[list[np.ndarray], Prices]:
     """Align parts of two texts, and learn from all of them what beads and gaps are like.
 
-    Args:
-        parts: what to align.
-        beads: int64 (2,) each, how many lines the known beads have between the parts.
-        prices: what translations are like.
-        config: how.
-        tell: is told of lines that were looked at: of all, once a turn.
-
-    Returns:
-        For each part int64 (k, 2), its path's cells; and what was learnt.
+    ``beads``, int64 (2,) each, are how many lines the known beads have between the parts; ``tell`` is told of all
+    lines once a turn. Returns for each part int64 (k, 2), its path's cells; and what was learnt.
     """
     known = [bead[None] for bead in beads if max(bead) <= config.most]
     for _ in range(_TURNS):
@@ -540,14 +517,10 @@ def _learnt(steps: np.ndarray, prices: Prices, most: int) -> Prices:
 
 
 def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bool = False) -> np.ndarray:
-    """Return the cosine of each bead of a path, float32 (k - 1,); nan for gaps.
+    """Return the cosine of each bead of a path, float32 (k - 1,), of lines that are centred; nan for gaps.
 
-    Args:
-        cells: of the path.
-        source: the lines, centred.
-        target: likewise.
-        mismatched: return what the bead's source and the target of the most similar of the beads near to it have, which is
-            what a bead scores that is wrong.
+    ``mismatched``: that of the bead's source with the target of the most similar of the beads near to it, which is what a
+    wrong bead scores.
     """
     steps = np.diff(cells, axis=0)
     bead = (steps > 0).all(1)

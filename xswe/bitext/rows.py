@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from xswe.bitext.kernels import copy_spans, strip_spans
-from xswe.io.ragged import Bags, Texts, TextView, concatenate
+from xswe.io.ragged import Bags, Texts, TextView, bounds_of, concatenate
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,7 @@ class Negatives:
     def of(cls, lists: Sequence[Sequence[str]]) -> Negatives:
         """Flatten one list of texts a pair, without the empty ones."""
         kept = [[text for text in one if text] for one in lists]
-        bounds = np.zeros(len(kept) + 1, np.int64)
-        np.cumsum([len(one) for one in kept], out=bounds[1:])
-        return cls(Texts.of([text for one in kept for text in one]), bounds)
+        return cls(Texts.of([text for one in kept for text in one]), bounds_of([len(one) for one in kept]))
 
     @classmethod
     def of_columns(cls, columns: Sequence[Texts]) -> Negatives:
@@ -38,7 +36,7 @@ class Negatives:
         places = np.arange(len(columns) * size).reshape(len(columns), size).T.ravel()
         there = np.asarray(texts.sizes)[places] > 0
         counts = there.reshape(size, len(columns)).sum(1)
-        return cls(texts.take(places[there]), np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+        return cls(texts.take(places[there]), bounds_of(counts))
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -65,8 +63,7 @@ class Negatives:
 
     def where(self, kept: np.ndarray) -> Negatives:
         """Return only the texts that are ``kept``, bool (m,)."""
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-        return Negatives(self.texts.take(np.flatnonzero(kept)), before[self.bounds])
+        return Negatives(self.texts.take(np.flatnonzero(kept)), bounds_of(kept)[self.bounds])
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``<name>.negatives.*.npy`` into ``folder``."""
@@ -79,8 +76,7 @@ class Negatives:
         file = folder / f"{name}.negatives.counts.npy"
         if not file.is_file():
             return None
-        counts = np.load(file, mmap_mode="r")
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        bounds = bounds_of(np.load(file, mmap_mode="r"))
         return cls(Texts.open(folder, f"{name}.negatives"), bounds) if bounds[-1] else None
 
 
@@ -106,8 +102,7 @@ class Rows:
 
 def copied(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Texts:
     """Copy spans of a byte array to new texts."""
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(ends - starts, out=offsets[1:])
+    offsets = bounds_of(ends - starts)
     out = np.empty(int(offsets[-1]), np.uint8)
     copy_spans(np.asarray(data), np.ascontiguousarray(starts), offsets, out)
     return Texts(out, offsets)

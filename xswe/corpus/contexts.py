@@ -12,7 +12,7 @@ from numba import njit
 
 from xswe.bitext.kernels import mix
 from xswe.errors import ConfigError
-from xswe.io.ragged import Bags
+from xswe.io.ragged import Bags, bounds_of
 from xswe.io.settings import check_choice, for_all
 
 Pick = Literal["shortest", "random", "first"]
@@ -155,7 +155,7 @@ class _Compiled:
 
     def keep_least(self, room: np.ndarray, drawn: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
         """Return the least keys of each unit, ``room`` of them; see :func:`_keep_least`."""
-        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(room)])
+        self._starts = bounds_of(room)
         self._kept = np.empty(self._starts[-1], np.uint64)
         _keep_least(*self._bags, self._bounds, drawn, by_row, seed, self._starts, self._kept)
         return self._kept

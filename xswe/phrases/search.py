@@ -17,7 +17,7 @@ import numpy as np
 from xswe.errors import ConfigError, ModelError
 from xswe.io.parallel import over_blocks, parallel_for, run
 from xswe.io.products import products
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Texts, bounds_of
 from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
 from xswe.phrases.kernels.bound import LANES, TILE, spell, words_of_part
@@ -47,11 +47,7 @@ class WordSource(Protocol):
 
 
 def open_words(model: AnyModel | WordSource) -> WordSource:
-    """Return a model as a source of words.
-
-    Raises:
-        ModelError: it is an ensemble, whose parts cut texts each in its own way.
-    """
+    """Return a model as a source of words; ModelError: it is an ensemble, whose parts cut texts each in its own way."""
     if isinstance(model, Ensemble):
         raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
     return StaticWords(model) if isinstance(model, StaticModel) else model
@@ -121,10 +117,8 @@ class TeacherWords:
             self._places[texts[row]] = places_of(found)
             kept = [t for first, last, _, _ in found for t in range(first, last)]
             rows[row], groups[row] = hidden[kept], [(first, last) for first, last, _, _ in found]
-        words = np.concatenate([[0], np.cumsum([last - first for group in groups for first, last in group])]).astype(
-            np.int64
-        )
-        ends = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+        words = bounds_of([last - first for group in groups for first, last in group])
+        ends = bounds_of([len(group) for group in groups])
         matrix = np.concatenate(rows) if rows else np.zeros((0, self.teacher.dim), np.float32)
         return np.ascontiguousarray(matrix), Cut(np.arange(len(matrix), dtype=np.int32), words, ends)
 

@@ -21,7 +21,7 @@ from xswe.corpus.contexts import Contexts
 from xswe.corpus.splits import RowSet
 from xswe.errors import ModelError
 from xswe.io.files import save_tensors
-from xswe.io.ragged import Bags, Spans, Texts
+from xswe.io.ragged import Bags, Spans, Texts, bounds_of
 from xswe.text.words import own_words
 from xswe.training.loop import PairTexts
 from xswe.training.teacher_vectors import RowVectors
@@ -234,7 +234,7 @@ def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             order = np.argsort(share, kind="stable")
             entries = np.empty(len(keys), kind)
             entries["key"], entries["row"] = keys[order], start + order
-            bounds.append(start + np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(share, minlength=shares))]))
+            bounds.append(start + bounds_of(np.bincount(share, minlength=shares)))
             stream.write(entries.tobytes())
         stream.flush()
         for share_number in range(shares):
@@ -338,13 +338,9 @@ def draw_pairs(
 ) -> list[PairRows]:
     """Sample the pairs of each bitext of which a side was chosen as a context of some unit (EN paper 3.3).
 
-    Args:
-        pairs: the languages of each bitext, two or one.
-        bitexts: their sides.
-        contexts: of each language; the rows are those of its sides in all bitexts, one after the other.
-        per_unit: pairs to train on are drawn by at most this many contexts of each unit; 0 for all.
-        development: how many development pairs to take, by their number.
-        seed: decides what is drawn.
+    ``pairs`` are the languages of each bitext, two or one; ``contexts`` of each language have the rows of its sides in all
+    bitexts, one after the other. Pairs are drawn by at most ``per_unit`` contexts of each unit, 0 for all; ``development``
+    says how many development pairs to take from so many.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []
     some = {code: one.drawn(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}

@@ -19,7 +19,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint
 from xswe.io.parallel import over_blocks
-from xswe.io.ragged import Bags, concatenate_bags
+from xswe.io.ragged import Bags, bounds_of, concatenate_bags
 from xswe.io.settings import check_choice, for_all
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.model.static import pool
@@ -368,7 +368,7 @@ class SpanTrainer:
 def _rows_of(cut: Cut, found: np.ndarray) -> Bags:
     """Return the rows of the words ``found[i, 0]`` to ``found[i, 1]`` as bags."""
     starts, stops = cut.words[found[:, 0]], cut.words[found[:, 1]]
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops - starts)])
+    offsets = bounds_of(stops - starts)
     source = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
     return Bags(cut.ids[source], offsets)
 

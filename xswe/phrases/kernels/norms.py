@@ -18,6 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from xswe.io.compiler import INNER, LEAN, LINE, address_of, bare, prefetch
+from xswe.io.ragged import bounds_of
 from xswe.phrases.kernels.bound import TILE, level_of, part_size
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
@@ -54,7 +55,7 @@ class Block(NamedTuple):
 
 def tiles_of(texts: np.ndarray) -> np.ndarray:
     """Number the tiles: text ``i`` has tiles ``out[i]`` to ``out[i + 1]``; int64 (n + 1,)."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum((np.diff(texts) + TILE - 1) // TILE)])
+    return bounds_of((np.diff(texts) + TILE - 1) // TILE)
 
 
 @njit(inline="always")

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import INNER, LEAN, at, bare, stand_alone
+from xswe.io.ragged import bounds_of
 
 
 class Distinct(NamedTuple):
@@ -34,8 +35,7 @@ def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
     number[order] = np.arange(len(order), dtype=np.int32)
     examples = examples[order]
     lengths = words[examples + 1] - words[examples]
-    offsets = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = bounds_of(lengths)
     spelled = names[np.repeat(words[examples] - offsets[:-1], lengths) + np.arange(offsets[-1])]
     used = np.bincount(spelled, weights=np.repeat(counts[order], lengths), minlength=size)
     pieces = np.flatnonzero(used)
