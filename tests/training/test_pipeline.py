@@ -26,7 +26,7 @@ from xswe.text.words import WordUnits
 from xswe.training import pipeline
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
 from xswe.training.corpus_stage import Corpus, sides
-from xswe.training.extract import ExtractConfig, extract
+from xswe.training.extract import ExtractConfig, averaged, sums_by_shard
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
 from xswe.training.pairs import WordCounts
@@ -486,7 +486,8 @@ def test_separate_extraction_fills_what_a_language_lacks(tmp_path, tokenizer, fa
         bags, texts = units.bags(sentences), Texts.of(sentences)
         contexts = choose_contexts(bags, len(units.tokens), ContextConfig())
         samples.append(LanguageSample(code, texts, contexts, bags.counts(len(units.tokens))))
-    made = extract(fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False), tmp_path / "shards")
+    what = fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False)
+    made = averaged(*what, sums_by_shard(*what, tmp_path / "shards"))
     english, german = made.matrix.reshape(2, len(units.tokens), 3)
     only_english = set(units.bags(["house"]).ids.tolist()) - set(units.bags(["das Haus"]).ids.tolist())
     assert only_english

@@ -254,25 +254,13 @@ class ExtractJob(Job):
         return made, {"lines": len(rows), "sentences": len(rows)}
 
 
-def extract(
-    teacher: Teacher,
-    units: Units,
-    samples: Sequence[LanguageSample],
-    config: ExtractConfig,
-    folder: Path,
-    execution: ExecutionConfig = LOCAL,
-) -> Extraction:
-    """Average the teacher's states of every unit over its context sentences; see :func:`sums_by_shard`."""
-    return averaged(teacher, units, samples, config, sums_by_shard(teacher, units, samples, config, folder, execution))
-
-
 def sums_by_shard(
     teacher: Teacher,
     units: Units,
     samples: Sequence[LanguageSample],
     config: ExtractConfig,
     folder: Path,
-    execution: ExecutionConfig,
+    execution: ExecutionConfig = LOCAL,
 ) -> Sums:
     """Return the sums of the shards, language by language, for :func:`averaged`; long work is kept in the folder.
 
