@@ -100,9 +100,9 @@ def read_memory(path: str | Path) -> Iterator[dict[str, str]]:
 def _variants(unit: Any) -> dict[str, str]:
     """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
     found: dict[str, str] = {}
-    for variant in unit.iterfind("{*}tuv"):
+    for variant in unit.iterchildren("{*}tuv"):  # in C, as find and iterfind are not
         code = base_language(variant.get(_LANG) or variant.get("lang") or "")
-        segment = variant.find("{*}seg")
+        segment = next(variant.iterchildren("{*}seg"), None)
         if segment is not None:
             found.setdefault(code, _text(segment))
     return found
@@ -126,7 +126,7 @@ def xliff_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Me
             swapped = found != tuple(languages)
             continue
         number += 1
-        sides = [element.find("{*}source"), element.find("{*}target")]
+        sides = [next(element.iterchildren(f"{{*}}{side}"), None) for side in ("source", "target")]
         a, b = ("" if side is None else _text(side) for side in sides)
         yield number, element, (b, a) if swapped else (a, b)
 
@@ -165,14 +165,15 @@ def _elements(
     names = [f"{{*}}{name}" for name in (*units, *opening, *_PARTS)]
     with open_binary(path) as raw:
         stream = _Watched(raw, path)
-        how: Any = {"events": ("start", "end"), "tag": names, "remove_comments": True, "remove_pis": True, **safe}
+        how: Any = {"tag": names, "remove_comments": True, "remove_pis": True, **safe}
+        how["events"] = ("start", "end") if opening else ("end",)
         first = True
         try:
             for event, element in etree.iterparse(stream, **how):
                 if first:
                     first = False
                     _check_declarations(element, path)
-                name = etree.QName(element).localname
+                name = element.tag.rpartition("}")[2]
                 if event == "start":
                     if name in opening:
                         yield event, element
@@ -283,8 +284,7 @@ def attribute(text: str) -> str:
 def moment(date: str | None) -> datetime | None:
     """Return the time that ``date`` is, in UTC: ``now``, or as ISO 8601 writes it; None for none.
 
-    Raises:
-        ConfigError: it is neither.
+    ConfigError: it is neither.
     """
     if date is None:
         return None
@@ -320,13 +320,10 @@ def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None 
 def write_memory(
     units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*", date: str | None = None
 ) -> Iterator[str]:
-    """Write TMX 1.4 of units in any number of languages.
+    """Write TMX 1.4 of units in any number of languages, made at a date (see :func:`moment`).
 
-    Args:
-        units: of each its texts after their languages, and its properties without the empty ones; ``note`` is a note,
-            ``tuid`` an id.
-        source: language of the sources.
-        date: when the units were made, see :func:`moment`.
+    Of each unit there are its texts after their languages, and its properties without the empty ones; ``note`` is a note,
+    ``tuid`` an id.
     """
     when = moment(date)
     made = f' creationdate="{when:%Y%m%dT%H%M%SZ}"' if when else ""
