@@ -9,6 +9,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 from xswe.cli.verbs import VERBS, merged
@@ -56,6 +57,7 @@ def own_settings(verb: str, mode: str = "") -> Values:
     return out | {name: value for name, value in spec.usual.items() if name in out}
 
 
+@cache
 def composed_defaults(verb: str) -> Values:
     """Return all settings of a verb with their defaults; what a choice of a group changes of them is in ``conf/``."""
     spec, out = VERBS[verb], Values()
@@ -128,9 +130,8 @@ def check_used(verb: str, mode: str, values: Values) -> None:
 def check_shape(verb: str, values: Values) -> Values:
     """Return composed settings with one text as a list where a list is asked for.
 
-    Raises:
-        ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a
-            mapping, or is none where there must be one.
+    ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a mapping,
+    or is none where there must be one.
     """
     spec, usual = VERBS[verb], composed_defaults(verb)
     groups = {group.partition("/")[0] for group in spec.groups} - {"recipe"} | ({"execution"} & usual.keys())
