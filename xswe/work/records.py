@@ -32,23 +32,27 @@ def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum
         temporary.write_text(f'{record[:-1]}, "checksum": {zlib.crc32(record.encode())}}}\n', encoding="utf-8")
 
 
-def sound_record(path: Path, identity: str, read: bool = False) -> dict[str, Any] | None:
+def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[str, Any] | None:
     """Return what :func:`write_record` wrote; None if it is damaged or of another identity, or files are not what it says.
 
     Files of the size and time that it says are trusted, unless all are to be read; others are read and compared with their
     checksum.
     """
-    try:
-        with open(path, "rb") as stream:
-            record, _, own = stream.read().rpartition(b', "checksum": ')
+    try:  # of 100,000 shards: a file object of Python's takes longer than all else
+        stream = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            record, _, own = os.read(stream, os.fstat(stream).st_size).rpartition(b', "checksum": ')
+        finally:
+            os.close(stream)
         record += b"}"
         if zlib.crc32(record) != int(own.rstrip(b"}\n")):
             return None
         told = json.loads(record)
         if told["identity"] != identity:
             return None
+        folder = os.path.dirname(path)
         for name, size, written, checksum in told["files"]:
-            file = os.path.join(path.parent, name)
+            file = os.path.join(folder, name)
             state = os.stat(file)
             if state.st_size != size:
                 return None
