@@ -145,11 +145,7 @@ def every(seconds: float | None = None) -> Callable[[], bool]:
 def track(items: Iterable[T], description: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
     """Iterate over ``items`` and show how far along the loop is, its speed and the time left.
 
-    Args:
-        items: what to iterate over.
-        description: a few words naming the work.
-        total: number of items, if ``len(items)`` is not known.
-        unit: the name of one item.
+    ``total`` is the number of items, where ``len(items)`` does not tell; ``unit`` the name of one.
     """
     return iter(_bar(items, description, total, unit))
 

@@ -90,19 +90,14 @@ def read_corrections(
 ) -> Corrections:
     """Return what is known of two texts from the corrections of an earlier alignment.
 
-    Args:
-        fixed: what ``align`` wrote and a person corrected, the texts of whose rows are sought in the two texts; a ladder or
-            JSON lines; or lines from 0. A pair is a known bead; or it is rejected, if that is its status. Lines of one
-            side alone have no counterpart; nor have those that a table, in which each line stood, has no more.
-        uncorrected: the same before it was corrected: its pairs that ``fixed`` has no more are rejected.
-        source: the source's lines.
-        target: the target's lines.
-        languages: of both, for TMX; empty to take a file's own two.
+    ``fixed`` is what ``align`` wrote and a person corrected, the texts of whose rows are sought in the two texts; a ladder
+    or JSON lines; or lines from 0. A pair is a known bead; or it is rejected, if that is its status. Lines of one side
+    alone have no counterpart; nor have those that a table, in which each line stood, has no more. ``uncorrected`` is the
+    same before it was corrected: its pairs that ``fixed`` has no more are rejected. TMX without ``languages`` has its own
+    two.
 
-    Raises:
-        ConfigError: a TMX file has more than two languages, and none are given; lines in a list are not there, or not in a
-            run; or two entries of it contradict each other.
-        InputError: the same of a file; nothing of the file is found in the texts, or a line is no pair.
+    ConfigError, of a file InputError: its languages are not told, its lines are not there, or not in a run, or two entries
+    contradict each other; nothing of the file is found in the texts.
     """
     if fixed is None:
         if uncorrected is not None:

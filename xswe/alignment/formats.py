@@ -75,9 +75,8 @@ class Manner:
 def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
     """Return the format: the wanted one, or for ``auto`` that of the file's name.
 
-    Raises:
-        ConfigError: there is no such format, or it needs the languages.
-        DependencyError: the library that writes it is not installed.
+    ConfigError: there is no such format, or it needs the languages. DependencyError: the library that writes it is not
+    installed.
     """
     suffix = ".html" if suffix_of(output) == ".htm" else suffix_of(output)
     if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):

@@ -90,16 +90,9 @@ def find_moved(
     constraints: Constraints,
     threads: int,
 ) -> Moved:
-    """Find beads out of order.
+    """Find beads out of order beside a path: its cells, int64 (k, 2), and the cosines of its beads, nan for gaps.
 
-    Args:
-        model: what encodes.
-        texts: the lines of source and target.
-        path: cells of the path through both, int64 (k, 2), and the cosines of its beads, nan for gaps.
-        prices: what translations of these texts look like.
-        config: how lines are aligned within a block.
-        constraints: what is known: no line of a known bead or gap is looked at, no rejected pair found.
-        threads: how many encode.
+    No line of a known bead or gap is looked at, no rejected pair found.
     """
     pools = _pools(*path, prices, constraints)
     if not all(map(len, pools)) or len(pools[0]) * len(pools[1]) > _CELLS:

@@ -39,9 +39,8 @@ class Placed(NamedTuple):
 def place_rows(rows: Sequence[EditedRow], texts: tuple[Sequence[str], Sequence[str]]) -> tuple[list[Placed], list[int]]:
     """Find the lines of rows, none of which is empty on both sides.
 
-    Returns:
-        The rows that have lines, and those of which nothing is found: all, if there is none that has a text of the lines
-        that its writer named.
+    Returns the rows that have lines, and those of which nothing is found: all, if there is none that has a text of the
+    lines that its writer named.
     """
     sides = [_Side(rows, side, texts[side]) for side in (0, 1)]
     group = list(range(len(rows)))  # the first row of those that belong together

@@ -107,19 +107,12 @@ def line_blocks(
     on_error: OnError = "raise",
     skipped: Skipped | None = None,
 ) -> Iterator[LineBlock]:
-    """Stream the lines of a file, or of several in step.
+    """Stream the lines of a file, or of several in step, ``most`` a block; 0 for the usual number.
 
-    Args:
-        paths: the files.
-        most: lines a block; 0 for the usual number.
-        window: bytes. Of one file, a block ends where so many do, counted from its beginning.
-        spans: of each file, only lines whose first byte is in one; as many in all.
-        exact: lines stay as they stand, and whatever is damaged is an error.
-        on_error: else, whether files that end too early are errors, or counted in ``skipped``.
-        skipped: see there.
-
-    Raises:
-        InputError: a file is damaged, or shorter than another.
+    Of one file, a block ends where ``window`` bytes do, counted from its beginning. ``spans`` select, of each file, the
+    lines whose first byte is in one; as many in all. ``exact``: lines stay as they stand, and whatever is damaged is an
+    error; else ``on_error`` says whether files that end too early are errors, or counted in ``skipped``. InputError: a file
+    is damaged, or shorter than another.
     """
     with ExitStack() as stack:
         opened, place, inside = [stack.enter_context(open_binary(path)) for path in paths], 0, bool(spans and spans[0][0])

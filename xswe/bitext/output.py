@@ -55,10 +55,8 @@ class Row(NamedTuple):
 def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Format:
     """Return the format: the wanted one, or for ``auto`` that of the file name (``laser`` if it says nothing).
 
-    Raises:
-        ConfigError: there is no such format, the name promises another one or one that pairs are not written in, or the
-            format needs the languages, a file, or a file without packing.
-        DependencyError: the library that writes it is not installed.
+    ConfigError: there is no such format, the name promises another one or one that pairs are not written in, or the format
+    needs the languages, a file, or a file without packing. DependencyError: the library that writes it is not installed.
     """
     check_choice("format", wanted, Format)
     suffix = suffix_of(output)

@@ -67,8 +67,7 @@ def composed(verb: str, words: list[str]) -> DictConfig:
 def plain(config: DictConfig) -> dict[str, Any]:
     """Resolve a configuration to plain Python values; runs of ``-m`` are marked as one of several.
 
-    Raises:
-        ConfigError: a setting is taken from an environment variable that is not set, or must be given and is not.
+    ConfigError: a setting is taken from an environment variable that is not set, or must be given and is not.
     """
     try:
         if missing := sorted(OmegaConf.missing_keys(config)):

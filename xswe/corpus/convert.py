@@ -374,8 +374,7 @@ def prepare(
 def open_training(stage: Path, pair: tuple[str, str]) -> Bitext:
     """Memory-map the training part that :func:`prepare` noted.
 
-    Raises:
-        InputError: the converted corpus is no longer where it was.
+    InputError: the converted corpus is no longer where it was.
     """
     name = "-".join(pair)
     where = read_json(stage / "train" / f"{name}.json")
@@ -462,9 +461,8 @@ def _cards(config: CorpusConfig, languages: tuple[str, ...]) -> list[str]:
 def fetch_corpora(config: CorpusConfig, languages: tuple[str, ...]) -> str:
     """Fetch the files of the cards that a configuration names, or find the sample; return their paths and licences.
 
-    Raises:
-        ConfigError: it names no card, or one whose pairs are read from the hub.
-        InputError: the corpus cannot be fetched, or is not what its card says.
+    ConfigError: it names no card, or one whose pairs are read from the hub. InputError: the corpus cannot be fetched, or is
+    not what its card says.
     """
     if config.paths == SAMPLE:
         return f"{sample_folder() / SENTENCES}\nlicence: {yaml.safe_load(show_corpora(config))['licence']}"
@@ -489,20 +487,7 @@ def convert_corpus(
     threads: int | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> ConvertedCorpus:
-    """Read, clean and convert a bitext for training.
-
-    Args:
-        config: what to read and what to drop.
-        languages: of source and target.
-        output: folder; None for one in the cache, by what it is made of.
-        threads: how many; None for all processors.
-        execution: who reads and cleans, see :func:`convert`.
-
-    Raises:
-        ConfigError: there are not two languages.
-        InputError: a file is missing or damaged.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
-    """
+    """Read, clean and convert a bitext for training, to the cache unless a folder is named; see :func:`convert`."""
     if threads is not None and (type(threads) is not int or threads < 0):
         raise ConfigError(f"threads={threads!r}: give a number, or null for all processors")
     if len(languages) != 2:

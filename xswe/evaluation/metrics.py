@@ -63,14 +63,7 @@ class Row:
 
 
 def primary_metrics(found: Iterable[tuple[Place, str]]) -> dict[Place, str]:
-    """Return the metric that stands for each place.
-
-    Args:
-        found: pairs of a place (a task and its subset, say) and a metric measured there, in any order.
-
-    Returns:
-        The places that have one of :data:`PRIMARY`, in the order of their first.
-    """
+    """Return the metric of :data:`PRIMARY` that stands for each place (a task and its subset, say)."""
     chosen: dict[Place, str] = {}
     for place, metric in found:
         if metric in PRIMARY and PRIMARY.index(metric) <= PRIMARY.index(chosen.get(place, PRIMARY[-1])):
@@ -99,15 +92,7 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson}  # of two (n,)
 
 
 def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: str, what: str = "all cosines") -> list[Row]:
-    """Correlate what was found with scores; a correlation that is none has no value, and a note.
-
-    Args:
-        found: float (n,).
-        scores: float (n,), what people said.
-        task: what the rows call the set.
-        subset: its language or language pair.
-        what: what a note calls ``found``.
-    """
+    """Correlate what was found with what people said, float (n,) each; no correlation is a note without a value."""
     items = np.stack([found.astype(np.float64), scores])
     rows = []
     for metric, correlate in CORRELATIONS.items():
@@ -147,11 +132,9 @@ class Found(NamedTuple):
 def search(queries: np.ndarray, candidates: np.ndarray, base: tuple[np.ndarray, np.ndarray] | None = None) -> Found:
     """Rank the candidates of every query, in blocks: never more than 2,048 rows of scores are in memory.
 
-    Args:
-        queries: float32 (n, d), unit vectors.
-        candidates: float32 (m, d), unit vectors, m >= n.
-        base: each query's and each candidate's mean cosine with its neighbours, float32 (n,) and (m,); scores are then
-            cosines divided by the mean of the two (ratio margin, as in mining), else plain cosines.
+    Both are unit vectors, float32 (n, d) and (m, d), m >= n. ``base`` are each query's and each candidate's mean cosine
+    with its neighbours, float32 (n,) and (m,); scores are then cosines divided by the mean of the two (ratio margin, as in
+    mining), else plain cosines.
     """
     nearest, rank = np.empty(len(queries), np.int64), np.empty(len(queries), np.int64)
     columns = np.arange(len(candidates))
@@ -194,16 +177,11 @@ def _f1_items(predicted: np.ndarray) -> np.ndarray:
 
 
 def bitext_items(source: np.ndarray, target: np.ndarray, margin: bool = False) -> dict[str, np.ndarray]:
-    """Score the retrieval of translations, row i of one side being the translation of row i of the other.
+    """Score the retrieval of translations by cosine or ratio margin (k = 4), row i of one side being that of the other.
 
-    Args:
-        source: float32 (n, d), unit vectors.
-        target: float32 (n, d).
-        margin: score neighbours by ratio margin (k = 4) instead of the cosine.
-
-    Returns:
-        One value a pair, float64 (n,), between 0 and 1, whose mean is the figure: ``accuracy_forward`` (source to target),
-        ``accuracy_backward``, their mean ``accuracy``, and the same for ``f1`` (mteb's) and ``mrr`` (mean reciprocal rank).
+    Sides are unit vectors, float32 (n, d). Returns one value a pair, float64 (n,), between 0 and 1, whose mean is the
+    figure: ``accuracy_forward`` (source to target), ``accuracy_backward``, their mean ``accuracy``, and the same for ``f1``
+    (mteb's) and ``mrr`` (mean reciprocal rank).
     """
     base = (neighbourhood(source, target), neighbourhood(target, source)) if margin and len(source) else None
     ways = search(source, target, base), search(target, source, base and base[::-1])
@@ -322,8 +300,7 @@ def _interval(values: np.ndarray, level: float) -> tuple[float, float]:
 def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | None:
     """Test whether two models differ on a figure; None if the rows do not say what they are made of.
 
-    Raises:
-        ValueError: the two rows are figures of different things.
+    ValueError: the two rows are figures of different things.
     """
     if first.key != second.key:
         raise ValueError(f"{first.key} and {second.key} cannot be compared")
@@ -336,13 +313,7 @@ def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | N
 
 
 def compare_draws(difference: float, draws: np.ndarray, level: float) -> Comparison:
-    """Return True if a difference is more than chance.
-
-    Args:
-        difference: the measured one.
-        draws: float64 (rounds,), the difference in each draw; NaN where there is none.
-        level: of the confidence interval.
-    """
+    """Return whether a difference is more than chance, given those of draws, float64 (rounds,), NaN for none."""
     draws = draws[~np.isnan(draws)]
     # One is added to both, so that p is never zero: no draw can show more than one in rounds + 1.
     worse = min((draws <= 0).sum(), (draws >= 0).sum()) + 1

@@ -56,10 +56,8 @@ class ModelSpec:
 def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
     """Open any model; see :class:`ModelSpec` for how it is named.
 
-    Raises:
-        ConfigError: the name says too little.
-        ModelError, InputError: the folder or file is missing or damaged.
-        DependencyError: its library is not installed.
+    ConfigError: the name says too little. ModelError, InputError: the folder or file is missing or damaged.
+    DependencyError: its library is not installed.
     """
     spec = ModelSpec.of(which)
     encoder = _open(*_kind(spec.path), spec, threads)
@@ -69,11 +67,7 @@ def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncode
 
 
 def check_exists(spec: ModelSpec) -> None:
-    """Refuse a model whose folder or files are not there, before anything is loaded.
-
-    Raises:
-        ModelError: naming what is missing.
-    """
+    """Refuse a model whose folder or files are not there, before anything is loaded; ModelError: naming what is missing."""
     kind, where = _kind(spec.path)
     if kind not in ("xswe", "model2vec", "vectors"):  # the others may be names on a hub, or need no path
         return

@@ -80,16 +80,9 @@ class MtebEncoder:
 
 
 def run_task(encoder: SentenceEncoder, task: str, root: Path | None, results: Path) -> list[Row]:
-    """Run a task of mteb, or a preset of tasks, on what is in the encoder's languages.
+    """Run a task of mteb, or a preset of tasks, on what is in the encoder's languages: a row a metric and subset.
 
-    Args:
-        encoder: what is evaluated.
-        task: a preset, or mteb's name of a task in any case.
-        root: a folder that holds data sets under their hub names; None to let mteb ask the hub.
-        results: folder of mteb's own result tree.
-
-    Returns:
-        A row a metric and subset. A data set that is not there gives one row without a value and with the reason.
+    Data sets are in a folder, or None to let mteb ask the hub; one that is not there gives a row with the reason.
     """
     wanted, rows = jobs(task, encoder.languages)
     for job in track(wanted, task, unit="task") if len(wanted) > 1 else wanted:

@@ -81,11 +81,7 @@ class Job:
 
 
 def import_mteb(purpose: str) -> Any:
-    """Return the module ``mteb``.
-
-    Raises:
-        DependencyError: it is not installed.
-    """
+    """Return the module ``mteb``; DependencyError: it is not installed."""
     try:
         import mteb
     except ImportError:
@@ -108,8 +104,7 @@ def is_path(task: str) -> bool:
 def check(tasks: Iterable[str]) -> None:
     """Refuse unknown tasks before any work is done.
 
-    Raises:
-        ConfigError: there is none, or one is neither a preset, nor a task of mteb, nor a file.
+    ConfigError: there is none, or one is neither a preset, nor a task of mteb, nor a file.
     """
     tasks = list(tasks)
     known = ", ".join((*PRESETS, *TASKS))
@@ -239,11 +234,8 @@ def _number(text: str) -> float | None:
 def read_scored(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
     """Read a ``score<TAB>a<TAB>b`` file, which has no header line.
 
-    Returns:
-        The scores, float64 (n,), and both columns of n texts.
-
-    Raises:
-        InputError: a line has no finite number or fewer than three columns, or there is no line.
+    Returns the scores, float64 (n,), and both columns of n texts. InputError: a line has no finite number or fewer than
+    three columns, or there is no line.
     """
     scores, left, right = [], [], []
     for number, line in read_lines(path):

@@ -23,8 +23,7 @@ def choice_names(group: str) -> list[str]:
 def choose(group: str, name: object) -> dict[str, Any]:
     """Return what a choice sets, by the names of its section; of recipes and objectives by section.
 
-    Raises:
-        ConfigError: there is none of that name.
+    ConfigError: there is none of that name.
     """
     if name not in (known := choice_names(group)):
         raise ConfigError(f"unknown {group} {name!r}: choose one of {', '.join(known)}{suggestion(str(name), known)}")

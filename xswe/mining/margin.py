@@ -31,12 +31,9 @@ _LEAST = np.float32(0.1)
 
 
 def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
-    """Return the mean cosine with the k nearest (fewer where there are fewer; 0 with none), float32 (n,).
+    """Return the mean of the ``k`` best after ``skip`` of each row, float32 (n,); of fewer if there are, 0 of none.
 
-    Args:
-        cosines: float32 (n, at least k + skip), falling, -inf for no neighbour.
-        k: neighbours averaged over.
-        skip: leave the best ``skip`` out.
+    ``cosines`` are float32 (n, at least k + skip), falling, -inf for no neighbour.
     """
     part = cosines[:, skip : skip + k]
     there = np.isfinite(part)
@@ -45,12 +42,7 @@ def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
 
 
 def ratio_base(here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Return what the ratio margin divides cosines by, float32: the mean of both neighbourhoods, at least 0.1.
-
-    Args:
-        here: neighbourhoods of the one side, float32.
-        there: neighbourhoods of the other side, broadcast against ``here``.
-    """
+    """Return what the ratio margin divides cosines by, float32: the mean of both sides' neighbourhoods, at least 0.1."""
     return np.maximum((here + there) / np.float32(2), _LEAST)
 
 
@@ -70,17 +62,7 @@ _SCORED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] =
 
 
 def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, score: Score) -> np.ndarray:
-    """Turn cosines into scores.
-
-    Args:
-        cosines: float32, of any shape; -inf stays -inf.
-        here: neighbourhoods of the one side, broadcast against ``cosines``.
-        there: neighbourhoods of the other side.
-        score: which.
-
-    Raises:
-        ConfigError: there is no such score.
-    """
+    """Turn cosines of any shape into scores, by both sides' neighbourhoods, broadcast against them; -inf stays."""
     check_choice("score", score, Score)
     return _SCORED[score](cosines, here, there)
 
@@ -97,13 +79,9 @@ class Candidates:
 
 
 def score_candidates(lists: Neighbours, score: Score, k: int = 4, skip: int = 0) -> Candidates:
-    """Score neighbours against both neighbourhoods.
+    """Score neighbours both ways against both neighbourhoods, of ``k`` lines each.
 
-    Args:
-        lists: neighbours both ways, at least k + skip of each line where there are so many.
-        score: which score.
-        k: size of the neighbourhoods.
-        skip: leave every line's best ``skip`` neighbours out, of the candidates and of the neighbourhoods.
+    Every line's best ``skip`` neighbours are left out, of the candidates and of the neighbourhoods.
     """
     if not len(lists.forward) or not len(lists.backward):
         return Candidates(lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
@@ -174,22 +152,12 @@ def _greedy(source: np.ndarray, target: np.ndarray, first_target: int, lines: in
 
 
 def select(candidates: Candidates, how: Selection = "max", best: int = 1, within: bool = False) -> Pairs:
-    """Choose pairs.
+    """Choose pairs, best first; of ``kbest`` by source, then rank. Ties are broken by rising row numbers.
 
-    Args:
-        candidates: scored both ways.
-        how: ``forward`` each source's best target, ``backward`` each target's best source, ``intersection`` the pairs that
-            are both, ``max`` the union of both, best first, no line used twice; ``kbest`` the ``best`` best targets of
-            each source.
-        best: length of the lists of ``kbest``.
-        within: both sides are the same lines, and both ways the same candidates: each pair is given once, its source
-            before its target, and with ``max`` no line is in two pairs.
-
-    Returns:
-        Pairs, best first; of ``kbest`` by source, then rank. Ties are broken by rising row numbers.
-
-    Raises:
-        ConfigError: there is no such selection.
+    ``forward`` are each source's best target, ``backward`` each target's best source, ``intersection`` the pairs that are
+    both, ``max`` the union of both, best first, no line used twice; ``kbest`` the ``best`` best targets of each source.
+    ``within``: both sides are the same lines, and both ways the same candidates: each pair is given once, its source before
+    its target, and with ``max`` no line is in two pairs.
     """
     check_choice("select", how, Selection)
     return _within(candidates, how, best) if within else _SELECTED[how](candidates, best)

@@ -55,12 +55,8 @@ class Parallel:
 def estimate_parallel(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins: Twins, lines: int) -> Parallel | None:
     """Estimate which pairs are right, and how many lines have a translation; None without pairs or mismatched ones.
 
-    Args:
-        pairs: selected one to one.
-        mismatched: selected in the same way once every line's best neighbour, and its twins, are struck out.
-        lists: the neighbours both ways, among which both were selected.
-        twins: which of them say nearly the same.
-        lines: of the shorter side.
+    Both were selected one to one among the same neighbours, ``mismatched`` once every line's best, and its twins, were
+    struck out; ``lines`` are those of the shorter side.
     """
     if not len(pairs) or not len(mismatched):
         return None

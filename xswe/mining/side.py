@@ -63,13 +63,7 @@ class Group:
 
 
 def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Group, ...]:
-    """Draw pairs at the cut, at the top, at random and from every band.
-
-    Args:
-        scores: float (n,), in any order; pairs whose score is NaN are in no group.
-        threshold: pairs that score at least this are kept.
-        seed: of what is drawn.
-    """
+    """Draw pairs at the cut, at the top, at random and from every band; those whose score is NaN are in no group."""
     known = np.flatnonzero(scores == scores)
     falling = known[np.argsort(-scores[known].astype(np.float64), kind="stable")]
     kept = int((scores[falling] >= threshold).sum())
@@ -190,9 +184,7 @@ def identity_key(text: str) -> int:
 def number_key(text: str, in_order: bool = False) -> int:
     """Return a 64-bit key that two texts share if they hold the same numbers in digits; 0 for no numbers.
 
-    Args:
-        text: the text.
-        in_order: the numbers must come in the same order, too, but for repetitions.
+    ``in_order``: also in the same order, but for repetitions.
     """
     if text.isascii() and not any(map(str.isdigit, text)):
         return 0
@@ -253,9 +245,8 @@ def filter_candidates(
 ) -> tuple[Candidates, dict[str, int]]:
     """Rule candidate pairs out, so that the next best may take their place.
 
-    Returns:
-        The candidates, those ruled out with a score of -inf, and how many candidates of sources and of targets each
-        filter was the first to rule out.
+    Returns the candidates, those ruled out with a score of -inf, and how many candidates of sources and of targets each
+    filter was the first to rule out.
     """
     dropped: dict[str, int] = {}
     forward = _filter(candidates.forward, candidates.forward_ids, config, source, target, dropped)
@@ -424,17 +415,8 @@ def prepare_side(
 ) -> Side:
     """Read and encode a file into a folder, unless the folder already holds just that, undamaged; open it.
 
-    Args:
-        folder: written whole or not at all.
-        config: what to read and what to leave out.
-        encode: texts to float32 (n, dim) unit vectors.
-        dim: dimensions.
-        model: the model's identity.
-        description: for the progress bar.
-        given: the lines themselves, in the place of a file's; ``config.path`` is then ``-``.
-
-    Raises:
-        InputError: the file is missing, or (unless skipping) a line is damaged.
+    ``encode`` turns texts into float32 (n, dim) unit vectors; ``given`` are the lines themselves, in the place of a file's,
+    and ``config.path`` is then ``-``. InputError: the file is missing, or (unless skipping) a line is damaged.
     """
     identity = config.identity(model)
 

@@ -50,16 +50,10 @@ CLASSES = _CLASSES
 
 
 def heard_in(names: Texts, spans: np.ndarray, records: np.ndarray, others: Texts) -> np.ndarray:
-    """Return how much each name of one side sounds like a word, or two, of the other; 0 where neither is Katakana.
+    """Return how much each name, float32 (n,), 0 to 1, sounds like a word or two of the other side, one in Katakana.
 
-    Args:
-        names: the texts in which they stand.
-        spans: their first bytes and the ones past their last, int64 (n, 2).
-        records: the texts of ``others`` in which they are sought, int64 (n,).
-        others: texts of the other side.
-
-    Returns:
-        float32 (n,), 0 to 1.
+    ``spans``, int64 (n, 2), are where names stand in their texts: first byte and one past the last; ``records``, int64
+    (n,), are the texts of ``others`` in which they are sought.
     """
     out, room = np.zeros(len(spans), np.float32), np.empty((5, MOST + 1), np.uint16)
     sounds_alike(names.data, spans, records, others.data, others.offsets, CLASSES, room, out)

@@ -41,9 +41,7 @@ def build_graph(model: StaticModel) -> Any:
 
     A text's vector is the sum of its units' rows divided by its norm (the mean's division cancels). Each unit's text is
     found by marking where texts begin and summing the marks; rows are then added into their texts' vectors.
-
-    Raises:
-        DependencyError: onnx is not installed.
+    DependencyError: onnx is not installed.
     """
     with needs("onnx", "onnx", "exporting to ONNX"):
         import onnx
@@ -184,8 +182,7 @@ def _write_graph(output: Path, model: StaticModel) -> None:
 def vectors_by_token(model: StaticModel) -> tuple[list[str], np.ndarray]:
     """Return the units that have a vector and those vectors, float32 (n, d).
 
-    Raises:
-        ConfigError: a unit holds a blank, which the field's vector files use between values.
+    ConfigError: a unit holds a blank, which the field's vector files use between values.
     """
     tokens = model.units.tokens
     kept = [i for i, token in enumerate(tokens) if token]

@@ -31,15 +31,8 @@ if TYPE_CHECKING:
 def read_static(name: str, languages: Sequence[str] | None = None) -> StaticModel:
     """Open a model: one of ours (see :func:`xswe.model.ensemble.locate`), a folder of Model2Vec, or ``wordllama``.
 
-    WordLlama's package need not be importable, its files (of 0.3) suffice.
-
-    Args:
-        name: which.
-        languages: of a model of another library; None for English (WordLlama), or all (Model2Vec).
-
-    Raises:
-        DependencyError: WordLlama is not installed.
-        ModelError: a file is missing or damaged.
+    WordLlama's package need not be importable, its files (of 0.3) suffice. ``languages`` are of a model of another library;
+    None for English (WordLlama), or all (Model2Vec). ModelError: a file is missing or damaged.
     """
     if name == WORDLLAMA:
         if (folder := package_folder("wordllama")) is None:
@@ -134,9 +127,8 @@ class ImportConfig:
 def import_model(paths: Sequence[Path], languages: Sequence[str], config: ImportConfig) -> StaticModel:
     """Read vectors of another project.
 
-    Raises:
-        InputError: a table is damaged; the message names file and line.
-        ModelError: a matrix or tokenizer is missing, damaged, or does not fit the other.
+    InputError: a table is damaged; the message names file and line. ModelError: a matrix or tokenizer is missing, damaged,
+    or does not fit the other.
     """
     languages = check_languages(languages)
     description = {"imported": {"format": config.format, "files": [path.name for path in paths]}}

@@ -47,25 +47,16 @@ def write_binary(path: Path, tokens: list[str], vectors: np.ndarray) -> None:
 def read_vectors(
     path: Path, limit: int | None = None, on_error: OnError = "raise", binary: bool | None = None
 ) -> tuple[list[str], np.ndarray]:
-    """Read word vectors.
+    """Read word vectors: the words, each once (the first of several stays), and float32 (words, d).
 
-    A binary file is a fastText model or of word2vec's binary form; any other is text, of word2vec's, fastText's, MUSE's,
-    GloVe's or the reference implementation's format: an optional line ``words dimensions``, then a line a word. Files may
-    be compressed (``.gz .xz .bz2 .zst``), but for fastText models.
+    A binary file (``binary``; None if its name ends in ``.bin``) is a fastText model or of word2vec's binary form; any
+    other is text, of word2vec's, fastText's, MUSE's, GloVe's or the reference implementation's format: an optional line
+    ``words dimensions``, then a line a word. Files may be compressed (``.gz .xz .bz2 .zst``), but for fastText models.
+    ``limit`` words are read from the start, where such files have the frequent ones; None or 0 for all. A line that is not
+    UTF-8, of which some of fastText's files have some, may be skipped; such words of binary files are left out.
 
-    Args:
-        path: the file.
-        limit: words to read, from the start, where such files have the frequent ones; None or 0 for all.
-        on_error: ``raise`` at a line that is not UTF-8, or ``skip`` it (some of fastText's files have such). Such words of
-            binary files are left out.
-        binary: whether it is; None if its name says so, which ends in ``.bin``.
-
-    Returns:
-        The words, each once (the first of several stays), and float32 (words, d).
-
-    Raises:
-        InputError: the file is missing or cut short; with the line that has another number of values, or one that is no
-            finite number, or after which others are missing that the first line promises.
+    InputError: the file is missing or cut short; with the line that has another number of values, or one that is no finite
+    number, or after which others are missing that the first line promises.
     """
     if binary is None:
         binary = without_packing(path).suffix == ".bin"
@@ -176,20 +167,11 @@ def _is_fasttext(path: Path) -> bool:
 
 
 def _read_fasttext(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
-    """Read the vectors of a model's words, as fastText gives them.
+    """Read the words of an unpacked model, most frequent first, and float32 (words, d), as fastText gives them.
 
     The rows stay on the disk but for those that are needed. Words that the model does not list, to which fastText would
-    give the mean of their n-grams, are not known afterwards.
-
-    Args:
-        path: the model, not compressed.
-        limit: words to read, most frequent first; None for all.
-
-    Returns:
-        The words, and float32 (words, d). A word that is no UTF-8 is left out.
-
-    Raises:
-        InputError: the file is cut short, or is a quantised model.
+    give the mean of their n-grams, are not known afterwards, and one that is no UTF-8 is left out. InputError: the file is
+    cut short, or is a quantised model.
     """
     with path.open("rb") as stream:
         try:

@@ -28,11 +28,7 @@ _TRAINING = "seconds of training"
 
 
 def read_comparison(path: str | Path) -> Comparison:
-    """Read what ``compare`` wrote as JSON.
-
-    Raises:
-        InputError: the file is missing or is no comparison.
-    """
+    """Read what ``compare`` wrote as JSON; InputError: the file is missing or is no comparison."""
     try:
         record = read_json(path)
         models = []

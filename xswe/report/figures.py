@@ -146,15 +146,10 @@ def histogram(
     cut: float | None = None,
     y_title: str = "",
 ) -> Markup:
-    """Draw counts over the same bins, the first as bars, the others as areas over them.
+    """Draw counts over the same bins, float64 (b,) each, the first as bars, the others as areas over them.
 
-    Args:
-        edges: float64 (b + 1,), rising.
-        series: counts, float64 (b,) each, by name.
-        x_title: of what the bins are.
-        label: what is seen, for those who do not see it.
-        cut: a value that a line marks; pages may move it (class ``cut``).
-        y_title: of the counts.
+    ``label`` says what is seen, for those who do not see it; ``cut`` is a value that a line marks, which pages may move
+    (class ``cut``).
     """
     x = Axis(float(edges[0]), float(edges[-1]))
     y = Axis.around([float(np.max(counts, initial=1)) for counts in series.values()], zero=True)
@@ -299,11 +294,7 @@ def proportion(share: float, n: int) -> tuple[float, float]:
 def language_silhouette(vectors: Mapping[str, np.ndarray]) -> float | None:
     """Return the mean silhouette of the languages by cosine: how much nearer a sentence is to its own than to the next.
 
-    Args:
-        vectors: unit vectors of each language, float32 (n, d).
-
-    Returns:
-        -1 to 1: near 0 where languages lie together, None where there are not two of them.
+    It is near 0 where languages lie together, None where there are not two of them. Vectors are of norm 1, float32 (n, d).
     """
     known = {code: rows for code, rows in vectors.items() if len(rows) >= _LEAST}
     if len(known) < 2:

@@ -103,10 +103,8 @@ def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
 def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
     """Return a page from a template of ``templates/`` that extends ``base.html``, with the values that it names.
 
-    ``scripts`` are files of ``static/`` that it needs beside ``page.js``, ``data`` JSON values for them.
-
-    Raises:
-        DependencyError: Jinja2 is not installed.
+    ``scripts`` are files of ``static/`` that it needs beside ``page.js``, ``data`` JSON values for them. DependencyError:
+    Jinja2 is not installed.
     """
     made = environment()  # complains first where Jinja2 is missing
     from markupsafe import Markup
@@ -127,9 +125,7 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
 def check_page(path: str | Path) -> None:
     """Refuse, before any work is done, what no page can be written to.
 
-    Raises:
-        ConfigError: the name does not end in ``.html`` or ``.htm``.
-        DependencyError: Jinja2 is not installed.
+    ConfigError: the name does not end in ``.html`` or ``.htm``. DependencyError: Jinja2 is not installed.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"{path}: a report is a page; call it report.html")

@@ -46,17 +46,11 @@ class Space:
 
 
 def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> Space:
-    """Read a bitext and encode it.
+    """Read a bitext of any format and encode it; of more than 1,000 lines, 1,000 are drawn.
 
-    Args:
-        model: a static model.
-        path: a bitext: tab-separated, ``.tmx``, ``.jsonl``, …; of more than 1,000 lines, 1,000 are drawn.
-        languages: of its sides, two or more; a model of two languages knows them. Of a tab-separated file they name the
-            columns in their order.
-
-    Raises:
-        ConfigError: the languages are not known, or the model is none of one table.
-        InputError: the file is missing or has too few pairs.
+    ``languages`` are those of its sides, two or more; a model of two languages knows them. Of a tab-separated file they
+    name the columns in their order. ConfigError: they are not known, or the model is none of one table. InputError: the
+    file is missing or has too few pairs.
     """
     if not isinstance(model, StaticModel):
         raise ConfigError("space= needs a static model of one table: give model=, and no ensemble")

@@ -168,11 +168,7 @@ def _report(stage: StageFolder) -> dict[str, Any]:
 
 @threadpool_limits.wrap(1)  # small matrices: threads would wait for each other more than work
 def training_page(folder: str | Path) -> str:
-    """Return the page of a run folder.
-
-    Raises:
-        InputError: it is no folder of a run that is done.
-    """
+    """Return the page of a run folder; InputError: it is no folder of a run that is done."""
     run = Run(Path(folder))
     held_out = list(run.held_out())
     settings = run.results["settings"]

@@ -138,9 +138,7 @@ def _score_on_device(
 ) -> None:
     """Fill the lists of a tile, in full float32 precision.
 
-    Raises:
-        DependencyError: torch is not installed.
-        ConfigError: there is no such device.
+    DependencyError: torch is not installed. ConfigError: there is no such device.
     """
     with needs("torch", "train", f"device={search.config.device}"):
         import torch

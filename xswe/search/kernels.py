@@ -94,16 +94,11 @@ def _sweep(left: np.ndarray, right: np.ndarray, dim: int, rows: Lists, columns: 
 
 
 def sweep(left: np.ndarray, right: np.ndarray, rows: Lists, columns: Lists, within: bool = False) -> None:
-    """Take the inner products of all rows with all columns into the lists of both.
+    """Take the inner products of all rows with all columns into the lists of both, which change in place.
 
-    Blocks must come in rising order of rows and of columns for equal scores to be kept by rising id.
-
-    Args:
-        left: the vectors of the rows, packed by :func:`xswe.io.products.pack` to ``ROWS``.
-        right: the vectors of the columns, packed to ``COLUMNS``.
-        rows: their lists, changed in place.
-        columns: their lists, changed in place.
-        within: rows and columns are of the same vectors, and only columns before the row count.
+    Blocks, packed by :func:`xswe.io.products.pack` to ``ROWS`` and ``COLUMNS``, must come in rising order of rows and of
+    columns for equal scores to be kept by rising id. ``within``: both are of the same vectors, and only columns before the
+    row count.
     """
     if len(rows.limits) and len(columns.limits):
         dim = len(left) // (-(-len(rows.limits) // ROWS) * ROWS)
@@ -119,15 +114,11 @@ def _before(score: np.float32, new: np.int64, other_score: np.float32, other: np
 def merge(
     scores: np.ndarray, ids: np.ndarray, rows: np.ndarray, more_scores: np.ndarray, more_ids: np.ndarray, names: np.ndarray
 ) -> None:
-    """Take lists of candidates into lists of others, in any order; an id that is there already keeps its higher score.
+    """Take lists of candidates, float32 and int32 (m, k'), into others (n, k), in any order, which change in place.
 
-    Args:
-        scores: float32 (n, k), changed in place.
-        ids: int32 (n, k), changed in place.
-        rows: int64 (m,), the row of each list of candidates; empty for row i = list i.
-        more_scores: float32 (m, k'), the candidates.
-        more_ids: int32 (m, k'), their ids, ``NONE`` for no candidate.
-        names: int64, what a candidate's id stands for; empty where it stands for itself.
+    An id that is there already keeps its higher score; ``NONE`` is no candidate. ``rows``, int64 (m,), is the row of each
+    list of candidates, empty for row i = list i; ``names``, int64, what a candidate's id stands for, empty where it stands
+    for itself.
     """
     last = scores.shape[1] - 1
     for m in range(more_scores.shape[0]):
@@ -155,12 +146,7 @@ def merge(
 
 @njit(**LEAN)
 def count_members(clusters: np.ndarray, bounds: np.ndarray) -> None:
-    """Add how many lines each cluster has to ``bounds[cluster + 1]``, int64 (count + 1,).
-
-    Args:
-        clusters: int32 (n, p), the clusters of each line; negative for none.
-        bounds: changed in place.
-    """
+    """Add how many lines (of clusters int32 (n, p), negative for none) each has to ``bounds[cluster + 1]``, int64."""
     for cluster in clusters.flat:
         if cluster >= 0:
             bounds[cluster + 1] += 1
@@ -195,14 +181,10 @@ class Coded(NamedTuple):
 
 
 def make_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Round unit vectors to bytes.
+    """Round unit vectors, float32 (n, d), rows of norm 1 or zero, to bytes.
 
-    Args:
-        vectors: float32 (n, d), rows of norm 1 or zero.
-
-    Returns:
-        The bytes, int8 (n, d); what a row of them is multiplied with to have norm 1, float32 (n,), NaN for a zero row; and
-        the largest distance of a row from what stands for it.
+    Returns the bytes, int8 (n, d); what a row of them is multiplied with to have norm 1, float32 (n,), NaN for a zero row;
+    and the largest distance of a row from what stands for it.
     """
     codes, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
     return codes, scales, float(_round(vectors, codes, scales)) ** 0.5
@@ -264,16 +246,9 @@ def nearest(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Find the k vectors with the largest inner products with each query; a few queries share a pass over the codes.
 
-    Args:
-        queries: float32 (q, d), of norm 1, or zero, which have none.
-        k: how many.
-        coded: where to look.
-        rows: int32, rising, which rows to look at; None for all.
-        threads: how many share the rows.
-
-    Returns:
-        Of each query their scores, float32 (k,), best first, and the names of their rows, int64 (k,), of equal scores the
-        lower first; fewer than k where there are no more.
+    Queries are float32 (q, d), of norm 1, or zero, which have none; ``rows``, int32, rising, are those to look at, None for
+    all. Returns of each query their scores, float32 (k,), best first, and the names of their rows, int64 (k,), of equal
+    scores the lower first; fewer than k where there are no more.
     """
     codes = coded.codes
     levels = min(32_767, (2**31 - 1) // (127 * codes.shape[1]))  # the sum of a row fits 32 bits

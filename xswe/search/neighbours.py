@@ -33,19 +33,13 @@ def find_neighbours(
 ) -> Neighbours:
     """Find each vector's k nearest on the other side, both ways.
 
-    Args:
-        source: unit vectors (n, d): an array, a ``.npy`` path, or :class:`Vectors`.
-        target: unit vectors (m, d).
-        k: length of the lists.
-        config: method and limits; ``device`` is that of the workers.
-        execution: who does it, to the same bytes; others than this process need paths, and a folder.
-        work: a folder for what a killed call leaves to the next one, and others do: of vectors that are given as paths.
-            Their content must be part of its name. None: nothing is kept.
+    The sides are unit vectors, (n, d) and (m, d): arrays, ``.npy`` paths, or :class:`Vectors`. ``execution`` says who does
+    it, to the same bytes; others than this process need paths, and a folder. ``work`` is a folder, of whose name the
+    content of the vectors must be a part, for what a killed call leaves to the next one, and others do; without one nothing
+    is kept.
 
-    Raises:
-        ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines.
-        DependencyError: the device's library is not installed.
-        Unfinished: with ``array``, the others are not done yet.
+    ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines. DependencyError: the library of the device,
+    which is that of the workers, is not installed. Unfinished: with ``array``, the others are not done yet.
     """
     return _search([source, target], k, config or SearchConfig(), execution, work)
 

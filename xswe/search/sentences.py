@@ -94,11 +94,7 @@ class Sentences:
                 _seal(database)
 
     def state(self) -> State:
-        """Return what is known of the index.
-
-        Raises:
-            ModelError: the database is damaged, or of a newer version.
-        """
+        """Return what is known of the index; ModelError: the database is damaged, or of a newer version."""
         with self._reading() as database:
             state = _state(database)
         self._has_sums = state.sums is not None
@@ -107,8 +103,7 @@ class Sentences:
     def take(self, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
         """Return the text and metadata of those of the rows that are there.
 
-        Raises:
-            ModelError: a text is not what was written, or a sentence is missing that nobody removed.
+        ModelError: a text is not what was written, or a sentence is missing that nobody removed.
         """
         if self._has_sums is None:
             self.state()

@@ -90,9 +90,8 @@ def live_bits(scales: np.ndarray) -> np.ndarray:
 def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sign bits of what codes stand for, of whole blocks of rows.
 
-    Returns:
-        Of the first half of the dimensions, uint8 (b, bytes, ROWS): of each 32 rows the first 16 are at even places, the
-        others at odd ones. Of the second half, uint8 (b * ROWS, bytes). The first of eight dimensions is the lowest bit.
+    Returns of the first half of the dimensions, uint8 (b, bytes, ROWS): of each 32 rows the first 16 are at even places,
+    the others at odd ones. Of the second half, uint8 (b * ROWS, bytes). The first of eight dimensions is the lowest bit.
     """
     size, blocks = bytes_of(codes.shape[1]), len(codes) // ROWS
     out = np.empty((blocks, size, ROWS), np.uint8), np.empty((blocks * ROWS, size), np.uint8)

@@ -157,11 +157,7 @@ class Snapshot:
         return np.where(np.isin(found, self.dead), -1, found)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of sentences, float32 (n, d).
-
-        Raises:
-            IndexError: there is no such sentence.
-        """
+        """Return the vectors of sentences, float32 (n, d); IndexError: there is no such sentence."""
         slots = self.slots_of(rows)
         if (missing := np.flatnonzero(slots < 0)).size:
             raise IndexError(f"row {rows[missing[0]]}: there is no such sentence, or it was removed")

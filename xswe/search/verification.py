@@ -102,13 +102,9 @@ def _damaged_blocks(path: Path, known: FileSums, first: int, advice: str) -> lis
 
 
 def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = True) -> None:
-    """Raise a ModelError unless a file can hold an array.
+    """Raise a ModelError unless a file can hold an array; a killed addition may have left more rows.
 
-    Args:
-        path: the file.
-        kind: of its numbers.
-        shape: of the array; a killed addition may have left more rows.
-        header: whether its header must be one of such an array; no version of this library reads it.
+    ``header``: it must have the header of such an array; no version of this library reads it.
     """
     try:
         size = HEADER + math.prod(shape) * np.dtype(kind).itemsize

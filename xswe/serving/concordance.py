@@ -298,10 +298,7 @@ def open_corpora(
 
     That is kept, unless ``keep`` is off, below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same
     names of files, and made anew where a file has changed. ``model`` encodes sentences, ``part`` cuts texts into units.
-
-    Raises:
-        InputError: a file is missing or damaged.
-        ConfigError: there is nothing in them.
+    InputError: a file is missing or damaged. ConfigError: there is nothing in them.
     """
     if not keep:
         return _made(model, part, corpora, threads, None)

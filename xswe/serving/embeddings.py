@@ -60,8 +60,7 @@ class Embedder:
     def asked(self, request: EmbeddingsRequest) -> Asked:
         """Return what a request asks for, checked.
 
-        Raises:
-            Refused: the model is another one, it has fewer dimensions, or the input is empty or too much.
+        Refused: the model is another one, it has fewer dimensions, or the input is empty or too much.
         """
         if request.model:
             check_model(request.model, self._names)

@@ -65,8 +65,7 @@ class Corpus:
     def blocks(self) -> Iterator[dict[str, Texts]]:
         """Stream the passages by language, as many of each, "" where a unit lacks one.
 
-        Raises:
-            InputError: the file is missing, or a line of it is damaged.
+        InputError: the file is missing, or a line of it is damaged.
         """
         if not self.languages:
             units = read_memory(self.path)
@@ -104,9 +103,7 @@ class Passages:
 def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[str, Passages]:
     """Read the passages of corpora in some languages, by language.
 
-    Raises:
-        InputError: a file is missing or damaged.
-        ConfigError: there is nothing in them.
+    InputError: a file is missing or damaged. ConfigError: there is nothing in them.
     """
     found: dict[str, list[Texts]] = {code: [] for code in languages}
     numbers: dict[str, list[np.ndarray]] = {code: [] for code in languages}  # unit, corpus, line

@@ -379,8 +379,7 @@ def _written(numbers: np.ndarray, digits: int) -> Any:
 def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]], np.ndarray]:
     """Cut a text into words whose vectors add up to the text's.
 
-    Returns:
-        Each word, where it starts and where it ends; and float32 (words, d), whose sum is ``model.encode(text)``.
+    Returns each word, where it starts and where it ends; and float32 (words, d), whose sum is ``model.encode(text)``.
     """
     located = model.units.locate([text])
     ids, starts, ends = located.bags.ids, located.starts.tolist(), located.ends.tolist()

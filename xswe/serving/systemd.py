@@ -11,11 +11,7 @@ _FIRST = 3  # the file descriptor of the first socket
 
 
 def handed_over() -> socket.socket | None:
-    """Return the socket on which systemd listens for this process; None where it does not.
-
-    Raises:
-        ConfigError: it has several.
-    """
+    """Return the socket on which systemd listens for this process; None where it does not; ConfigError: it has several."""
     count = os.environ.get("LISTEN_FDS", "0")
     if count == "0" or os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None

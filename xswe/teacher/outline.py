@@ -63,9 +63,8 @@ class Outline:
 def load_outline(config: TeacherConfig) -> Outline:
     """Load an encoder's tokenizer and configuration, of the hub only these.
 
-    Raises:
-        ModelError: it is not there, not loadable without remote code, has no fast tokenizer, or does not say its sizes.
-        DependencyError: transformers is missing.
+    ModelError: it is not there, not loadable without remote code, has no fast tokenizer, or does not say its sizes.
+    DependencyError: transformers is missing.
     """
     where = locate(config.model)
     try:

@@ -198,14 +198,7 @@ _LEAST, _MOST = 1024, {False: 16_384, True: 131_072}  # tokens of a batch; a pro
 
 
 def fitting(config: Any, free: float, size: int, card: bool) -> int:
-    """Return how many padded tokens a batch may have.
-
-    Args:
-        config: transformers' configuration of the encoder.
-        free: bytes of memory.
-        size: bytes of a number.
-        card: whether it runs on a card.
-    """
+    """Return how many padded tokens a batch may have in so many free bytes, for numbers of a size, on a card or not."""
     width, heads = config.hidden_size, config.num_attention_heads
     numbers = 8 * width + 3 * getattr(config, "intermediate_size", 4 * width) + 64 * heads  # of a token, in a layer
     tokens = int(_PART * free / (numbers * size))
@@ -321,8 +314,7 @@ class _Dense:
 def _find_dense(where: str, revision: str | None, width: int) -> _Dense | None:
     """Read the layer that a folder's sentence-transformers settings name after the pooling; None where there is none.
 
-    Raises:
-        ModelError: it is of a kind that is not known, of another width, or not in safetensors.
+    ModelError: it is of a kind that is not known, of another width, or not in safetensors.
     """
     file = settings_file(where, "modules.json", revision)
     names = [one["path"] for one in (read_json(file) if file else []) if str(one.get("type", "")).endswith("Dense")]

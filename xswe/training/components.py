@@ -39,14 +39,9 @@ class Components:
         self.dim = dim
 
     def fit(self, sentences: np.ndarray | Iterable[np.ndarray], y: object = None) -> Self:
-        """Fit the components.
+        """Fit the components of float (n, d) sentence vectors, or of an iterator over such blocks; ``y`` is ignored.
 
-        Args:
-            sentences: float (n, d) sentence vectors, or an iterator over such blocks.
-            y: ignored; there for scikit-learn's pipelines.
-
-        Raises:
-            ConfigError: ``drop + dim`` exceeds the vectors' width, or there are fewer than two sentences.
+        ConfigError: ``drop + dim`` exceeds the vectors' width, or there are fewer than two sentences.
         """
         blocks = [sentences] if isinstance(sentences, np.ndarray) else sentences
         seen, mean, scatter = 0, np.zeros(1), np.zeros((1, 1))

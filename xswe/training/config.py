@@ -105,12 +105,9 @@ def temper(matrix: np.ndarray, power: float) -> np.ndarray:
 
 
 def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:
-    """Take the mean of sentences' vectors off each row, float32 (n, d); rows of zero stay zero.
+    """Take the mean of sentences' vectors, ``times`` times, off each row, float32 (n, d); rows of zero stay zero.
 
-    Args:
-        matrix: float32 (n, d).
-        sentences: blocks of means of its rows, float32 (k, d), not scaled to norm 1.
-        times: how many times the mean is taken off.
+    ``sentences`` are blocks of means of its rows, float32 (k, d), not scaled to norm 1.
     """
     total, count = np.zeros(matrix.shape[1]), 0
     for block in sentences:
@@ -212,8 +209,7 @@ class Trained:
 def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teacher | None) -> None:
     """Check the settings of a run against each other and against its encoders.
 
-    Raises:
-        ConfigError: they cannot work together, or one of them would be ignored.
+    ConfigError: they cannot work together, or one of them would be ignored.
     """
     languages = check_languages(config.languages)
     check_units(config.units)
@@ -256,8 +252,7 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
 def check_units(units: UnitsConfig) -> None:
     """Refuse settings of the units that their kind, or a vocabulary that is there already, would ignore.
 
-    Raises:
-        ConfigError: there is one.
+    ConfigError: there is one.
     """
     usual = UnitsConfig()
     taken = units.kind == "subwords" and units.vocabulary not in ("auto", "corpus")

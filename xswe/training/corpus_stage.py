@@ -24,11 +24,8 @@ Pair = tuple[str, ...]  # two languages, or one alone
 def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]]:
     """Return the language pairs to train on.
 
-    A mapping ``corpus.paths`` names them (entries of other languages are left aside); else it is the first language
-    with each other.
-
-    Raises:
-        ConfigError: a name is no pair of known languages, or none of them is of the model's languages.
+    A mapping ``corpus.paths`` names them (entries of other languages are left aside); else it is the first language with
+    each other. ConfigError: a name is no pair of known languages, or none of them is of the model's languages.
     """
     if isinstance(paths, Mapping):
         named = [check_languages(str(name).split("-")) for name in paths]

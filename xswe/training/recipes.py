@@ -30,16 +30,9 @@ def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
 
 
 def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:
-    """Return what a recipe sets for a model of some languages, all sections in full.
+    """Return what a recipe of ``conf/recipe`` sets for a model of some languages, all sections in full.
 
-    Args:
-        name: a file of ``conf/recipe``.
-        languages: codes.
-        units: one of ``conf/units``, in place of the recipe's.
-        objective: one of ``conf/objective``, in place of the recipe's.
-
-    Raises:
-        ConfigError: there is no such recipe or choice.
+    ``units`` and ``objective`` are choices in place of the recipe's. ConfigError: there is no such recipe or choice.
     """
     recipe = choose("recipe", name)
     picked = chosen(choose("", "train")["defaults"]) | chosen(recipe.pop("defaults", []))

@@ -66,12 +66,7 @@ class Rehearsal:
 def rehearse(config: TrainConfig, folder: Path) -> Rehearsal:
     """Check the settings of a run with its teacher and a sample of its corpus, and estimate what it takes.
 
-    Args:
-        config: the settings.
-        folder: where the run would go.
-
-    Raises:
-        ConfigError, InputError, ModelError: what the run itself would raise for.
+    Raises what the run itself would raise.
     """
     outlines = {name: _outline(one) for name, one in (("teacher", config.teacher), ("distilled", config.distilled))}
     teacher = outlines["teacher"]

@@ -29,11 +29,7 @@ class SharedTeacher:
         return cls(config if isinstance(config, TeacherConfig) else None, teacher.identity, os.getcwd())
 
     def check(self) -> TeacherConfig:
-        """Return the settings.
-
-        Raises:
-            ConfigError: there are none.
-        """
+        """Return the settings; ConfigError: there are none."""
         if self.config is None:
             raise ConfigError("the workers of a cluster load the teacher: give its name or folder, not an object")
         return self.config

@@ -114,14 +114,9 @@ class Stages:
     ) -> tuple[Path, str]:
         """Do a stage by shards, unless it is done; see :meth:`run`.
 
-        Args:
-            name: of the stage.
-            inputs: as of :meth:`run`.
-            share: has the shards made, by whoever takes part, in the folder that it is given; returns what reads them.
-            make: writes the artefact's files into the folder it is given, from what ``share`` returned.
-
-        Raises:
-            Unfinished: with ``execution=array``, the others are not done yet.
+        ``share`` has the shards made, by whoever takes part, in the folder that it is given, and returns what reads them;
+        ``make`` writes the artefact's files into a folder from that. Unfinished: with ``execution=array``, the others are
+        not done yet.
         """
         own = f"{name}-{fingerprint(name, inputs)}"
         shards, shared = self.folder / f"{own}.shards", list[T]()
@@ -176,8 +171,7 @@ class Stages:
 def check_whole(file: Path, *artefacts: Path) -> None:
     """Open a file by the format that its name says, without reading the numbers in it; others are left alone.
 
-    Raises:
-        ModelError: the file is cut short, or is no such file; the message says to remove the artefacts.
+    ModelError: the file is cut short, or is no such file; the message says to remove the artefacts.
     """
     try:
         if file.suffix == ".json":
@@ -195,9 +189,5 @@ def check_whole(file: Path, *artefacts: Path) -> None:
 
 
 def only_run(folder: Path, shared: bool = False) -> AbstractContextManager[None]:
-    """Hold a run folder for one process, or for those that share it.
-
-    Raises:
-        ConfigError: another process is at work in it.
-    """
+    """Hold a run folder for one process, or for those that share it; ConfigError: another process is at work in it."""
     return held(folder, f"{folder}: another run is at work there; wait for it, or choose another output=", shared)

@@ -119,9 +119,8 @@ def _by_shard(
 def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, sides: Sequence[Texts]) -> list[RowVectors]:
     """Stage ``vectors``: a teacher's vectors of the texts of each side, each distinct one encoded once.
 
-    Raises:
-        ConfigError: the workers of a cluster cannot load the teacher.
-        Unfinished: with ``execution=array``, the others are not done yet.
+    ConfigError: the workers of a cluster cannot load the teacher. Unfinished: with ``execution=array``, the others are not
+    done yet.
     """
     distinct, index = distinct_texts(concatenate(sides))
 

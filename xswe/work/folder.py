@@ -79,11 +79,7 @@ def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
 
 
 def _copy(name: str, stream: BinaryIO, path: Path) -> None:
-    """Copy what can be read once to a file, and leave a gibibyte of its disk free.
-
-    Raises:
-        InputError: there is more of it.
-    """
+    """Copy what can be read once to a file, and leave a gibibyte of its disk free; InputError: there is more of it."""
     with open(path, "wb") as copy:
         while block := stream.read(_BLOCK):
             if shutil.disk_usage(path.parent).free < _FREE + len(block):
