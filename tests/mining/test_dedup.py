@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError, InputError
-from xswe.mining.dedup import REASONS, _first, dedup
+from xswe.mining.dedup import REASONS, _first, _shared, dedup
 
 ANY = np.random.default_rng(0).integers(0, 9, 200).astype(np.uint64)
 
@@ -101,11 +101,22 @@ def test_lines_that_differ_in_names_alone_stay(model, line, stays, near):
     assert not dedup(model, texts, near=near, threads=1, digits="ignore", **semantic).kept[2]
 
 
-def test_texts_that_share_a_sketch_but_few_shingles_stay(sample):
-    numbered = [f"Record {n:08d} of the archive was opened." for n in (11111111, 22222222)]
-    assert dedup(None, numbered, threshold=None, digits="ignore").kept.all()
-    assert dedup(None, numbered, threshold=None, near=0.5, digits="ignore").kept.tolist() == [True, False]
+def test_lines_of_a_template_go_where_digits_are_ignored():
+    numbered = [f"次の例では CS{n:04d} が生成されます。" for n in (122, 657, 131)]
+    assert dedup(None, numbered, threshold=None, digits="ignore").kept.tolist() == [True, False, False]
     assert dedup(None, numbered, threshold=None, near=0.5).kept.all()
+
+
+def test_lines_that_share_most_shingles_are_found(sample):
+    lines = [text for text in sample["ja"] if 30 <= len(text) <= 40 and not re.search(r"\d|[ァ-ヴー]", text)][:200]
+    changed = [f"{text[:12]}々{text[13:]}" for text in lines]
+    near = [_shared(*both, True) >= 0.8 for both in zip(lines, changed, strict=True)]
+    found = dedup(None, [*lines, *changed], threshold=None)
+    assert sum(near) > 100
+    assert (~found.kept[len(lines) :])[near].mean() > 0.95
+
+
+def test_texts_that_share_a_sketch_but_few_shingles_stay():
     all_shared = ["abcd" * 5, "abcd" * 6]
     assert dedup(None, all_shared, threshold=None, near=1.0).kept.tolist() == [True, False]
 

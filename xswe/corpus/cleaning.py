@@ -359,18 +359,18 @@ def _is_latin(character: str) -> bool:
     return character.isascii() or unicodedata.name(character, "").startswith(("LATIN ", "FULLWIDTH LATIN ", "COMBINING "))
 
 
-def sketches(*sides: Texts) -> np.ndarray:
+def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.ndarray:
     """Sketch texts, uint64 (n, bands): two texts that share most of their shingles share a band; of pairs, both sides."""
-    factors = np.random.default_rng(29).integers(1, 1 << 63, _BANDS * _BAND_ROWS, np.uint64) | np.uint64(1)
+    factors = np.random.default_rng(29).integers(1, 1 << 63, bands * rows, np.uint64) | np.uint64(1)
     made = []
     for texts in sides:
-        made.append(np.empty((len(texts), _BANDS), np.uint64))
-        sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, _BAND_ROWS, np.empty_like(factors), made[-1])
+        made.append(np.empty((len(texts), bands), np.uint64))
+        sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, rows, np.empty_like(factors), made[-1])
     if len(made) == 1:
         return made[0]
     keys = np.empty(made[0].size, np.uint64)
     hash_pairs(made[0].ravel(), made[1].ravel(), keys)
-    return keys.reshape(-1, _BANDS)
+    return keys.reshape(-1, bands)
 
 
 Step = Callable[[str], str]
