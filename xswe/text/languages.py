@@ -53,6 +53,7 @@ def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
     return codes
 
 
+@lru_cache(maxsize=1024)
 def base_language(code: str) -> str:
     """Return the language of a code with a script or a country: ``en`` of ``en-GB``, ``zh`` of ``zh-Hant``."""
     return code.replace("_", "-").split("-")[0].strip().lower()
