@@ -69,7 +69,7 @@ def prepare_corpus(
         )
     if (done := _DONE[action]) is None:
         return convert_corpus(config, check_languages(languages), output, threads, execution)
-    given = {"execution": execution if execution.kind != LOCAL.kind else None, "output": output, "threads": threads}
+    given = {"execution": None if execution.alone else execution, "output": output, "threads": threads}
     if unused := next((name for name, value in given.items() if value is not None), None):
         name = "execution.kind" if unused == "execution" else unused
         raise ConfigError(f"{name} does nothing with {action}, which converts nothing: leave it out")
