@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import re
 import zlib
@@ -22,6 +23,14 @@ BASE = Path(xswe.__file__).parents[1] / "models" / "base"
 @pytest.fixture(scope="module")
 def mini():
     return xswe.load("mini")
+
+
+@functools.cache
+def lexicon(name):
+    """Return a model, its words of English and Japanese, and the pairs of a lexicon of these."""
+    model = xswe.load(name)
+    source, target = vocabularies(model, ["en", "ja"])
+    return model, source, target, make_lexicon(model, source, target)
 
 
 def japanese(word):
@@ -64,9 +73,7 @@ def test_neighbours_are_written_as_in_their_language(mini):
 def test_a_lexicon_holds_japanese(name):
     if name == BASE and not BASE.is_dir():
         pytest.skip("models/base is not there")
-    model = xswe.load(name)
-    source, target = vocabularies(model, ["en", "ja"])
-    pairs = make_lexicon(model, source, target)
+    _, source, target, pairs = lexicon(name)
     found = {source[a]: target[b] for a, b in zip(pairs.source, pairs.target, strict=True)}
     assert len(found) > 3500
     assert all(map(japanese, found.values()))
@@ -74,10 +81,9 @@ def test_a_lexicon_holds_japanese(name):
     assert found["customer"] == "顧客"
 
 
-def test_a_lexicon_holds_words_of_the_training_text(mini, xswe_data):
+def test_a_lexicon_holds_words_of_the_training_text(xswe_data):
     """And translates more of a gold lexicon right than folded words, .752."""
-    source, target = vocabularies(mini, ["en", "ja"])
-    pairs = make_lexicon(mini, source, target)
+    mini, source, target, pairs = lexicon("mini")
     found = {target[b] for b in pairs.target}
     files = sorted((xswe_data / "train" / "en-ja").glob("*.tsv.gz"))
     lines = (line for path in files for line in gzip.decompress(path.read_bytes()).decode("utf-8").splitlines())
@@ -94,9 +100,7 @@ def test_most_words_of_a_lexicon_are_in_the_dictionary(name):
     if name == BASE and not BASE.is_dir():
         pytest.skip("models/base is not there")
     tagger = fugashi.GenericTagger(f'-r "{unidic.DICDIR}/mecabrc" -d "{unidic.DICDIR}"')
-    model = xswe.load(name)
-    source, target = vocabularies(model, ["en", "ja"])
-    pairs = make_lexicon(model, source, target)
+    _, _, target, pairs = lexicon(name)
     parsed = [tagger(target[b]) for b in pairs.target]
     known = [len(nodes) == 1 and not nodes[0].is_unk for nodes in parsed]
     assert np.mean(known) > (0.85 if name == "mini" else 0.75)  # .609 and .502 as folded

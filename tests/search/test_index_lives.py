@@ -100,8 +100,7 @@ def test_an_index_is_iterated_and_its_vectors_are_of_the_same_rows(mini, texts, 
         index.compact()
 
 
-@METHODS
-@pytest.mark.parametrize("storage", ["float32", "int8"])
+@pytest.mark.parametrize(("method", "storage"), [("exact", "int8"), ("binary", "float32")])
 def test_numbers_stay_whatever_is_updated_removed_and_compacted(mini, texts, tmp_path, few, method, storage):
     folder = tmp_path / "a"
     index = xswe.index(mini, texts[:200], folder=folder, metadata=range(200), method=method, storage=storage, threads=1)

@@ -104,12 +104,16 @@ def test_any_unicode(units, texts):
     check_places(units, [t.encode("utf-8", "replace").decode("utf-8") for t in texts])
 
 
+@pytest.fixture(scope="module")
+def marking(tokenizer_json):
+    return SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
+
+
 @settings(max_examples=50)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
-def test_places_of_lone_marks_and_of_the_longest_words(tokenizer_json, texts):
-    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
+def test_places_of_lone_marks_and_of_the_longest_words(marking, texts):
     texts = [t.encode("utf-8", "replace").decode("utf-8") for t in texts]
-    check_places(units, [*texts, "x" * 4094, "x" * 4096, "x" * 4097, "語" * 3000])
+    check_places(marking, [*texts, "x" * 4094, "x" * 4096, "x" * 4097, "語" * 3000])
 
 
 # Characters of blocks in which they differ by their numbers alone, and what is no character; some of them will do.

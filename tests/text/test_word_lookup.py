@@ -116,8 +116,9 @@ def test_any_unicode(units, texts):
 def naive_words(units, text):
     """The words of a text that are in the vocabulary as they stand, and their places."""
     text = text.encode("utf-8", "replace").decode("utf-8")
-    words = [word for word in units.splitter(text) if word.form in units.tokens]
-    return [(units.tokens.index(word.form), word.start, word.end) for word in words]
+    places = {token: place for place, token in enumerate(units.tokens)}
+    words = [word for word in units.splitter(text) if word.form in places]
+    return [(places[word.form], word.start, word.end) for word in words]
 
 
 @settings(max_examples=10)
@@ -130,7 +131,7 @@ def test_exact_words_of_any_unicode(units, texts):
 
 
 def test_exact_words_of_the_sample(units, sample):
-    texts = [text for column in sample.values() for text in column[:150]]
+    texts = [text for column in sample.values() for text in column[:60]]
     check_equal(units.exact, texts)
     exact, found = units.exact.bags(texts), units.bags(texts)
     assert [i for text in texts for i, _, _ in naive_words(units, text)] == exact.ids.tolist()
