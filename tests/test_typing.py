@@ -61,13 +61,18 @@ def checked(command: list[str], folder: Path) -> list[str]:
     return [line for line in done.stdout.splitlines() if "error:" in line]
 
 
-def mypy(folder: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which mypy keeps what it knows of the library for the next run."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def mypy(folder: Path, known: Path) -> list[str]:
     """What mypy says, where it is as strict as it can be; libraries without types are not ours to judge."""
     pytest.importorskip("mypy")
     foreign = [f"--disable-error-code={code}" for code in ("import-untyped", "import-not-found")]
-    return checked(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--allow-subclassing-any", *foreign, "."], folder
-    )
+    strict = ["--strict", "--allow-subclassing-any", "--no-error-summary", f"--cache-dir={known}"]
+    return checked([sys.executable, "-m", "mypy", *strict, *foreign, "."], folder)
 
 
 def test_the_generated_stubs_are_those_of_the_code(monkeypatch):
@@ -81,10 +86,10 @@ def test_the_library_says_that_it_is_typed():
 
 
 @pytest.mark.slow
-def test_programs_of_the_pages_pass_mypy(tmp_path):
+def test_programs_of_the_pages_pass_mypy(tmp_path, known):
     write_programs(tmp_path)
     assert len(list(tmp_path.iterdir())) > 30
-    assert not mypy(tmp_path)
+    assert not mypy(tmp_path, known)
 
 
 @pytest.mark.slow
@@ -98,11 +103,11 @@ def test_programs_of_the_pages_pass_pyright(tmp_path):
 
 
 @pytest.mark.slow
-def test_mypy_finds_mistakes(tmp_path):
+def test_mypy_finds_mistakes(tmp_path, known):
     lines = ["import xswe", 'model = xswe.load("mini")', *MISTAKES]
     (tmp_path / "mistakes.py").write_text("\n".join(lines))
     found: dict[int, str] = {}
-    for line in mypy(tmp_path):
+    for line in mypy(tmp_path, known):
         number, kind = re.search(r":(\d+): error: .*\[([\w-]+)\]", line).groups()
         found.setdefault(int(number), kind)
     assert {mistake: found.get(number, "") for number, mistake in enumerate(MISTAKES, 3)} == MISTAKES
