@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +87,12 @@ NOTEBOOKS = {
 }
 
 
-@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def each(paths: Iterable[Path], slow: str) -> list[Any]:
+    """The files, one of which takes long."""
+    return [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem == slow)) for path in paths]
+
+
+@pytest.mark.parametrize("notebook", each(sorted(EXAMPLES.glob("*.ipynb")), slow="papers"))
 def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path, warm_python):
     said, files = NOTEBOOKS[notebook.stem]
     for library in ("matplotlib", "scipy", "torch") if files else ():
@@ -100,6 +107,7 @@ def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path, warm_pytho
     assert notebook.stat().st_size < 20_000  # outputs are small, or none
 
 
+@pytest.mark.slow
 def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch, warm_python):
     for library in ("matplotlib", "sklearn"):
         pytest.importorskip(library)
@@ -120,7 +128,7 @@ def _showing(cell: str) -> str:
     return "\n".join([*lines[: last.lineno - 1], f"print({ast.unparse(last.value)})"])
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", each(SCRIPTS, slow="researcher"))
 def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path, warm_python):
     code, page = script.read_text(encoding="utf-8"), STORIES.read_text(encoding="utf-8")
     assert len(code.splitlines()) < 40

@@ -111,11 +111,14 @@ def run(block: Block, folder: Path, env: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_the_blocks_run_in_order(tmp_path, warm_python):
+@pytest.mark.parametrize("only", [README.name, pytest.param("", marks=pytest.mark.slow)], ids=["README", "all pages"])
+def test_the_blocks_run_in_order(only, tmp_path, warm_python):
     if not shutil.which("bash"):
         pytest.skip("the README's commands are for a POSIX shell")
     env = prepare(tmp_path, warm_python)
     for block in blocks():
+        if only not in ("", block.page):
+            break  # the README is first
         printed = run(block, tmp_path, env)
         if block.printed is not None:
             assert settled(printed) == settled(block.printed), f"{block.page}: {block.code}"

@@ -164,8 +164,8 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
     shutil.rmtree(folder / "work")
 
 
-@pytest.mark.parametrize("mode", ["phrases", "terms"])
-def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypatch):
+@pytest.mark.parametrize("mode", [pytest.param("phrases", marks=pytest.mark.slow), "terms"])
+def test_passages_that_many_search(request, folder, tmp_path, mode, monkeypatch):
     text = gzip.decompress((folder / "passages.txt.gz").read_bytes())
     (tmp_path / "a.txt").write_bytes(text + text)
     queries, model = str(folder / "terms.txt"), str(folder / "model")
@@ -184,6 +184,7 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
     assert found.passages == (text + text).count(b"\n")
     assert (tmp_path / "array.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
     if mode == "phrases":
+        request.getfixturevalue("ray_cluster")
         monkeypatch.chdir(folder)  # where the workers are not
         model = "model"
         write("ray.tsv", execution=ExecutionConfig("ray", shard=30_000))
@@ -196,8 +197,13 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
             search_phrases(model, queries, "-", "a.tsv", execution=first)
 
 
-@pytest.mark.parametrize("mode", ["phrases", "terms"])
-@pytest.mark.parametrize("kind", ["bitext", "damaged", "document"])
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        *(("bitext", "terms"), ("damaged", "phrases"), ("document", "phrases")),
+        *(pytest.param(kind, "terms", marks=pytest.mark.slow) for kind in ("damaged", "document")),
+    ],
+)
 def test_whatever_holds_the_passages_many_search_them(folder, sample, tmp_path, kind, mode):
     name, more = {"bitext": ("a.tsv", {}), "damaged": ("a.txt", {"on_error": "skip"}), "document": ("a.md", {})}[kind]
     rows = list(zip(sample["en"][:400], sample["ja"][:400], strict=True))

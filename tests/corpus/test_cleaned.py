@@ -101,6 +101,7 @@ def test_a_task_of_an_array_that_was_waiting_when_another_ended(files, config, l
     assert [path.name for path in tmp_path.iterdir()] == ["o"]
 
 
+@pytest.mark.slow
 def test_on_ray(ray_cluster, files, config, local, tmp_path):
     for workers in (1, 2, 3):
         place = tmp_path / str(workers)

@@ -188,6 +188,7 @@ with group():
 """
 
 
+@pytest.mark.slow
 def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, capsys):
     words = ["pair=en-ja", "teacher=none", f"bitext={{en-ja: [{tmp_path / 'pairs.tsv'}]}}", "threads=1", "dim=16"]
     words += [

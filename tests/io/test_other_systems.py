@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 BARE = """
 import importlib, importlib.util, mmap, os, pathlib, pkgutil, signal, sys
 import numba, numpy, scipy.sparse, tokenizers  # what they ask the system for is their own affair
@@ -104,6 +106,7 @@ def deprived(program: str, folder: str) -> None:
     assert done.stdout.endswith("to the end\n")
 
 
+@pytest.mark.slow
 def test_all_is_imported_and_works_without_what_only_posix_has(tmp_path):
     strict = STRICT if os.path.isdir("/proc/self/fd") else ""
     deprived(BARE + strict + WORK, tmp_path)

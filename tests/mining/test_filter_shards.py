@@ -74,6 +74,7 @@ def test_an_array_in_any_order(mini, bitext, local, tmp_path, monkeypatch):
     assert [(one.name, one.done) for one in xswe.work_status(tmp_path / "o.tsv")] == [("clean", 8), ("compare", 8)]
 
 
+@pytest.mark.slow
 def test_on_ray(ray_cluster, mini, bitext, local, tmp_path):
     for workers in (1, 2):
         files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}

@@ -142,6 +142,7 @@ def test_what_was_damaged_after_a_kill_is_made_again(model, files, tmp_path, mon
     assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
+@pytest.mark.slow
 def test_ray_within_one_side(ray_cluster, model, files, tmp_path):
     how = {"method": "exact", "threads": 1, "threshold": None}
     mine(model, files[0], output=tmp_path / "here.tsv", **how)
@@ -164,6 +165,7 @@ def deduplicated(model, text, name, **how):
     return str(found), output.read_bytes(), rejects.read_bytes()
 
 
+@pytest.mark.slow
 def test_duplicates_on_ray(ray_cluster, model, twice):
     here = deduplicated(model, twice, "here")
     assert deduplicated(model, twice, "ray", execution=ExecutionConfig("ray")) == here

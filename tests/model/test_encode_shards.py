@@ -98,6 +98,7 @@ def test_running_text_is_cut_whoever_encodes_it(model, sample, tmp_path):
         xswe.encode_file(model, files, tmp_path / "v" / "*.npy", language="en", execution=first)
 
 
+@pytest.mark.slow
 def test_on_ray_and_what_is_left_of_a_killed_run(ray_cluster, model, source, local, tmp_path):
     with pytest.raises(Unfinished):  # the shards of one task of an array are as good as any
         xswe.encode_file(model, source, tmp_path / "c.safetensors", dtype="int8", execution=slices(2, shard=SHARD)[0])
@@ -224,6 +225,7 @@ def run(model_folder, source, output, *more, **how):
     return subprocess.Popen([*COMMAND, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
 
 
+@pytest.mark.slow
 def test_the_driver_is_killed_on_ray(ray_cluster, model, source, local, tmp_path):
     model.save(tmp_path / "model")
     address = ray_cluster.get_runtime_context().gcs_address

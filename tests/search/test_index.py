@@ -315,6 +315,7 @@ def test_a_shard_that_was_damaged_since_is_not_put_into_an_index(mini, texts, tm
     assert content(made.folder) == content(alone.folder)
 
 
+@pytest.mark.slow
 def test_an_index_that_a_cluster_encodes_for(ray_cluster, mini, texts, tmp_path):
     lines = tmp_path / "a.txt"
     lines.write_text("\n".join(texts), encoding="utf-8")

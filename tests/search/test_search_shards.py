@@ -118,6 +118,7 @@ def test_here_and_by_an_array(paths, tmp_path, whole, small):
     assert same(neighbours_within(paths[1], 3, config, *slices(1), tmp_path / "within"), within)
 
 
+@pytest.mark.slow
 def test_on_ray(ray_cluster, paths, tmp_path, whole, small):
     method, between, _ = whole
     assert same(find_neighbours(*paths, 3, settings(method), ExecutionConfig("ray"), tmp_path), between)

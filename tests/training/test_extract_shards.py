@@ -64,6 +64,7 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
     assert told[0] < told[1]
 
 
+@pytest.mark.slow
 def test_actors_make_the_same_bytes(ray_cluster, given, sample, tmp_path, monkeypatch):
     equal(extract(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given, tmp_path / "here"))
     monkeypatch.setattr(teacher_vectors, "_SHARD", 8)
@@ -128,6 +129,7 @@ def test_an_array_takes_a_teacher_that_only_python_has(given, tmp_path):
     equal(made, extract(FakeTeacher(), units, samples, config, tmp_path / "here", LOCAL))
 
 
+@pytest.mark.slow
 def test_workers_of_a_cluster_are_given_no_such_teacher(ray_cluster, given, tmp_path):
     with pytest.raises(ConfigError, match="give its name or folder"):
         extract(FakeTeacher(), *given[1:], tmp_path / "shards", ExecutionConfig("ray"))
