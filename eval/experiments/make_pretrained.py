@@ -86,7 +86,7 @@ def main(given: dict[str, Any]) -> None:
         "seed": given["seed"],
         "start": settings_of(start),
     }
-    model, _ = varied(variation, given["seed"], {**given, "pieces": 0})
+    model, _ = varied(variation, given["seed"], {**given, "pieces": 0, "vocabulary": "mini"})
     model = replace(model, description={"made_by": "eval/experiments/make_pretrained.py", "settings": settings})
     counted(model).save(target, dtype="int8")
     describe(name, target, settings, given["threads"])

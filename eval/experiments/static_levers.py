@@ -1,17 +1,20 @@
 """What levers of static vectors are worth: each beside the same start, the static vectors of make_teacher.py.
 
     python -m eval.experiments.static_levers start=runs/mini-teacher/static [only="as it starts;pivots"] [seeds=0]
-                                 [pieces=0] [threads=1] [runs=runs/static] [save=FOLDER] [output=FILE.json]
+                                 [pieces=0] [vocabulary=mini] [mined=1] [threads=1] [runs=runs/static] [save=FOLDER]
+                                 [output=FILE.json]
 
 Refines the vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development sets:
 WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that no
 bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on; and by how well pairs are
 mined that lie hidden among noise, of lines of the training files, and of lines that no training has seen. ``pieces`` above
 0 trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of the start's pieces of it, which
-leaves the vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again,
-and one training serves all variations that differ only in what is done at its end. ``save`` keeps the model of the last
-variation. Seconds are those of the processor. Rows marked as removed are of variations that did not help, and of which
-nothing is left here.
+leaves the vectors of texts nearly what they were; ``vocabulary`` is the tokenizer.json of a start that has pieces of its
+own. ``seeds`` have commas between them; what is there is not measured again, and one training serves all variations that
+differ only in what is done at its end. ``save`` keeps the model of the last variation. Seconds are those of the processor.
+Rows marked as removed are of variations that did not help, and of which nothing is left here. The Tatoeba test, by which
+nothing is chosen, and the minimal pairs of ``probe.py`` are measured beside; ``mined=0`` leaves out the mining, which takes
+half of the time. ``PAIRS`` are the variations of ``pair_rows.py``, and others that begin with a finished table.
 """
 
 from __future__ import annotations
@@ -31,7 +34,19 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from eval.experiments.mining_quality import bucc_shaped, noise_lines
+from eval.experiments.mining_quality import bucc_shaped, hidden_pairs, noise_lines
+from eval.experiments.pair_rows import (
+    Contrasts,
+    DistinctUnits,
+    FurtherUnits,
+    LengthUnits,
+    PairUnits,
+    frequent_pairs,
+    learnt,
+    triples_of,
+)
+from eval.experiments.probe import KINDS, probe
+from eval.experiments.probe import read_pairs as minimal_pairs
 from eval.settings import DATA, REQUIRED, RESULTS, numbers, run_script
 from xswe.bitext.source import Source, read_pairs
 from xswe.corpus.bitext import CorpusConfig
@@ -42,7 +57,7 @@ from xswe.evaluation.evaluate import run_tasks
 from xswe.evaluation.tasks import score_vectors
 from xswe.io.files import arrays_digest, fingerprint, whole_file, write_json
 from xswe.io.parallel import single_threaded_blas
-from xswe.io.ragged import Bags
+from xswe.io.ragged import Bags, Texts
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
 from xswe.training.bags_stage import make_bags, open_bags
@@ -60,13 +75,17 @@ SENTENCES = 20_000  # of each language, of which the mean is taken
 SHORTEST = 3  # letters of an English sentence that is a pivot
 GOLD = str(DATA / "dev" / "stsb-train.en.tsv")  # CC BY-SA; the development sets are other sentences
 DEFAULTS: dict[str, Any] = {
-    **{"start": REQUIRED, "only": "", "seeds": "0", "pieces": 0, "threads": 1, "runs": "runs/static", "save": ""},
+    **{"start": REQUIRED, "only": "", "seeds": "0", "pieces": 0, "vocabulary": "mini", "mined": 1},
+    **{"threads": 1, "runs": "runs/static", "save": ""},
     "output": str(RESULTS / "static_levers.json"),
 }
 OBJECTIVE = Objective(margin=0.35)
 NEAR = 0.02  # a rotation whose matrix is nowhere so far from identity turns nothing
 NOISE = 20_000  # lines a side among which pairs are hidden
 UNSEEN = ("zh",)  # languages of which there are so many lines that no training has seen
+SHORT = 12  # units of a sentence that is not long
+TRIPLES = 40_000  # pairs of each bitext that are made wrong
+AS_MANY = -1  # rows for pairs: one for each unit
 
 
 @dataclass(frozen=True)
@@ -85,6 +104,13 @@ class Variation:
         graded: graded pairs beside.
         averaged: trainings, each with a seed of its own, of whose tables the mean is taken.
         shape: what is done at the end.
+        rate: learning rate, falling to 0 from the start, of a training that goes on from a finished table
+            (``pair_rows.py``); 0 for the refinement.
+        pairs: at most so many rows for pairs of neighbouring units; ``AS_MANY`` for as many as there are units.
+        contrasts: weight of a loss of translations and the same with words exchanged.
+        fixed: only the rows of pairs learn.
+        lengths: power of the norms in sentences of up to ``SHORT`` units, and in others, which then have rows of their own.
+        once: count each unit once a sentence.
     """
 
     pieces: int = 0
@@ -97,6 +123,12 @@ class Variation:
     graded: GradedConfig = field(default_factory=GradedConfig)
     averaged: int = 1
     shape: ShapeConfig = field(default_factory=ShapeConfig)
+    rate: float = 0.0
+    pairs: int = 0
+    contrasts: float = 0.0
+    fixed: bool = False
+    lengths: tuple[float, ...] = ()
+    once: bool = False
 
 
 _NEAR = Variation(max_steps=1200, batch_size=2048, neighbours=256, pivots=True)
@@ -122,6 +154,21 @@ VARIATIONS: dict[str, Variation] = {
         _NEAR, shape=ShapeConfig(centre=2), graded=GradedConfig((GOLD,))
     ),
 }
+_ON = Variation(max_steps=1500, rate=1e-3)
+_PAIRED = replace(_ON, pairs=1 << 18)
+PAIRS: dict[str, Variation] = {
+    "as it starts": Variation(),
+    "trained on: units": _ON,
+    "trained on: units and pairs": _PAIRED,
+    "contrasts: units": replace(_ON, contrasts=0.3),
+    "contrasts: units and pairs": replace(_PAIRED, contrasts=0.3),
+    "contrasts: pairs alone": replace(_PAIRED, contrasts=0.3, fixed=True),
+    "trained on: units and as many pairs": replace(_PAIRED, pairs=AS_MANY),
+    "norms 0.8 in short sentences": Variation(lengths=(0.8, 1.0)),
+    "norms 0.8 in long sentences": Variation(lengths=(1.0, 0.8)),
+    "each unit once a sentence": Variation(once=True),
+}
+EVERY = VARIATIONS | PAIRS
 
 
 def pivots(folder: Path) -> dict[str, list[str]]:
@@ -146,14 +193,51 @@ def pivots(folder: Path) -> dict[str, list[str]]:
 
 
 @cache
-def prepared(runs: Path, pieces: int, pivoted: bool, threads: int) -> tuple[Corpus, Units, Path]:
+def prepared(runs: Path, pieces: int, pivoted: bool, threads: int, vocabulary: str = "mini") -> tuple[Corpus, Units, Path]:
     """Return the corpus, the units and the bags: stages of the run folder, done once."""
     paths = {f"en-{code}": [str(DATA / "train" / f"en-{code}")] for code in LANGUAGES[1:]}
     paths |= pivots(runs / "pivots") if pivoted else {}
     corpus = make_corpus(Stages(runs), LANGUAGES, CorpusConfig(paths=paths), 0, threads)
-    chosen = UnitsConfig(vocabulary="corpus", size=pieces, sample=40_000) if pieces else UnitsConfig(vocabulary="mini")
+    chosen = UnitsConfig(vocabulary="corpus", size=pieces, sample=40_000) if pieces else UnitsConfig(vocabulary=vocabulary)
     units = make_units(corpus, LANGUAGES, chosen, None)
     return corpus, units[0], make_bags(corpus, *units)[0]
+
+
+def of_variation(variation: Variation, settings: dict[str, Any]) -> tuple[Corpus, Units, Path]:
+    """Return the corpus, the units and the bags of a variation."""
+    pieces = variation.pieces or settings["pieces"]
+    return prepared(Path(settings["runs"]), pieces, variation.pivots, settings["threads"], settings["vocabulary"])
+
+
+_found: dict[tuple[Path, int], PairUnits] = {}
+
+
+def further_units(variation: Variation, corpus: Corpus, units: Units, bags: Path) -> FurtherUnits | None:
+    """Return the units of a variation that has rows for more than single units, else None."""
+    if variation.pairs and (bags, variation.pairs) not in _found:
+        most = len(units) if variation.pairs == AS_MANY else variation.pairs
+        sides = [side for pair in corpus.pairs for side in open_bags(bags, "train", pair) if side is not None]
+        _found[bags, variation.pairs] = PairUnits(units, frequent_pairs(sides, len(units), most))
+    if variation.pairs:
+        return _found[bags, variation.pairs]
+    return LengthUnits(units, SHORT) if variation.lengths else DistinctUnits(units) if variation.once else None
+
+
+def trained_on(start: np.ndarray, variation: Variation, seed: int, corpus: Corpus, units: Units, bags: Path) -> np.ndarray:
+    """Train a finished table on, with the rows of pairs or without."""
+    more = further_units(variation, corpus, units, bags)
+    sides = [open_bags(bags, "train", pair) for pair in corpus.pairs]
+    bitexts = [ParallelBags(*(more.widened(side) for side in pair)) if more else ParallelBags(*pair) for pair in sides]
+    sizes: dict[str, Any] = {"max_steps": variation.max_steps, "batch_size": variation.batch_size}
+    config = RefineConfig(**sizes, learning_rate=variation.rate, decay_start=0.0, seed=seed)
+    contrasts = None
+    if variation.contrasts:
+        texts = []
+        for bitext in corpus.part("train"):
+            rows = np.sort(np.random.default_rng([seed, 41]).permutation(len(bitext))[:TRIPLES])
+            texts.append(((list(bitext.source.take(rows)), list(bitext.target.take(rows))), bitext.languages))
+        contrasts = Contrasts(triples_of(texts, more or units, seed), variation.contrasts, seed=seed)
+    return learnt(start, bitexts, config, OBJECTIVE, contrasts, len(units) if variation.fixed else 0)
 
 
 def start_of(model: StaticModel, units: Units) -> np.ndarray:
@@ -177,7 +261,27 @@ def shaped(matrix: np.ndarray, corpus: Corpus, bags: Path, config: ShapeConfig) 
     return centred(tempered, blocks, config.centre)
 
 
-def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> dict[str, float]:
+def beside(model: StaticModel) -> dict[str, float]:
+    """Return figures by which nothing is chosen: Tatoeba's test, and the shares of minimal pairs that are told apart."""
+    found: dict[str, float] = {}
+    for code in LANGUAGES[1:]:
+        pairs = hidden_pairs(DATA, code, True)[len(hidden_pairs(DATA, code, False)) :]
+        for row in score_vectors(*(model.encode(list(side)) for side in zip(*pairs, strict=True)), "tatoeba", f"en-{code}"):
+            if row.metric in ("accuracy", "margin_accuracy") and row.value is not None:
+                found[f"tatoeba.en-{code}{' margin' if row.metric == 'margin_accuracy' else ''}"] = row.value
+    for which in ("", " margin"):
+        own = [v for k, v in found.items() if k.startswith("tatoeba.") and k.endswith("margin") == bool(which)]
+        found[f"tatoeba{which}"] = statistics.mean(own)
+    rows = probe(StaticEncoder(model, "model"), minimal_pairs())
+    for question in ("translation", "strict"):
+        for kind in KINDS:
+            own = {row["language"]: row[kind] for row in rows if row["question"] == question}
+            found |= {f"{question} {kind}.{code}": share for code, share in own.items()}
+            found[f"{question} {kind}"] = statistics.mean(own.values())
+    return found
+
+
+def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...], mined: bool = True) -> dict[str, float]:
     """Return the figures of the development sets, and means over the pairs of each; and of the graded pairs, if unseen."""
     pairs = [f"en-{code}" for code in LANGUAGES[1:]]
     names = [*(f"wmt23.{p}" for p in pairs), *(f"stsb-xling.{p}" for p in pairs), *(f"stsb.{c}" for c in LANGUAGES)]
@@ -193,14 +297,14 @@ def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> di
     for a, b in (("de", "zh"), ("de", "ja"), ("zh", "ja")):
         rows = score_vectors(unit[a], unit[b], "sample", f"{a}-{b}")
         found[f"sample.{a}-{b}"] = next(row.value for row in rows if row.metric == "accuracy" and row.value is not None)
-    for code in LANGUAGES[1:]:
+    for code in LANGUAGES[1:] if mined else ():
         for folder, kind in (("train", "mining"), ("train-research-only", "mining unseen")):
             if folder == "train" or code in UNSEEN:
                 for row in bucc_shaped(model, DATA, code, NOISE, ("ratio", "cosine"), folder):
                     found[f"{kind} {row['score']}.en-{code}"] = row["f1"]
     means = {kind: [v for k, v in found.items() if k.startswith(f"{kind}.") and not k.endswith("margin")] for kind in MEANS}
     means["wmt23 margin"] = [value for name, value in found.items() if name.endswith("margin")]
-    return {**{kind: statistics.mean(values) for kind, values in means.items()}, **found}
+    return {**{kind: statistics.mean(values) for kind, values in means.items() if values}, **found, **beside(model)}
 
 
 MEANS = (
@@ -209,6 +313,18 @@ MEANS = (
     "stsb-xling",
     *(f"mining{which} {kind}" for which in ("", " unseen") for kind in ("ratio", "cosine")),
 )
+
+
+def slower(model: StaticModel) -> float:
+    """Return how many times the processor's seconds of units alone it takes to encode with further ones, in turns."""
+    texts = Texts.of(noise_lines(DATA, LANGUAGES[1], NOISE)[0])
+    plain, clocks = StaticModel(model.units.units, model.matrix[: len(model.units.units)]), np.zeros((7, 2))  # type: ignore
+    for clock in clocks:
+        for k, one in enumerate((plain, model)):
+            begun = time.process_time()
+            one.encode(texts)
+            clock[k] = time.process_time() - begun
+    return float(np.median(clocks[:, 1]) / np.median(clocks[:, 0]))
 
 
 def without_noise(bitexts: list[ParallelBags], units: Units) -> list[ParallelBags]:
@@ -239,13 +355,16 @@ def imitating(bitext: ParallelBags, start: np.ndarray) -> ParallelBags:
 def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[np.ndarray, float]:
     """Refine the start as a variation says, or take what was made of it before; also the seconds of the processor."""
     runs, threads, steps = Path(settings["runs"]), settings["threads"], variation.max_steps
-    corpus, units, bags = prepared(runs, variation.pieces or settings["pieces"], variation.pivots, threads)
+    corpus, units, bags = of_variation(variation, settings)
     same = replace(variation, averaged=1, shape=ShapeConfig())
     kept = runs / "trained" / f"{fingerprint(arrays_digest(start), asdict(same), seed)}.safetensors"
     if kept.exists():
         found = load_file(kept)
         return found["matrix"], float(found["seconds"][0])
     begun, given = time.process_time(), variation.graded
+    if variation.rate:
+        matrix = trained_on(start, variation, seed, corpus, units, bags)
+        return matrix, time.process_time() - begun
     bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
     bitexts = bitexts if variation.noise else without_noise(bitexts, units)
     bitexts = [imitating(bitext, start) for bitext in bitexts] if variation.imitated else bitexts
@@ -288,9 +407,13 @@ def averaged(tables: Sequence[np.ndarray]) -> np.ndarray:
 
 def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
     """Make the model of a variation; also the seconds of the processor that it took."""
-    pieces, threads = variation.pieces or settings["pieces"], settings["threads"]
-    corpus, units, bags = prepared(Path(settings["runs"]), pieces, variation.pivots, threads)
+    corpus, units, bags = of_variation(variation, settings)
     matrix, seconds = start_of(StaticModel.load(settings["start"]), units), 0.0
+    more = further_units(variation, corpus, units, bags)
+    if variation.lengths:
+        matrix = np.concatenate([temper(matrix, power) for power in variation.lengths])
+    elif more is not None:
+        matrix = np.concatenate([matrix, np.zeros((len(more) - len(units), matrix.shape[1]), np.float32)])
     if variation.max_steps:
         seeds = range(seed * variation.averaged, (seed + 1) * variation.averaged)
         tables, costs = zip(*(trained(matrix, variation, k, settings) for k in seeds), strict=True)
@@ -298,28 +421,32 @@ def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[S
     begun = time.process_time()
     if variation.shape.on:
         matrix = shaped(matrix, corpus, bags, variation.shape)
-    return StaticModel(units, matrix), seconds + time.process_time() - begun
+    return StaticModel(more or units, matrix), seconds + time.process_time() - begun  # type: ignore[arg-type]
 
 
 def main(settings: dict[str, Any]) -> None:
     """Measure what is not there yet."""
     output = Path(settings["output"])
     given = {"pieces": settings["pieces"]}
+    given |= {"vocabulary": settings["vocabulary"]} if settings["vocabulary"] != "mini" else {}
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
     if report["settings"] != given:
         raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
     chosen = settings["only"].split(";") if settings["only"] else list(VARIATIONS)
-    if unknown := [name for name in chosen if name not in VARIATIONS]:
-        raise ConfigError(f"only={settings['only']}: there is no {unknown[0]!r}; choose from {';'.join(VARIATIONS)}")
+    if unknown := [name for name in chosen if name not in EVERY]:
+        raise ConfigError(f"only={settings['only']}: there is no {unknown[0]!r}; choose from {';'.join(EVERY)}")
     for name in chosen:
         row = report["rows"].setdefault(name, {"seeds": {}})
         for seed in numbers(settings["seeds"], "seeds", least=0):
             if str(seed) in row["seeds"] and not settings["save"]:
                 continue
-            model, seconds = varied(VARIATIONS[name], seed, settings)
+            variation = EVERY[name]
+            model, seconds = varied(variation, seed, settings)
+            if isinstance(model.units, FurtherUnits):
+                row["times as long to encode"] = slower(model)
             row["seeds"][str(seed)] = {
                 "seconds": round(seconds, 1),
-                "figures": figures(model, settings["threads"], VARIATIONS[name].graded.paths),
+                "figures": figures(model, settings["threads"], variation.graded.paths, bool(settings["mined"])),
             }
             write_json(output, report)
             if settings["save"]:

@@ -74,6 +74,12 @@ STATIC = {
         for which, name in (("", "mined F1"), (" unseen", "among unseen lines"))
         for kind in ("ratio", "cosine")
     },
+    **{"tatoeba": "Tatoeba test", "tatoeba margin": "the same by margin"},
+    **{
+        f"{question} {kind}": f"{kind}{', strict' if question == 'strict' else ''}"
+        for kind in ("negation", "roles")
+        for question in ("translation", "strict")
+    },
 }
 
 
@@ -157,6 +163,8 @@ LEVERS: dict[str, tuple[str, Callable[..., str]]] = {
     "exact": ("exact_contexts.json", exact),
     "static": ("static_levers.json", static),
     "static64": ("static_levers_64k.json", static),
+    "static.pairs": ("static_pairs.json", static),
+    "static.pairs.base": ("static_pairs_base.json", static),
     **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
     "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
 }

@@ -53,7 +53,7 @@ def test_each_training_has_a_seed_of_its_own(monkeypatch):
     monkeypatch.setattr(levers.StaticModel, "load", lambda _: None)
     monkeypatch.setattr(levers, "start_of", lambda *_: start)
     monkeypatch.setattr(levers, "trained", lambda table, variation, seed, settings: (table * np.float32(seed), 10.0))
-    settings = {"pieces": 0, "threads": 1, "runs": "nowhere", "start": "nowhere"}
+    settings = {"pieces": 0, "vocabulary": "mini", "threads": 1, "runs": "nowhere", "start": "nowhere"}
     model, seconds = levers.varied(levers.Variation(max_steps=1, averaged=3), 1, settings)
     np.testing.assert_array_equal(model.matrix, 4 * start)
     assert 30 <= seconds < 31
