@@ -24,7 +24,7 @@ import pytest
 import xswe
 from xswe.errors import InputError, XsweError
 from xswe.io.settings import check_choice, for_all
-from xswe.search.types import Neighbours
+from xswe.search.lists import Neighbours
 
 PROBES: dict[str, Callable[[Any, Path], Any]] = {}
 # Choices of the layout of a file, which the formats' own tests read and write; here only that another one is none.
@@ -124,14 +124,14 @@ def _(choice, folder):
     return steps.searched(folder, folder).kept.tobytes()
 
 
-@probe("xswe.search.types:Storage")
+@probe("xswe.search.vectors:Storage")
 def _(choice, folder):
-    from xswe.search.types import STORAGES
+    from xswe.search.vectors import STORAGES
 
     return np.dtype(STORAGES[choice]).str
 
 
-@probe("xswe.search.types:Method")
+@probe("xswe.search.lists:Method")
 def _(choice, folder):
     from xswe.search.neighbours import SearchConfig, find_neighbours
 

@@ -12,13 +12,14 @@ from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.evaluation.metrics import Bootstrap
 from xswe.mining.side import FilterConfig
-from xswe.search.types import SearchConfig
+from xswe.search.lists import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
-from xswe.training.config import PCAConfig, ShapeConfig, TrainConfig
+from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.graded import GradedConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
+from xswe.training.shape import ShapeConfig
 from xswe.training.triplets import SpanTraining
 from xswe.training.units_stage import UnitsConfig
 from xswe.work.config import ExecutionConfig

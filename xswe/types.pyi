@@ -32,8 +32,9 @@ from xswe.phrases.find import FoundPhrases as FoundPhrases
 from xswe.phrases.search import SpanConfig as SpanConfig
 from xswe.phrases.terms import FoundTerms as FoundTerms, Term as Term
 from xswe.report.answers import Answers as Answers, FileSearchConfig as FileSearchConfig
+from xswe.search.hits import Hit as Hit, Hits as Hits
 from xswe.search.index import Index as Index
-from xswe.search.types import Hit as Hit, Hits as Hits, SearchConfig as SearchConfig
+from xswe.search.lists import SearchConfig as SearchConfig
 from xswe.serving.config import ServeConfig as ServeConfig
 from xswe.teacher.protocol import TeacherConfig as TeacherConfig
 from xswe.text.sentences import Sentence as Sentence, SplitText as SplitText

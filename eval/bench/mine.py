@@ -125,7 +125,7 @@ def with_faiss(threads: int, approximate: bool, a: np.ndarray, b: np.ndarray) ->
 def with_xswe(threads: int, method: str, a: np.ndarray, b: np.ndarray) -> Pairs:
     """The same result by this library."""
     from xswe.mining.pipeline import MineConfig, mine_vectors
-    from xswe.search.types import SearchConfig
+    from xswe.search.lists import SearchConfig
 
     search = SearchConfig(method=method, threads=threads, memory=1.0)  # type: ignore[arg-type]
     pairs = mine_vectors(a, b, MineConfig(threshold=None, neighbours=search)).pairs

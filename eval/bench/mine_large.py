@@ -46,7 +46,7 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
     """Write ``a.npy`` and ``b.npy``, int8; row ``i`` of both is the same text for every hundredth ``i``."""
     import xswe
     from eval.bench.mine import real_texts
-    from xswe.search.types import VectorWriter
+    from xswe.search.vectors import VectorWriter
 
     base = folder.parent / "base.npz"
     if not base.is_file():
@@ -76,7 +76,7 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
 def by_xswe(folder: Path, threads: int) -> Any:
     """Mine, or go on with it."""
     from xswe.mining.pipeline import MineConfig, mine_vectors
-    from xswe.search.types import SearchConfig
+    from xswe.search.lists import SearchConfig
 
     config = MineConfig(threshold=None, neighbours=SearchConfig(method="clusters", threads=threads))
     return mine_vectors(folder / "a.npy", folder / "b.npy", config, folder / "work").pairs
@@ -98,7 +98,8 @@ def by_faiss(lists: Callable[[int], tuple[str, int]], folder: Path, threads: int
     import faiss
 
     from xswe.mining.margin import score_candidates, select
-    from xswe.search.types import Neighbours, Vectors
+    from xswe.search.lists import Neighbours
+    from xswe.search.vectors import Vectors
 
     faiss.omp_set_num_threads(threads)
     sides = [Vectors.open(folder / f"{name}.npy") for name in "ab"]

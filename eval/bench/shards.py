@@ -47,7 +47,7 @@ from xswe.io.files import read_json, whole_file, write_json
 from xswe.io.ragged import Texts
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.model import encode_file
-from xswe.search.types import SearchConfig
+from xswe.search.lists import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits

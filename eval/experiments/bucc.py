@@ -31,8 +31,8 @@ from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import FilterConfig, SideConfig, prepare_side
 from xswe.mining.threshold import Expected
 from xswe.model.ensemble import AnyModel, load_any, locate
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig
 
 DEFAULTS: dict[str, Any] = {"model": REQUIRED, "training": REQUIRED, "test": REQUIRED, "languages": "de,en"}
 DEFAULTS |= {"score": "ratio", "k": 4, "select": "max", "threads": 1, "output": ""}

@@ -31,7 +31,7 @@ from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
 from xswe.mining.threshold import GoldSearch, gold_scores
 from xswe.model.static import StaticModel
-from xswe.search.types import Neighbours, SearchConfig
+from xswe.search.lists import Neighbours, SearchConfig
 
 SCORES = ("cosine", "ratio", "distance")
 TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}

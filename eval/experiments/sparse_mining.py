@@ -42,7 +42,8 @@ from xswe.io.results import table
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
 from xswe.mining.share import Twins, distances_in_units
-from xswe.search.types import Neighbours, SearchConfig, Vectors
+from xswe.search.lists import Neighbours, SearchConfig
+from xswe.search.vectors import Vectors
 
 PAIRS = ("en-de", "en-ja", "en-zh", "de-ja", "de-zh", "zh-ja")
 DEFAULTS: dict[str, Any] = {

@@ -61,12 +61,12 @@ from xswe.io.ragged import Bags, Texts
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
 from xswe.training.bags_stage import make_bags, open_bags
-from xswe.training.config import ShapeConfig, centred, temper
 from xswe.training.corpus_stage import Corpus, make_corpus
 from xswe.training.graded import GradedConfig, GradedLoss, read_graded
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
+from xswe.training.shape import ShapeConfig, centred, temper
 from xswe.training.stages import Stages
 from xswe.training.units_stage import UnitsConfig, make_units
 

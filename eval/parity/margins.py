@@ -6,8 +6,8 @@ import numpy as np
 
 from eval.parity.figures import Figure, Figures, Inputs, figure, planted
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig
 
 NEEDS = ()
 K = 4

@@ -15,8 +15,9 @@ import pytest
 
 import xswe
 from xswe.errors import ConfigError, InputError
-from xswe.io import files
-from xswe.io.files import check_folder, check_input, check_output, held, whole_file, whole_folder
+from xswe.io import files, locks
+from xswe.io.files import check_folder, check_input, check_output, whole_file, whole_folder
+from xswe.io.locks import locked
 from xswe.training.stages import Stages
 
 
@@ -78,7 +79,7 @@ def test_errors_of_the_system_name_what_was_asked_for(here):
     with pytest.raises(OSError, match=f": '{here}/made/x/y'"), whole_folder(here / "made") as temporary:
         (temporary / "x" / "y").write_text("")
     (here / "folder" / ".lock").mkdir()
-    with pytest.raises(OSError, match=f": '{here}/folder'"), held(here / "folder"):
+    with pytest.raises(OSError, match=f": '{here}/folder'"), locked(here / "folder"):
         pass
     assert {p.name for p in here.iterdir()} == {"a.txt", "folder"}
 
@@ -152,15 +153,15 @@ def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
 
 
 def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypatch):
-    original = files.lock
+    original = locks.lock
 
     def lock(stream, busy=None, shared=False):
         original(stream, busy)
-        monkeypatch.setattr(files, "lock", original)
+        monkeypatch.setattr(locks, "lock", original)
         shutil.rmtree(here / "work")  # as by the process that held it until now
 
-    monkeypatch.setattr(files, "lock", lock)
-    with files.held(here / "work"), pytest.raises(ConfigError, match="busy"), files.held(here / "work", "busy"):
+    monkeypatch.setattr(locks, "lock", lock)
+    with locks.locked(here / "work"), pytest.raises(ConfigError, match="busy"), locks.locked(here / "work", "busy"):
         pass
 
 
@@ -176,7 +177,7 @@ def test_network_file_systems_take_the_locks(here, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", flock)
     for shared in (True, False):
-        with files.held(here / "work", "busy", shared):
+        with locks.locked(here / "work", "busy", shared):
             pass
     assert shared_ones == [True, False]
 

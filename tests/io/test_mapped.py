@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from xswe.errors import XsweError
 from xswe.io.ragged import Bags, Spans, id_type, mapped, release
-from xswe.search.types import Vectors
+from xswe.search.vectors import Vectors
 from xswe.training import pairs as pairs_module
 from xswe.training.pairs import ParallelBags, equal_bags
 

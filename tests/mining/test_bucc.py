@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import eval_script
 from xswe.errors import ConfigError, InputError
 from xswe.mining.pipeline import MineConfig
-from xswe.search.types import SearchConfig
+from xswe.search.lists import SearchConfig
 
 bucc, settings = eval_script("experiments.bucc"), eval_script("settings")
 ONE = SearchConfig(threads=1)

@@ -11,7 +11,7 @@ import pytest
 from xswe.alignment.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.errors import ConfigError, InputError
 from xswe.model.static import StaticModel
-from xswe.search.types import SearchConfig
+from xswe.search.lists import SearchConfig
 
 ONE = SearchConfig(threads=1)
 WORDS = {"cat": "猫", "dog": "犬", "fish": "魚", "red": "赤", "sea": "海"}

@@ -12,8 +12,8 @@ from xswe.errors import ConfigError
 from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
 from xswe.mining.threshold import Expected, from_mismatches, on_gold, raised, wrong_fraction
+from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import Neighbours, SearchConfig
 
 ONE = SearchConfig(threads=1)
 # Two sources, three targets: cosines [[.9, .6, .3], [.8, .5, .1]].

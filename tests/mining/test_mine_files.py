@@ -27,8 +27,9 @@ from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.score import Distribution, score_file, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig, Vectors
+from xswe.search.vectors import Vectors
 from xswe.work.folder import work_folder
 
 ONE = SearchConfig(threads=1)

@@ -20,7 +20,8 @@ from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.search import clusters
-from xswe.search.types import SearchConfig, encoded_to
+from xswe.search.lists import SearchConfig
+from xswe.search.vectors import encoded_to
 from xswe.work import kept
 from xswe.work.config import ExecutionConfig
 from xswe.work.stage import Stage

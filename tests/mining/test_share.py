@@ -10,8 +10,9 @@ import pytest
 import xswe
 from xswe.mining.margin import Pairs
 from xswe.mining.share import Twins, _distances, estimate_parallel
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig, Vectors
+from xswe.search.vectors import Vectors
 
 ONE = SearchConfig(threads=1)
 

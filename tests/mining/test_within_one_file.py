@@ -12,8 +12,8 @@ from xswe.mining.margin import Selection
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import both_ways
 from xswe.search import clusters
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import neighbours_within
-from xswe.search.types import SearchConfig
 
 ONE = SearchConfig(threads=1)
 

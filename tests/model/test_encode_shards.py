@@ -138,9 +138,9 @@ def test_patterns_and_packed_files(model, source, local, tmp_path, monkeypatch):
 
 
 def test_two_runs_do_not_tread_on_each_other(model, source, tmp_path):
-    from xswe.io.files import held
+    from xswe.io.locks import locked
 
-    with held(tmp_path / "a.npy.work"), pytest.raises(ConfigError, match="another run is at work there"):
+    with locked(tmp_path / "a.npy.work"), pytest.raises(ConfigError, match="another run is at work there"):
         xswe.encode_file(model, source, tmp_path / "a.npy", execution=slices(2)[0])
 
 

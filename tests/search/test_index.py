@@ -15,7 +15,7 @@ from xswe.search import numbers as numbers_module
 from xswe.search import writer as writer_module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
-from xswe.search.types import Vectors
+from xswe.search.vectors import Vectors
 from xswe.work import parts
 from xswe.work.config import ExecutionConfig
 from xswe.work.run import shards_ahead

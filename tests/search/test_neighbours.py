@@ -15,8 +15,9 @@ from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search import clusters, exact
 from xswe.search.kernels import Lists, merge, sweep
+from xswe.search.lists import NONE, SearchConfig, empty_lists
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import NONE, SearchConfig, Vectors, VectorWriter, empty_lists, quantise
+from xswe.search.vectors import Vectors, VectorWriter, quantise
 
 ONE = SearchConfig(threads=1)
 NOTHING = np.zeros(0, np.int64)

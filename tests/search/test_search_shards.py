@@ -15,8 +15,8 @@ from xswe.errors import ConfigError, Unfinished
 from xswe.search import clusters, exact
 from xswe.search.clusters import ClustersJob, group_count
 from xswe.search.exact import TileJob
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours, neighbours_within
-from xswe.search.types import SearchConfig
 from xswe.work import kept
 from xswe.work.config import ExecutionConfig
 

@@ -13,7 +13,7 @@ from xswe.io.compiler import address_of
 from xswe.search import signs as module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.signs import ROWS, Signs, candidates, centre_of, live_bits, make_signs
-from xswe.search.types import Vectors
+from xswe.search.vectors import Vectors
 
 
 def signed(vectors):

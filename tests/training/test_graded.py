@@ -9,11 +9,11 @@ import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import spearman
 from xswe.io.ragged import Bags
-from xswe.training.config import ShapeConfig, centred, temper
 from xswe.training.graded import Graded, GradedConfig, GradedLoss, cosent, describe_graded, read_graded
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer, refine
+from xswe.training.shape import ShapeConfig, centred, temper
 
 
 def unit(size, seed, width=8):

@@ -27,10 +27,11 @@ from tests.clusters import Squares
 from xswe import progress
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
+from xswe.io import locks
 from xswe.io.files import read_json, whole_file
 from xswe.io.lines import read_blocks
+from xswe.search.lists import SearchConfig
 from xswe.search.shard import Search, SearchJob
-from xswe.search.types import SearchConfig
 from xswe.work import kept
 from xswe.work import run as run_module
 from xswe.work.checkpoint import save_checkpoint
@@ -639,7 +640,7 @@ def test_where_files_cannot_be_locked_work_goes_on_with_a_warning(tmp_path, monk
     def refused(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(files_module.fcntl, "flock", refused)
+    monkeypatch.setattr(locks.fcntl, "flock", refused)
     for name in ("one", "two"):
         with work_folder(str(tmp_path / name)) as folder:
             once(folder / "made", "this", lambda place: (place / "a").touch())
@@ -647,7 +648,7 @@ def test_where_files_cannot_be_locked_work_goes_on_with_a_warning(tmp_path, monk
 
 
 def test_where_locks_do_nothing_a_folder_is_made_whole_by_whoever_is_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(files_module.fcntl, "flock", lambda *_: None)
+    monkeypatch.setattr(locks.fcntl, "flock", lambda *_: None)
     inside, made = threading.Barrier(2), []
     processes = {0: os.getpid(), 1: os.getppid()}  # both alive, by which two runs name their unfinished folders
     number = threading.local()

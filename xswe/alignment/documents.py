@@ -30,8 +30,8 @@ from xswe.mining.margin import score_candidates, select
 from xswe.mining.threshold import from_mismatches
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
+from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import Neighbours, SearchConfig
 from xswe.text.languages import LANGUAGES, base_language
 from xswe.version import __version__
 from xswe.work.kept import keep

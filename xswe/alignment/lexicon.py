@@ -19,8 +19,8 @@ from xswe.io.results import Result
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig
 from xswe.text.borders import opens_sentence
 from xswe.text.forms import Forms
 from xswe.text.languages import LANGUAGES, check_languages, has_kana

@@ -53,7 +53,8 @@ from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
 from xswe.corpus.fetch import digest_of
 from xswe.corpus.splits import part_of, split_rows
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
+from xswe.io.files import check_folder, file_digest, fingerprint, read_json, write_json
+from xswe.io.locks import locked
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import GrowingArray, Texts, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
@@ -113,7 +114,7 @@ def _convert(
 ) -> None:
     """Put the cleaned blocks together, unless another process, for which this one waits, has done so."""
     partial = folder.with_name(f"{folder.name}.partial")
-    with held(partial):
+    with locked(partial):
         if (folder / "signature.json").is_file():
             shutil.rmtree(partial)
             return

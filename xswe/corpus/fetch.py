@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from xswe.errors import InputError, brief
-from xswe.io.files import check_input, file_digest, held, read_json, write_json
+from xswe.io.files import check_input, file_digest, read_json, write_json
+from xswe.io.locks import locked
 from xswe.progress import bar
 from xswe.work.kept import keep
 
@@ -47,7 +48,7 @@ def fetch(
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     problems = []
-    with held(target.parent):  # one process at a time writes partial files; a second one waits
+    with locked(target.parent):  # one process at a time writes partial files; a second one waits
         if target.is_file():  # another process was faster
             return target
         for url in urls:

@@ -1,7 +1,4 @@
-"""Files that appear whole or not at all, fingerprints that name what made them, and the state of unfinished work.
-
-Flat arrays on disk grow block by block, survive a kill, and are memory-mapped when they are whole.
-"""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,19 +19,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from xswe.errors import ConfigError, DamagedError, InputError, brief, needs
 from xswe.io.sources import check_here, is_remote, packing_of, parted, remote_state
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 ON_WINDOWS = os.name == "nt"  # where an open or mapped file is neither renamed nor removed
@@ -201,7 +192,7 @@ def _share(path: Path) -> None:
 
 
 @contextmanager
-def _blaming(path: Path, hidden: Path) -> Iterator[None]:
+def blaming(path: Path, hidden: Path) -> Iterator[None]:
     """Let errors of the system name the requested path instead of its temporary sibling, which is gone by then."""
     try:
         yield
@@ -229,7 +220,7 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = sibling(path, crowded=crowded)
-    with _blaming(path, temporary):
+    with blaming(path, temporary):
         temporary.touch()  # where that fails, libraries that write it would each say so in their own way
         try:
             yield temporary
@@ -296,7 +287,7 @@ def whole_folder(path: str | Path, unfinished: Path | None = None) -> Iterator[P
     temporary = unfinished or sibling(path)
     if unfinished is None:
         shutil.rmtree(temporary, ignore_errors=True)
-    with _blaming(path, temporary):
+    with blaming(path, temporary):
         temporary.mkdir(exist_ok=unfinished is not None)
         try:
             yield temporary
@@ -352,57 +343,6 @@ def arrays_digest(*arrays: np.ndarray) -> str:
         digest.update(f"{array.dtype.str} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None:
-    """Lock an open file until it is closed, where the system can (not on Windows).
-
-    Where another process has the lock, raise a ConfigError that says ``busy``, or wait if that is None. Several
-    processes may have a ``shared`` lock at the same time.
-    """
-    if fcntl is None:
-        return
-    try:
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        fcntl.flock(stream, kind if busy is None else kind | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
-            raise ConfigError(busy or f"{stream.name}: another process has locked it") from None
-        _say_unlocked(os.path.dirname(str(stream.name)), error.strerror or str(error))
-
-
-@cache
-def _say_unlocked(folder: str, why: str) -> None:
-    """Warn, once for a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
-    logger.warning(
-        "%s: files cannot be locked there (%s); work goes on: see that no two runs with the same output are at work",
-        folder,
-        why,
-    )
-
-
-@contextmanager
-def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterator[None]:
-    """Lock a folder for one process; see :func:`lock`."""
-    place = folder / ".lock"
-    while fcntl is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _blaming(folder, place):
-            stream = open(place, "a+b")  # noqa: SIM115 (closed below; for both, as network file systems ask of locks)
-        with stream:
-            lock(stream, busy, shared)
-            # The process that held the folder may have removed it, and with it the file that is locked here.
-            if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):
-                yield
-                return
-    folder.mkdir(parents=True, exist_ok=True)  # no file is open in it that would keep it from being renamed
-    yield
-
-
-def unlock_for_rename(*streams: IO[Any]) -> None:
-    """Close files that are to be renamed or removed, where the system does neither to an open file."""
-    for stream in streams if ON_WINDOWS else ():
-        stream.close()
 
 
 def scratch(prefix: str = "xswe-") -> tempfile.TemporaryDirectory[str]:

@@ -18,7 +18,7 @@ from xswe.bitext.records import Record
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
-from xswe.search.types import Encoder, combined, judged_vectors
+from xswe.search.rerank import Encoder, combined, judged_vectors
 
 _LEAST = 10  # pairs, for standardised scores to mean something
 TextsOf = Callable[[np.ndarray], Texts]  # of some rows of one side

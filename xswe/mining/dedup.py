@@ -47,8 +47,9 @@ from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.mining.side import identity_key, number_key
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
+from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import neighbours_within
-from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
+from xswe.search.vectors import Storage, check_storage, encoded_to
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import discard, work_folder

@@ -40,7 +40,7 @@ from xswe.mining.side import NearDuplicates, Reservoir, Shown, draw_groups, show
 from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, told_near, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel, open_model
-from xswe.search.types import Encoder
+from xswe.search.rerank import Encoder
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.once import written_once

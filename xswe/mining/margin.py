@@ -20,7 +20,7 @@ from numba import njit
 
 from xswe.errors import ConfigError
 from xswe.io.settings import check_choice, for_all
-from xswe.search.types import Neighbours
+from xswe.search.lists import Neighbours
 
 Score = Literal["cosine", "ratio", "distance", "csls"]
 Selection = Literal["max", "intersection", "forward", "backward", "kbest"]

@@ -22,7 +22,7 @@ from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_side
 from xswe.mining.side import Side
 from xswe.mining.threshold import Evidence, Threshold
 from xswe.model.ensemble import AnyModel, open_model
-from xswe.search.types import Encoder
+from xswe.search.rerank import Encoder
 from xswe.work.folder import work_folder
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import numpy as np
 from xswe.bitext.output import Format
 from xswe.errors import ConfigError, InputError
 from xswe.io.arguments import check_finite
-from xswe.io.files import fingerprint, held, read_json
+from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import OnError
+from xswe.io.locks import locked
 from xswe.io.settings import check_choice, refuse_unused
 from xswe.mining.cascade import judge_pairs
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
@@ -43,8 +44,10 @@ from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.search.kernels import merge
+from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours, neighbours_within
-from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, Vectors, as_vectors, check_storage
+from xswe.search.rerank import Encoder
+from xswe.search.vectors import Storage, Vectors, as_vectors, check_storage
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import discard
 from xswe.work.once import is_made, once
@@ -415,7 +418,7 @@ def mine_sides(
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
-        with held(folder / f".{name}"):  # other tasks of an array wait for the first
+        with locked(folder / f".{name}"):  # other tasks of an array wait for the first
             path = as_lines(path, config.split if texts is None else False, known, folder)
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
             sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))

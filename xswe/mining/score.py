@@ -32,8 +32,9 @@ from xswe.mining.side import identity_key
 from xswe.mining.threshold import from_mismatches
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar, took
+from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import Neighbours, SearchConfig, Storage, Vectors, VectorWriter, as_vectors, encoded_to
+from xswe.search.vectors import Storage, Vectors, VectorWriter, as_vectors, encoded_to
 from xswe.work.folder import work_folder
 from xswe.work.once import once
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from xswe.io.products import row_products
 from xswe.mining.margin import Pairs
-from xswe.search.types import Neighbours, Vectors
+from xswe.search.lists import Neighbours
+from xswe.search.vectors import Vectors
 
 # In the logarithm of the likelihood ratio: of the cosine, of the lesser and of the greater distance from the next best,
 # each in units of the distance from the median to the 95 % quantile of the mismatched pairs, and of the logarithm of the

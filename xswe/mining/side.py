@@ -28,7 +28,7 @@ from xswe.io.lines import RAISES, OnError, Skipped, read_lines
 from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
-from xswe.search.types import Storage, Vectors, VectorWriter
+from xswe.search.vectors import Storage, Vectors, VectorWriter
 from xswe.text.languages import check_languages, in_script
 from xswe.text.numbers import same_numbers, written_numbers
 from xswe.work.kept import unrepeatable

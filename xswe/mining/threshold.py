@@ -40,8 +40,9 @@ from xswe.io.settings import refuse_unused
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.side import Encode, FilterConfig, Group, Reservoir, Shown, Side, allowed, draw_groups, with_texts
 from xswe.search.kernels import merge
+from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import Neighbours, SearchConfig, Vectors
+from xswe.search.vectors import Vectors
 
 # How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
 # for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhoods

@@ -18,7 +18,6 @@ from xswe.io.files import (
     check_output,
     file_stamp,
     fingerprint,
-    held,
     is_special,
     read_json,
     remove_leftovers,
@@ -27,6 +26,7 @@ from xswe.io.files import (
 )
 from xswe.io.inputs import Inputs
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
+from xswe.io.locks import locked
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.sources import check_here, expand, is_remote
@@ -357,7 +357,7 @@ def encode_shards(
     for name in files:
         check_lines(name)
     folder = output.parent
-    with held(folder, f"{folder}: another run is at work there; wait for it", execution.has_peers):
+    with locked(folder, f"{folder}: another run is at work there; wait for it", execution.has_peers):
         stage, plan = planned(files, folder)
         stage.begin(plan=asdict(plan))
         run_shards(stage, execution, threads, (model, plan))

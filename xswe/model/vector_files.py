@@ -25,7 +25,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from xswe.errors import ConfigError, needs
-from xswe.io.files import lock, sibling, unlock_for_rename, whole_file
+from xswe.io.files import sibling, whole_file
+from xswe.io.locks import lock, unlock_for_rename
 from xswe.model.precision import PRECISIONS, check_precision, convert
 from xswe.progress import every
 from xswe.work import kept

@@ -18,9 +18,11 @@ from xswe.model.ensemble import AnyModel, open_model
 from xswe.model.static import StaticModel
 from xswe.phrases.find import mark_best
 from xswe.search.building import open_index
+from xswe.search.hits import Hits
 from xswe.search.index import Index
 from xswe.search.layout import IndexMethod
-from xswe.search.types import Encoder, Hits, Storage
+from xswe.search.rerank import Encoder
+from xswe.search.vectors import Storage
 from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 

@@ -36,7 +36,7 @@ from xswe.search.index import Given, Index, check_free, check_names, load_index
 from xswe.search.layout import IndexMethod, documents_of
 from xswe.search.numbers import Numbers, NumbersAhead, encoded, numbers_ahead
 from xswe.search.sentences import FORMAT_VERSION, Sentences
-from xswe.search.types import Storage, check_storage
+from xswe.search.vectors import Storage, check_storage
 from xswe.search.verification import sums_of_files, verify_index
 from xswe.search.writer import NEW, Block, Writer, with_metadata
 from xswe.text.sentences import is_document

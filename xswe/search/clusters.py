@@ -19,8 +19,9 @@ from xswe.io.products import COLUMNS, ROWS, pack
 from xswe.model.kernels import sum_rows
 from xswe.progress import track
 from xswe.search.kernels import Lists, count_members, list_members, merge, nobody, sweep
+from xswe.search.lists import Neighbours, SearchConfig, empty_lists
 from xswe.search.shard import Opened, Search, SearchJob, lists_of
-from xswe.search.types import Neighbours, SearchConfig, Vectors, empty_lists
+from xswe.search.vectors import Vectors
 from xswe.work.config import ExecutionConfig
 from xswe.work.run import arrays_once, map_shards
 from xswe.work.stage import Made

@@ -13,8 +13,9 @@ from xswe.errors import ConfigError, needs
 from xswe.io.parallel import parallel_for
 from xswe.io.products import COLUMNS, ROWS, aligned, pack
 from xswe.search.kernels import Lists, merge, sweep
+from xswe.search.lists import Neighbours, SearchConfig, empty_lists
 from xswe.search.shard import Opened, Search, SearchJob, lists_of
-from xswe.search.types import Neighbours, SearchConfig, Vectors, empty_lists
+from xswe.search.vectors import Vectors
 from xswe.work.config import ExecutionConfig
 from xswe.work.run import map_shards
 from xswe.work.stage import Made

@@ -21,11 +21,13 @@ from xswe.io.sources import check_here
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.columns import Columns, ColumnType, Where
+from xswe.search.hits import Hit, Hits
 from xswe.search.layout import IndexMethod, copy_files, method_of
 from xswe.search.numbers import encoded
+from xswe.search.rerank import Encoder, rerank_hits
 from xswe.search.sentences import Sentences
 from xswe.search.snapshot import Question, answers, open_snapshot
-from xswe.search.types import Encoder, Hit, Hits, Storage, rerank_hits
+from xswe.search.vectors import Storage
 from xswe.search.verification import check_files, check_there, verify_index
 from xswe.search.writer import Writer, with_metadata
 

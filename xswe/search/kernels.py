@@ -22,7 +22,8 @@ from numba import njit
 from xswe.io.compiler import LEAN, address_of, prefetch_row, trailing_zeros
 from xswe.io.parallel import over_blocks
 from xswe.io.products import COLUMNS, ROWS, Room, columns_at_once, make_room, multiply_tile, norms, row_products
-from xswe.search.types import Vectors, empty_lists
+from xswe.search.lists import empty_lists
+from xswe.search.vectors import Vectors
 
 
 class Lists(NamedTuple):

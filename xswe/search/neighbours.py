@@ -11,8 +11,9 @@ from xswe.io.settings import for_all
 from xswe.search.clusters import search_clusters
 from xswe.search.exact import search_tiles
 from xswe.search.kernels import merge
+from xswe.search.lists import Method, Neighbours, SearchConfig
 from xswe.search.shard import Search
-from xswe.search.types import Method, Neighbours, SearchConfig, Vectors, as_vectors
+from xswe.search.vectors import Vectors, as_vectors
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.ray import one_cluster
 from xswe.work.stage import NOWHERE

@@ -19,7 +19,7 @@ from xswe.io.ragged import Texts
 from xswe.model.encode_file import TextJob
 from xswe.model.ensemble import AnyModel
 from xswe.search.kernels import make_codes
-from xswe.search.types import STORAGES, Storage
+from xswe.search.vectors import STORAGES, Storage
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
 from xswe.work.parts import BEGINNING, PARTS, Part, Parts, Place, parts_ahead

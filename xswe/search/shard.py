@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from xswe.io.files import fingerprint
-from xswe.search.types import Neighbours, SearchConfig, Vectors
+from xswe.search.lists import Neighbours, SearchConfig
+from xswe.search.vectors import Vectors
 from xswe.version import __version__
 from xswe.work.run import read_arrays
 from xswe.work.stage import Advancing, Job, Made, Stage

@@ -24,7 +24,7 @@ from xswe.search.kernels import Coded, nearest
 from xswe.search.layout import file_of, map_array, shapes_of
 from xswe.search.sentences import Sentences, State
 from xswe.search.signs import SIGNS, Signs, candidates, live_bits
-from xswe.search.types import CheckedVectors, Vectors
+from xswe.search.vectors import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
 
 LEAST_RESCORED = 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from xswe.training.extract import SEPARATE, ExtractConfig
 from xswe.training.graded import GradedConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig, SampledFrom
+from xswe.training.shape import ShapeConfig
 from xswe.training.stages import OMIT_DEFAULT
 from xswe.training.triplets import SpanTraining
 from xswe.training.units_stage import SHIPPED, UnitsConfig
@@ -66,55 +67,6 @@ class PCAConfig:
         check_choice("pca.sample_from", self.sample_from, SampledFrom)
         if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf or not 0 < self.spread < math.inf:
             raise ConfigError("pca needs dim >= 1, sentences >= 1, norm >= 0 and spread > 0")
-
-
-@dataclass(frozen=True)
-class ShapeConfig:
-    """What is done to the refined vectors at the end; both are folded into the table.
-
-    Norms are how much a unit counts; training makes them as uneven as its own text rewards, and other text is served better
-    by a little less. A constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves
-    them centred; several times it gives each sentence a common part, the larger the less its units agree on a direction
-    (long or vague ones), which graded similarity rewards and retrieval hardly notices.
-
-    Attributes:
-        norms: the power that norms are raised to; 1 leaves them as they are, 0 makes all units count the same.
-        centre: how many times the mean of the sentences' vectors is taken off each unit; 0 for never.
-    """
-
-    norms: float = 1.0
-    centre: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.norms < math.inf or not math.isfinite(self.centre):
-            raise ConfigError(f"shape.norms={self.norms}, shape.centre={self.centre}: give norms >= 0, and a finite centre")
-
-    @property
-    def on(self) -> bool:
-        """Whether it changes anything."""
-        return self != ShapeConfig()
-
-
-def temper(matrix: np.ndarray, power: float) -> np.ndarray:
-    """Raise the norms of rows to a power, at the same mean norm, float32 (n, d); rows of zero stay zero."""
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    there = norms > 0
-    powers = np.power(norms, power, where=there, out=np.zeros_like(norms))
-    powers *= norms[there].mean() / powers[there].mean() if there.any() else 1.0
-    return np.asarray(matrix * np.divide(powers, norms, where=there, out=np.zeros_like(norms)), np.float32)
-
-
-def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:
-    """Take the mean of sentences' vectors, ``times`` times, off each row, float32 (n, d); rows of zero stay zero.
-
-    ``sentences`` are blocks of means of its rows, float32 (k, d), not scaled to norm 1.
-    """
-    total, count = np.zeros(matrix.shape[1]), 0
-    for block in sentences:
-        total += block.sum(axis=0, dtype=np.float64)
-        count += len(block)
-    taken = np.asarray(times * total / max(1, count), np.float32)
-    return np.where(matrix.any(axis=1, keepdims=True), matrix - taken, np.float32(0.0))
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,14 @@ from xswe.text.units import Units
 from xswe.text.words import LOWER
 from xswe.training.bags_stage import Tables, bags_of, make_bags, make_exact_bags, open_bags, open_negatives
 from xswe.training.components import Components
-from xswe.training.config import OF_WORDS, PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
+from xswe.training.config import OF_WORDS, PCAConfig, TrainConfig, Trained, check_settings, sample_paths
 from xswe.training.corpus_stage import Corpus, Pair, make_corpus, sides, texts_of
 from xswe.training.extract import BY_VOCABULARY, SEPARATE, LanguageSample, Sums, averaged, sums_by_shard
 from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
 from xswe.training.refine import OF_CONTEXTS, refine, train_spans
+from xswe.training.shape import centred, temper
 from xswe.training.stages import Stages, fingerprint_fields, only_run
 from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.triplets import (

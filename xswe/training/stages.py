@@ -18,7 +18,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
-from xswe.io.files import check_folder, fingerprint, held, read_json, whole_folder, write_json
+from xswe.io.files import check_folder, fingerprint, read_json, whole_folder, write_json
+from xswe.io.locks import locked
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import remove_unheld
 from xswe.work.kept import keep
@@ -106,7 +107,7 @@ class Stages:
         Raises:
             ModelError: a file of a stage that is done is damaged.
         """
-        with held(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if self._shared else nullcontext():
+        with locked(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if self._shared else nullcontext():
             return self._run(name, inputs, make)
 
     def run_shared(
@@ -122,7 +123,7 @@ class Stages:
         shards, shared = self.folder / f"{own}.shards", list[T]()
         if self.execution.has_peers:
             # All make shards; one of them then makes the artefact, while the others wait; the last removes the shards.
-            with held(shards, shared=True):
+            with locked(shards, shared=True):
                 if not (self.folder / own / "stage.json").is_file():
                     shared.append(share(shards))
         done = self.run(name, inputs, lambda folder, _: make(folder, shared[0] if shared else share(shards)))
@@ -190,4 +191,4 @@ def check_whole(file: Path, *artefacts: Path) -> None:
 
 def only_run(folder: Path, shared: bool = False) -> AbstractContextManager[None]:
     """Hold a run folder for one process, or for those that share it; ConfigError: another process is at work in it."""
-    return held(folder, f"{folder}: another run is at work there; wait for it, or choose another output=", shared)
+    return locked(folder, f"{folder}: another run is at work there; wait for it, or choose another output=", shared)

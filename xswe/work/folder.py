@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import held, is_special, remove_folder, scratch
+from xswe.io.files import is_special, remove_folder, scratch
+from xswe.io.locks import locked
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
 
@@ -44,7 +45,7 @@ def work_folder(
     foreign = folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir())
     if foreign and not (folder / "work.json").is_file():
         raise ConfigError(f"{folder}: exists and is no work folder of mine; set work= to another name")
-    with held(folder, f"{folder}: another run is at work there; wait for it, or choose another output= or work=", shared):
+    with locked(folder, f"{folder}: another run is at work there; wait for it, or choose another output= or work=", shared):
         if not (folder / "work.json").is_file():
             (folder / "work.json").write_text(json.dumps({"output": output}) + "\n", encoding="utf-8")
         try:
@@ -130,7 +131,7 @@ def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
     """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
     if not folder.is_dir():
         return
-    with suppress(ConfigError), held(folder, "other tasks are at work there"):
+    with suppress(ConfigError), locked(folder, "other tasks are at work there"):
         for path in folder.iterdir():
             if path.is_dir() and path.name not in leave:
                 remove_folder(path)

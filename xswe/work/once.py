@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from xswe.io.files import held, whole_folder
+from xswe.io.files import whole_folder
+from xswe.io.locks import locked
 from xswe.work.config import ExecutionConfig
 from xswe.work.kept import keep
 from xswe.work.records import sound_record, write_record
@@ -16,7 +17,7 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
 
     It is made again where it has another identity, or a file in it, or one of ``outputs`` elsewhere, is gone or damaged.
     """
-    with held(folder.with_name(f".{folder.name}.making")):
+    with locked(folder.with_name(f".{folder.name}.making")):
         if not is_made(folder, identity, outputs):
             try:
                 with whole_folder(folder) as temporary:

@@ -1,0 +1,60 @@
+"""The shape of vectors at the end of training: their norms and their mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from xswe.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ShapeConfig:
+    """What is done to the refined vectors at the end; both are folded into the table.
+
+    Norms are how much a unit counts; training makes them as uneven as its own text rewards, and other text is served better
+    by a little less. A constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves
+    them centred; several times it gives each sentence a common part, the larger the less its units agree on a direction
+    (long or vague ones), which graded similarity rewards and retrieval hardly notices.
+
+    Attributes:
+        norms: the power that norms are raised to; 1 leaves them as they are, 0 makes all units count the same.
+        centre: how many times the mean of the sentences' vectors is taken off each unit; 0 for never.
+    """
+
+    norms: float = 1.0
+    centre: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.norms < math.inf or not math.isfinite(self.centre):
+            raise ConfigError(f"shape.norms={self.norms}, shape.centre={self.centre}: give norms >= 0, and a finite centre")
+
+    @property
+    def on(self) -> bool:
+        """Whether it changes anything."""
+        return self != ShapeConfig()
+
+
+def temper(matrix: np.ndarray, power: float) -> np.ndarray:
+    """Raise the norms of rows to a power, at the same mean norm, float32 (n, d); rows of zero stay zero."""
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    there = norms > 0
+    powers = np.power(norms, power, where=there, out=np.zeros_like(norms))
+    powers *= norms[there].mean() / powers[there].mean() if there.any() else 1.0
+    return np.asarray(matrix * np.divide(powers, norms, where=there, out=np.zeros_like(norms)), np.float32)
+
+
+def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:
+    """Take the mean of sentences' vectors, ``times`` times, off each row, float32 (n, d); rows of zero stay zero.
+
+    ``sentences`` are blocks of means of its rows, float32 (k, d), not scaled to norm 1.
+    """
+    total, count = np.zeros(matrix.shape[1]), 0
+    for block in sentences:
+        total += block.sum(axis=0, dtype=np.float64)
+        count += len(block)
+    taken = np.asarray(times * total / max(1, count), np.float32)
+    return np.where(matrix.any(axis=1, keepdims=True), matrix - taken, np.float32(0.0))
