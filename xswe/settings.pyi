@@ -70,7 +70,7 @@ class BitextLinkSettings(TypedDict, total=False):
 
 
 class SearchSettings(TypedDict, total=False):
-    """How neighbours are sought."""
+    """Settings of a search for neighbours."""
 
     method: Literal["exact", "clusters"]
     memory: float
@@ -127,7 +127,7 @@ class DictionarySettings(TypedDict, total=False):
 
 
 class ExportSettings(TypedDict, total=False):
-    """What to make of a model."""
+    """Settings of an export."""
 
     format: Literal["folder", "word2vec", "word2vec-binary", "onnx", "bits"]
     dtype: Literal["float32", "float16", "int8"] | None
@@ -138,7 +138,7 @@ class ExportSettings(TypedDict, total=False):
 
 
 class FileSearchSettings(TypedDict, total=False):
-    """How the sentences of a file are indexed, and how the index is asked."""
+    """Settings of a search in a file: its index, and the query."""
 
     split: bool | None
     language: str | None
@@ -178,7 +178,7 @@ class FilterSettings(TypedDict, total=False):
 
 
 class ImportSettings(TypedDict, total=False):
-    """What to read, and how text is looked up in it."""
+    """Settings of an import: the vectors, and how text is looked up in them."""
 
     format: Literal["text", "word2vec-binary", "model2vec", "wordllama"]
     tokenizer: str | None
@@ -300,7 +300,7 @@ class ScoreFileSettings(TypedDict, total=False):
 
 
 class ServeSettings(TypedDict, total=False):
-    """How the application listens, and what it lets in."""
+    """Settings of the application."""
 
     host: str
     port: int
@@ -322,7 +322,7 @@ class ServeSettings(TypedDict, total=False):
 
 
 class SpanSettings(TypedDict, total=False):
-    """What is searched for."""
+    """Settings of the search of spans."""
 
     min_size: int
     max_size: int
@@ -351,7 +351,7 @@ class CleanSettings(TypedDict, total=False):
 
 
 class CorpusSettings(TypedDict, total=False):
-    """What to read and what to drop."""
+    """Settings of a corpus: files, columns, cleaning, splits."""
 
     paths: Any
     cache: str
@@ -371,7 +371,7 @@ class CorpusSettings(TypedDict, total=False):
 
 
 class UnitsSettings(TypedDict, total=False):
-    """What gets a vector."""
+    """Settings of the units."""
 
     kind: Literal["words", "teacher", "subwords"]
     vocabulary: str
@@ -384,7 +384,7 @@ class UnitsSettings(TypedDict, total=False):
 
 
 class ContextSettings(TypedDict, total=False):
-    """How contexts are chosen."""
+    """Settings of the choice of contexts."""
 
     per_unit: int
     candidates: int
@@ -462,7 +462,7 @@ class GradedSettings(TypedDict, total=False):
 
 
 class ShapeSettings(TypedDict, total=False):
-    """What is done to the refined vectors at the end; both are folded into the table."""
+    """Settings of the shape of the vectors, which is folded into the table."""
 
     norms: float
     centre: float
@@ -490,7 +490,7 @@ class SpanTrainingSettings(TypedDict, total=False):
 
 
 class TeacherSettings(TypedDict, total=False):
-    """Which encoder, and how it is run."""
+    """Settings of a teacher."""
 
     model: str
     revision: str | None

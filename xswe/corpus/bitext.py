@@ -42,7 +42,7 @@ _NAMES = list(REASONS)
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """What to read and what to drop.
+    """Settings of a corpus: files, columns, cleaning, splits.
 
     Attributes:
         paths: corpus cards (``{card: ccmatrix}``, ``python -m xswe corpus list``), whose files are fetched, and files,
@@ -91,7 +91,7 @@ class CorpusConfig:
 
 @dataclass
 class CorpusReport:
-    """How many pairs were read, and where the rest went."""
+    """Counts of the pairs that were read, kept and dropped."""
 
     read: int = 0  # pairs read
     kept: int = 0  # pairs kept

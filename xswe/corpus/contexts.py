@@ -27,7 +27,7 @@ _FEW = 1 << 19  # units for which numpy takes less than the compiled code does t
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """How contexts are chosen.
+    """Settings of the choice of contexts.
 
     Attributes:
         per_unit: N, sentences a unit (paper: 100).

@@ -15,7 +15,7 @@ from xswe.text.languages import LANGUAGES
 
 @dataclass(frozen=True)
 class About:
-    """What a result file says of an encoder beside its name; the words are mteb's."""
+    """Metadata of an encoder in result files, in mteb's words."""
 
     library: str = "xswe"  # who runs it; the first half of the name in mteb's result tree
     framework: tuple[str, ...] = ("NumPy", "safetensors")  # what it is made with
@@ -30,7 +30,7 @@ class SentenceEncoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class SentenceEncoder(Protocol):
 
     @property
     def about(self) -> About:
-        """What else is known of it."""
+        """Its metadata."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""

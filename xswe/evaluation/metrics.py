@@ -54,7 +54,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, str, str | None]:
-        """What the figure is a figure of, whatever the model."""
+        """The key of a figure: all but the model and the value."""
         return self.task, self.subset, self.metric, self.split
 
     def as_dict(self) -> dict[str, Any]:

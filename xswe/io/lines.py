@@ -56,7 +56,7 @@ _SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 @dataclass
 class Skipped:
-    """What a reader left out, as ``on_error="skip"`` lets it, counted by reason."""
+    """Lines left out by a reader with ``on_error="skip"``, counted by reason."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -289,7 +289,7 @@ class Lines:
         return min(most, len(self._ends))
 
     def before(self, lines: int, size: int) -> int:
-        """Return how many of the next ``lines`` lines, but at least one, begin before byte ``size``."""
+        """Return the number of lines, from 1 to ``lines``, that start before byte ``size``."""
         return max(1, min(lines, 1 + int(np.searchsorted(self._ends, size))))
 
     def within(self, lines: int, size: int) -> int:

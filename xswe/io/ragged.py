@@ -102,7 +102,7 @@ def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[n
 
 
 class _Ragged:
-    """What texts and bags share: one flat array, and the offset at which each row begins."""
+    """Base of texts and bags: one flat array, and the offset at which each row begins."""
 
     offsets: np.ndarray
     _flat: ClassVar[tuple[str, str]]  # the array's name, here and in the names of files

@@ -49,7 +49,7 @@ _SENTENCES = "sentences.txt"
 
 @dataclass(frozen=True)
 class EncodedFile:
-    """What :func:`encode_file` wrote.
+    """The result of :func:`encode_file`.
 
     Attributes:
         path: the file of vectors.

@@ -119,7 +119,7 @@ Format = Literal["folder", "word2vec", "word2vec-binary", "onnx", "bits"]
 
 @dataclass(frozen=True)
 class ExportConfig:
-    """What to make of a model.
+    """Settings of an export.
 
     Attributes:
         format: ``folder`` (a model folder), ``word2vec`` (text), ``word2vec-binary``, ``onnx`` or ``bits``.
@@ -226,7 +226,7 @@ _WRITTEN: dict[str, Callable[[Path, StaticModel], None]] = for_all(
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: the folder or file, and its size in bytes."""
+    """The result of an export: the folder or file, and its size in bytes."""
 
     path: Path
     size: int

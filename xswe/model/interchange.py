@@ -91,7 +91,7 @@ _LAYOUTS = (
 
 @dataclass(frozen=True)
 class ImportConfig:
-    """What to read, and how text is looked up in it.
+    """Settings of an import: the vectors, and how text is looked up in them.
 
     Attributes:
         format: ``text`` (word2vec, fastText, MUSE, GloVe, the reference's ``vec.txt``; a name that ends in ``.bin`` is one

@@ -76,7 +76,7 @@ class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     @property
     def _n_features_out(self) -> int:
-        """How many columns the transform has, for their names."""
+        """The number of columns of the transform."""
         return self._loaded().dim
 
     def _loaded(self) -> AnyModel:

@@ -44,7 +44,7 @@ _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
 
 @dataclass(frozen=True)
 class VectorFile:
-    """What is to be written."""
+    """A file of vectors to be written."""
 
     path: Path  # the suffix chooses the format
     width: int  # dimensions of a row
@@ -73,12 +73,12 @@ class VectorFile:
 
     @property
     def checkpoint(self) -> Path:
-        """What is known to be on the disk."""
+        """The state that is on the disk."""
         return self.path.with_name(f".{self.path.name}.checkpoint")
 
     @property
     def scales(self) -> Path:
-        """Where the scales of an int8 ``.npy`` are."""
+        """The file of the scales of an int8 ``.npy``."""
         return self.path.with_name(f"{self.path.stem}.scales.npy")
 
     @property

@@ -150,7 +150,7 @@ _END_OF_SENTENCE = b"</s>"
 
 
 class _Header(NamedTuple):
-    """What the file says of itself: dimensions, buckets of n-grams, shortest and longest n-gram."""
+    """The head of a fastText file: dimensions, buckets of n-grams, shortest and longest n-gram."""
 
     dim: int
     buckets: int

@@ -80,7 +80,7 @@ class Hit:
 class FoundPhrases(
     Result[tuple[Hit, ...]], held="found", row=("query", "score", "text", "times", "passages", "passage", "context")
 ):
-    """What was found for several phrases: a sequence of the hits of each; a row a hit in tables.
+    """The hits of several phrases: a sequence of the hits of each; a row a hit in tables.
 
     Attributes:
         queries: the phrases.

@@ -34,7 +34,7 @@ class WordSource(Protocol):
 
     @property
     def identity(self) -> list[object]:
-        """What decides its results, as JSON values."""
+        """All that decides the results, as JSON values."""
 
     def cut(self, texts: Sequence[str], threads: int) -> tuple[np.ndarray, Cut]:
         """Cut texts; returns the float32 (rows, d) table that the cut's ids point into, and the cut."""
@@ -153,7 +153,7 @@ _CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what
 
 @dataclass(frozen=True)
 class SpanConfig:
-    """What is searched for.
+    """Settings of the search of spans.
 
     Attributes:
         min_size: words of the shortest span.

@@ -71,7 +71,7 @@ class Term:
 
     @property
     def evidence(self) -> float:
-        """What candidates are ordered by: ``score - 0.2 / sqrt(passages) + 0.5 * together``."""
+        """The score that candidates are ordered by: ``score - 0.2 / sqrt(passages) + 0.5 * together``."""
         return _weight(self.score, self.passages) + TOGETHER * self.together
 
 
@@ -79,7 +79,7 @@ class Term:
 class FoundTerms(
     Result[tuple[Term, ...]], held="found", row=("query", "score", "text", "times", "passages", "together", "variants")
 ):
-    """What says several phrases: a sequence of the candidates of each; a row a candidate in tables.
+    """The candidates of several phrases: a sequence of the candidates of each; a row a candidate in tables.
 
     Attributes:
         queries: the phrases.

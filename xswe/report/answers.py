@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileSearchConfig:
-    """How the sentences of a file are indexed, and how the index is asked.
+    """Settings of a search in a file: its index, and the query.
 
     Attributes:
         split: cut the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
@@ -63,7 +63,7 @@ class FileSearchConfig:
 
 @dataclass(frozen=True)
 class Answers:
-    """What was found for each query; or, where there are none, an index that can be asked.
+    """The hits of each query or, without queries, an index.
 
     Attributes:
         index: what was asked.

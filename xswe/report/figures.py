@@ -23,7 +23,7 @@ Bar = tuple[float, float | None, float | None]  # a value, and the bounds of its
 
 @dataclass(frozen=True)
 class Axis:
-    """Where values stand along a side of a plot, ``low`` at the start, ``high`` at the end; above 0 if logarithmic."""
+    """An axis: ``low`` at the start, ``high`` at the end; above 0 if logarithmic."""
 
     low: float
     high: float

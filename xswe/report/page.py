@@ -82,7 +82,7 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a fraction of one in percent, a dash for None; what is nearly all or nearly none has a digit more."""
+    """Return a fraction in percent, a dash for None; one more digit near 0 and 100 %."""
     digits = 1 if share is not None and not 0.005 <= share <= 0.995 else digits
     return "–" if share is None or share != share else f"{100 * share:.{digits}f} %"
 

@@ -45,7 +45,7 @@ _NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class PairsView:
-    """What a page of pairs shows."""
+    """The content of a page of pairs."""
 
     title: str  # of the page
     about: str  # one sentence under it

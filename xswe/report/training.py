@@ -37,7 +37,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class StageFolder:
-    """What a stage of a run left: its seconds, its bytes on the disk, and the ``inputs`` that went in."""
+    """A stage of a run: its seconds, its bytes on the disk, and its ``inputs``."""
 
     name: str
     identity: str

@@ -129,7 +129,7 @@ _BUDGET = 1_200_000  # characters of texts on the page
 
 @dataclass(frozen=True)
 class Example:
-    """Where a candidate stands."""
+    """A place of a candidate."""
 
     line: int  # of the passage, counted from 1
     left: str  # what stands before it
@@ -152,7 +152,7 @@ class Found:
 
 @dataclass(frozen=True)
 class TermView:
-    """What a page of phrases or terms shows."""
+    """The content of a page of phrases or terms."""
 
     # each phrase with its candidates, the best first; none where nothing was found
     found: tuple[tuple[str, tuple[Found, ...]], ...]

@@ -52,7 +52,7 @@ _PLACES = "places.json"  # of an index that is being built: the number of senten
 
 
 class Building(TypedDict, total=False):
-    """How an index is built.
+    """Settings of the building of an index.
 
     Attributes:
         method: ``exact``, which is the default; or ``binary``, which scores only the sentences that are nearest by their
@@ -128,7 +128,7 @@ def index(
 
 
 class _Plan(NamedTuple):
-    """What an index is built of, beside its sentences."""
+    """The plan of an index: model, method, storage, columns."""
 
     model: AnyModel
     method: IndexMethod

@@ -21,7 +21,7 @@ Where = Mapping[str, Any]  # by column a value, a set or list of values, or a tu
 
 
 class _Kind(NamedTuple):
-    """How values of a type are kept."""
+    """The storage of values of a type."""
 
     numbers: type
     missing: Any

@@ -20,7 +20,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Hits(Result[Hit], row=Hit, held="hits"):
-    """What was found for one query, best first; a sequence of :class:`Hit`.
+    """The hits of one query, best first; a sequence of :class:`Hit`.
 
     Attributes:
         query: its text; None where a vector was asked for.

@@ -35,7 +35,7 @@ Given = str | Path | Iterable[str]
 
 
 class Asking(TypedDict, total=False):
-    """How an index is asked.
+    """Settings of a query.
 
     Attributes:
         rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``; with

@@ -28,7 +28,7 @@ def empty_lists(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How neighbours are sought.
+    """Settings of a search for neighbours.
 
     Attributes:
         method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides).

@@ -30,7 +30,7 @@ BLOCK = 8192  # sentences encoded at a time
 
 
 class Numbers(NamedTuple):
-    """What an index keeps of some sentences."""
+    """The arrays of some sentences of an index."""
 
     arrays: dict[str, np.ndarray]  # those of :func:`columns_of`, n rows each
     error: float  # the largest distance of a row of the codes from its vector; 0 where the codes are the vectors

@@ -59,7 +59,7 @@ _LOST = "restore it from a copy; what can be read of it, sqlite3 prints with .re
 
 
 class State(NamedTuple):
-    """What the database says of an index, beside its sentences."""
+    """The state of an index in its database."""
 
     facts: dict[str, Any]
     removed: np.ndarray  # int64, rows, rising

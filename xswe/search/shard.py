@@ -44,7 +44,7 @@ class Search:
 
 @dataclass
 class Opened(Advancing):
-    """What a process does shards with."""
+    """The state of a process that works on shards."""
 
     sides: list[Vectors]  # both, or one
     made: Mapping[str, np.ndarray] = field(default_factory=dict)  # what an earlier step made for all shards

@@ -221,7 +221,7 @@ def _lose(_: Any, rows: Any, tables: Any, groups: Any, losses: Any, limit: Any) 
 
 
 class Tables(NamedTuple):
-    """What the signs of dimensions take from the products with queries.
+    """Tables of what signs of dimensions take from the products with queries.
 
     All that a row loses is the same multiple of what its product falls short of the largest possible, up to rounding.
     """

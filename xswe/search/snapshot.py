@@ -89,7 +89,7 @@ class Snapshot:
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self._coded.codes)
 
     @property
@@ -259,7 +259,7 @@ def open_snapshot(folder: Path, dim: int, sentences: Sentences, before: Snapshot
 
 
 class Question(NamedTuple):
-    """What a thread asks."""
+    """The query of a thread."""
 
     queries: np.ndarray  # float32 (q, d)
     k: int

@@ -117,7 +117,7 @@ class _Waiting(NamedTuple):
 
 
 class _Account(Counter[str]):
-    """How many bytes each client uses, of how many in all."""
+    """The bytes that each client uses, and the limit of all."""
 
     def __init__(self, most: int, used: Mapping[str, int] | None = None) -> None:
         super().__init__(used or {})

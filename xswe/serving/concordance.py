@@ -52,7 +52,7 @@ _APPROXIMATE = for_all(
 
 
 class Words:
-    """What a model knows of words, ready for many questions."""
+    """The words of a model, ready for many questions."""
 
     def __init__(self, model: StaticModel) -> None:
         self._model, self.source = model, StaticWords(model)
@@ -88,7 +88,7 @@ class Words:
 
 
 class _Room:
-    """How many bytes of passages an answer may still hold."""
+    """The bytes of passages that an answer may still hold."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most
@@ -132,7 +132,7 @@ class Concordance:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many passages there are, by language."""
+        """The number of passages by language."""
         return {code: len(own.passages) for code, own in self._languages.items()}
 
     def search(self, request: SearchRequest) -> Found:
@@ -283,7 +283,7 @@ _FORMAT = 4  # of what is kept: 1 has no such column, 2 names a passage once for
 
 
 class Language(NamedTuple):
-    """What can be asked of a language: its passages, folded ones, which hold a unit, and the index of them as sentences."""
+    """The data of a language: its passages, folded ones, which hold a unit, and the index of them as sentences."""
 
     passages: Passages
     postings: Postings

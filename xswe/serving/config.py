@@ -17,7 +17,7 @@ Log = Literal["text", "json"]
 
 @dataclass(frozen=True)
 class ServeConfig:
-    """How the application listens, and what it lets in.
+    """Settings of the application.
 
     Attributes:
         host: the address to listen on; that of this machine alone unless another is named.
@@ -78,7 +78,7 @@ class ServeConfig:
 
     @property
     def workers(self) -> int:
-        """How many requests are worked on at once."""
+        """The number of requests that are worked on at once."""
         return self.threads or available_threads()
 
     @property

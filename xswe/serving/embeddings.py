@@ -29,7 +29,7 @@ _NUMBER, _MARKUP = 25, 64  # bytes of a number, and of what stands about a vecto
 
 @dataclass(frozen=True)
 class Asked:
-    """What is encoded, and how it is answered."""
+    """A request to encode, and its answer."""
 
     texts: list[str] | Texts | Bags  # a list where all are answered at once; units where they are few for many
     each: int  # bytes of one in the answer, at most

@@ -83,7 +83,7 @@ class Segment(Struct):
 
 
 class ExportRequest(Struct):
-    """What was ticked: units of texts that say the same."""
+    """Ticked units: texts with the same meaning."""
 
     format: Exported
     units: list[list[Segment]]
@@ -160,7 +160,7 @@ class Variant(Struct):
 
 
 class Phrases(Struct):
-    """What says the phrase, the best first within each language."""
+    """The spans that mean the same as a phrase, the best first within each language."""
 
     query: str
     variants: list[Variant]

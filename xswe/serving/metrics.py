@@ -15,7 +15,7 @@ _MODELS = MODEL.partition("{")[0]
 
 
 class Metrics:
-    """What an application counts, in a registry of its own; paths that are not known are counted as one."""
+    """The metrics of an application, in a registry of its own; unknown paths are counted as one."""
 
     def __init__(self, paths: set[str], busy: Callable[[], float], buffered: Callable[[], float]) -> None:
         self._paths, self._registry, self._children = paths, CollectorRegistry(), functools.cache(self._labelled)

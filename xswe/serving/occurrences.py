@@ -38,7 +38,7 @@ _within_word = njit(**INNER)(within_word)
 
 
 class Occurrence(NamedTuple):
-    """Where a form stands: which passage, and its characters."""
+    """A place of a form: the passage, and its characters."""
 
     row: int
     start: int

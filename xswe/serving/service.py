@@ -57,7 +57,7 @@ _MEDIA = {".css": "text/css", ".js": "text/javascript"}
 
 
 class Service:
-    """What a running application holds, and what it answers."""
+    """A running application."""
 
     def __init__(self, model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> None:
         self.model, self.names, self.config = model, (name, *config.aliases), config

@@ -63,7 +63,7 @@ class Teacher(Protocol):
 
 @dataclass(frozen=True)
 class TeacherConfig:
-    """Which encoder, and how it is run.
+    """Settings of a teacher.
 
     Attributes:
         model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for

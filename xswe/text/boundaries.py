@@ -1,4 +1,4 @@
-"""Where sentences end in running text.
+"""Sentence boundaries in running text.
 
 The cutting is the library ``sentencex``'s (rules and abbreviations of some 30 languages, compiled). Of text that is written
 with blanks it sees no quotation marks: these say nothing of where a sentence ends, and many are left open. What the library

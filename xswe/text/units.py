@@ -37,7 +37,7 @@ _UNCOMPILED = 1_000_000  # characters, in small calls, for which it does not pay
 
 
 class Units(Protocol):
-    """What every choice of units offers."""
+    """The protocol of units."""
 
     kind: UnitKind
     languages: tuple[str, ...]

@@ -90,7 +90,7 @@ def bags_of(folder: Path, pairs: Sequence[Pair], language: str) -> Bags:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Where each language's rows are."""
+    """The rows of each language in the table."""
 
     languages: tuple[str, ...]  # codes
     units: Units  # what has a vector

@@ -141,7 +141,7 @@ class TrainConfig:
 
 @dataclass
 class Trained:
-    """What the stages of a run made."""
+    """The result of the stages of a run."""
 
     model: StaticModel  # the model
     # the embedding after each step, by name, in order; matrices of the steps before the last may be wider

@@ -69,7 +69,7 @@ class ExtractConfig:
 
 @dataclass(frozen=True, eq=False)
 class LanguageSample:
-    """What extraction needs of one language."""
+    """The input of the extraction for one language."""
 
     code: str  # the language
     texts: Texts  # the chosen sentences only, in the order of ``contexts.sentences``
@@ -198,7 +198,7 @@ def shards_of(batches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
 
 @dataclass
 class _Opened(Advancing):
-    """What a worker has: the teacher, the units, and the sentences of each language with what they are contexts of."""
+    """The state of a worker: teacher, units, and the sentences of each language with their units."""
 
     teacher: Teacher
     units: Units

@@ -34,7 +34,7 @@ _LOG_SECONDS = 5.0  # between two writes of the history while a run goes on
 
 
 class PairTexts(NamedTuple):
-    """Which texts of a bitext are equal: equal numbers mark equal texts."""
+    """Equal texts of a bitext: equal numbers mark equal texts."""
 
     source: np.ndarray  # int32 (n,), of each pair's source
     target: np.ndarray  # int32 (n,), of its target

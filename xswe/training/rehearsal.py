@@ -51,7 +51,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a run will take; printed, a table and what should be looked at."""
+    """Estimates of a run; printed, a table and remarks."""
 
     rows: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]

@@ -79,7 +79,7 @@ class SentencePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def _n_features_out(self) -> int:
-        """How many columns the transform has, for their names."""
+        """The number of columns of the transform."""
         return len(self.components_)
 
     def __sklearn_tags__(self) -> Any:

@@ -13,7 +13,7 @@ from xswe.errors import ConfigError
 
 @dataclass(frozen=True)
 class ShapeConfig:
-    """What is done to the refined vectors at the end; both are folded into the table.
+    """Settings of the shape of the vectors, which is folded into the table.
 
     Norms are how much a unit counts; training makes them as uneven as its own text rewards, and other text is served better
     by a little less. A constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves

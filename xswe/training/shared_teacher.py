@@ -14,7 +14,7 @@ from xswe.work.config import ExecutionConfig
 
 @dataclass(frozen=True)
 class SharedTeacher:
-    """What a worker loads a teacher by."""
+    """The description by which a worker loads a teacher."""
 
     config: TeacherConfig | None  # its settings; None of an object that no settings name
     identity: str  # by which a worker knows that it has the same weights

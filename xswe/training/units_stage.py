@@ -42,7 +42,7 @@ _COUNTED = 1 << 16  # texts tokenised at a time, only to be counted
 
 @dataclass(frozen=True)
 class UnitsConfig:
-    """What gets a vector.
+    """Settings of the units.
 
     Attributes:
         kind: ``subwords``, ``words`` or ``teacher``.

@@ -184,7 +184,7 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
 
 
 class Waiting(NamedTuple):
-    """What remains of two passages and waits to be scored: of the current one, and of the last before it."""
+    """Pieces of two passages that wait to be scored: of the current one, and of the one before it."""
 
     # _PASSAGE (2,): which one; how many pieces of it wait; a bit for each query with a list that it can enter
     passages: np.ndarray

@@ -128,7 +128,7 @@ _AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their ch
 
 
 class Found(NamedTuple):
-    """What :func:`trace` writes of texts' units."""
+    """The output of :func:`trace`."""
 
     ids: np.ndarray  # int32 (units,)
     starts: np.ndarray  # int32 (units,), first characters
