@@ -172,11 +172,12 @@ class Tracer:
         """One compiled pass: the units of those texts whose status is ``DONE``."""
         items, status = self._lookup.numbers(texts)
         most = len(items.ids)
-        found = Found(*(np.empty(most, np.int32) for _ in range(3)), np.zeros(len(texts) + 1, np.int64))
+        ids, starts, ends = (np.empty(most, np.int32) for _ in range(3))
+        found = Found(ids, starts, ends, np.zeros(len(texts) + 1, np.int64))
         trace(*texts.frozen, self._lookup.letters, status, items.ids, items.offsets, self._whole, self._is_unit, found)
         count, done = int(found.unit_ends[-1]), status == DONE
         offsets = found.unit_ends if done.all() else found.unit_ends[np.append(True, done)]
-        return LocatedBags(Bags(found.ids[:count], offsets), found.starts[:count], found.ends[:count]), status
+        return LocatedBags(Bags(ids[:count], offsets), starts[:count], ends[:count]), status
 
 
 def portions(texts: Texts) -> list[tuple[int, int]]:
