@@ -165,36 +165,57 @@ def find_terms(
     return FoundTerms(tuple(queries), tuple(found_terms))
 
 
+@dataclass
+class _Counted:
+    """A phrase with its candidates, and in how many pairs they stand."""
+
+    words: list[str]
+    forms: list[list[str]]  # of each candidate, as they are looked for in a passage
+    pairs: int  # that hold the phrase
+    together: list[int]  # of these, those that hold each candidate, too
+
+    @classmethod
+    def of(cls, query: str, terms: Sequence[Term]) -> _Counted:
+        """Return a phrase that was not counted yet."""
+        forms = [[_bare(form) for form in (term.text, *term.variants)] for term in terms]
+        return cls(spelling(query).split(), forms, 0, [0] * len(terms))
+
+    def count(self, passage: str) -> None:
+        """Count a pair that holds the phrase, by the bare words of its other side."""
+        self.pairs += 1
+        for j, forms in enumerate(self.forms):
+            self.together[j] += any(form in passage for form in forms)
+
+    def weighed(self, terms: Sequence[Term]) -> list[Term]:
+        """Return the candidates with Dice's coefficient of their pairs and the phrase's."""
+        dice = (
+            (2 * n / (self.pairs + max(n, t.passages)) if self.pairs else 0, t)
+            for t, n in zip(terms, self.together, strict=True)
+        )
+        return [replace(term, together=one) for one, term in dice]
+
+
 def _rerank_by_cooccurrence(
     queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Iterable[tuple[str, str]]
 ) -> list[list[Term]]:
     """Rerank the candidates of phrases by their co-occurrence in the pairs of a bitext."""
-    starts: dict[str, list[int]] = {}  # what the first word of a phrase begins with, or a phrase in Han and Kana
-    words = [spelling(query).split() for query in queries]
-    for i, own in enumerate(words):
-        if own:
-            starts.setdefault(own[0] if has_cjk(own[0]) else own[0][:_STEM], []).append(i)
+    counted = [_Counted.of(query, terms) for query, terms in zip(queries, found, strict=True)]
+    starts: dict[str, list[_Counted]] = {}  # by what the first word begins with, or by a phrase in Han and Kana
+    for one in counted:
+        if one.words:
+            starts.setdefault(one.words[0] if has_cjk(one.words[0]) else one.words[0][:_STEM], []).append(one)
     fused = [start for start in starts if has_cjk(start)]
-    forms = [[[_bare(form) for form in (term.text, *term.variants)] for term in terms] for terms in found]
-    pairs, together = [0] * len(queries), [[0] * len(terms) for terms in found]
     for other, passage in bitext:
         line = spelling(other)
         tokens = _WORD.findall(line)
-        queries_here = {i for start in fused if start in line for i in starts[start]}
+        here = {id(one): one for start in fused if start in line for one in starts[start]}
         for at, token in enumerate(tokens):
-            queries_here.update(
-                i for i in starts.get(token[:_STEM], ()) if _matches(words[i], tokens[at : at + len(words[i])])
-            )
-        said = _bare(passage) if queries_here else ""
-        for i in queries_here:
-            pairs[i] += 1
-            for j, spelled in enumerate(forms[i]):
-                together[i][j] += any(form in said for form in spelled)
-    out = []
-    for query, terms, count, both in zip(queries, found, pairs, together, strict=True):
-        dice = [2 * n / (count + max(n, term.passages)) for term, n in zip(terms, both, strict=True)] if count else both
-        out.append(_ordered(query, [replace(term, together=one) for term, one in zip(terms, dice, strict=True)]))
-    return out
+            begun = starts.get(token[:_STEM], ())
+            here |= {id(one): one for one in begun if _matches(one.words, tokens[at : at + len(one.words)])}
+        said = _bare(passage) if here else ""
+        for one in here.values():
+            one.count(said)
+    return [_ordered(query, one.weighed(terms)) for query, one, terms in zip(queries, counted, found, strict=True)]
 
 
 def _matches(words: Sequence[str], tokens: Sequence[str]) -> bool:
