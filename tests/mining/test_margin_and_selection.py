@@ -249,6 +249,10 @@ def test_wrong_pairs_come_about_among_lines_that_no_translation_wins():
     for expected, false in ((plain, 50), (contested, 500 * (1 - 0.9**0.5))):
         kept = int((scores >= wrong[-above]).sum())
         assert kept - expected.right[kept - 1] == pytest.approx(false, rel=0.03)
+    for alone, few in ((0.0, 0.1 * false), (0.25, 0.9 * 25 + 0.1 * false)):  # high mismatches count by their lines
+        both = np.where(wrong >= wrong[-above], alone, 0.0)
+        expected = from_mismatches(scores, wrong[::-1], 1000, margin=True, alone=both[::-1])
+        assert kept - expected.right[kept - 1] == pytest.approx(few, rel=0.03)
     few = [from_mismatches(scores, wrong, 3000, margin=margin, least_share=0.25).right for margin in (False, True)]
     np.testing.assert_array_equal(*few)
 

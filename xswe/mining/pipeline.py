@@ -281,8 +281,9 @@ def choose_pairs(
         struck = [found("max", n + 1)[0] for n in range(config.struck)]
         lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
         how = RISE[config.score], config.score in MARGINS, TOLD_SHARE[config.score]
-        expected = from_mismatches(one_to_one.scores, struck[0].scores, lines, struck[-1].scores, *how)
         parallel = None if within else estimate_parallel(one_to_one, struck[0], lists, twins, lines)
+        alone = None if parallel is None else parallel.alone
+        expected = from_mismatches(one_to_one.scores, struck[0].scores, lines, struck[-1].scores, *how, alone)
         expected = with_limits(expected)
         if parallel is not None and expected.unsure:
             expected = from_likelihoods(one_to_one.scores, parallel.right, lines, struck[0].scores)

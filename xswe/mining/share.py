@@ -46,11 +46,13 @@ class Parallel:
         right: float64 (n,), the probability that each pair is right.
         share: of the lines of the shorter side, those that are expected to be in a right pair.
         between: what the share lies between, with 95 % confidence.
+        alone: float64 (m,), the probability that neither line of each mismatched pair has a translation.
     """
 
     right: np.ndarray
     share: float
     between: tuple[float, float]
+    alone: np.ndarray
 
 
 def estimate_parallel(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins: Twins, lines: int) -> Parallel | None:
@@ -73,7 +75,10 @@ def estimate_parallel(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins:
     part = min(1.0, count / lines)
     spread = np.exp(1.96 * np.hypot(_SPREAD + _SPREAD_OF_FEW / part**0.5, max(count, 1.0) ** -0.5))
     least = part / spread**_TOO_MANY if part > _NONE else 0.0
-    return Parallel(right, part, (float(least), float(min(1.0, part * spread))))
+    free = [np.ones(len(ids)) for ids in (lists.forward_ids, lists.backward_ids)]
+    free[0][pairs.source] = free[1][pairs.target] = 1 - right
+    alone = free[0][mismatched.source] * free[1][mismatched.target]
+    return Parallel(right, part, (float(least), float(min(1.0, part * spread))), alone)
 
 
 def _probabilities(odds: np.ndarray, share: float) -> np.ndarray:

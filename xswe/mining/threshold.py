@@ -11,6 +11,9 @@ keep this gap (:data:`RISE`) they are raised by a multiple of what a second stri
 Mismatches come about among all lines, wrong pairs only among lines that their translations do not win, and high scores are
 rare: half the lines on both sides make a quarter of them. A margin (:data:`MARGINS`) says how far two lines stand out from
 their neighbourhoods, which is chance, so this holds; cosines are high between the same few lines whatever the others are.
+Lines with a translation have the better mismatches, though, as their translations have neighbours, too: high mismatches
+count by how likely neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less, those at the
+bottom by chance.
 
 The estimate holds where a fair share of the lines has a translation. Where few have one, the few wrong pairs at the very
 top decide, of which mismatches tell too little: below :data:`TOLD_SHARE` no precision is told, and the threshold comes from
@@ -310,6 +313,7 @@ def from_mismatches(
     rise: float = 0.0,
     margin: bool = False,
     least_share: float = LEAST_SHARE,
+    alone: np.ndarray | None = None,
 ) -> Expected:
     """Estimate how many pairs are right from the scores of mismatched pairs; of both float32 (n,) and (m,).
 
@@ -317,8 +321,10 @@ def from_mismatches(
     best are; ``rise`` of a score (:data:`RISE`) needs these where it is not 0. ``lines`` are those of the shorter side;
     ``margin`` says whether lines compete for partners by one of the :data:`MARGINS`. ``least_share`` of the lines is to be
     in a right pair for a precision to be told, and for a margin's wrong pairs to be expected among lines without a
-    translation only.
+    translation only. ``alone``, float64 (m,), is how likely neither line of each mismatched pair has a translation; None if
+    that is not known.
     """
+    alone = None if alone is None else alone[np.argsort(mismatches, kind="stable")]
     if rise and further is not None:
         mismatches = raised(mismatches, further, rise * wrong_fraction(scores, mismatches))
     falling = np.sort(scores.astype(np.float64))[::-1]
@@ -331,7 +337,11 @@ def from_mismatches(
         # A line finds a wrong partner above a score among all lines with this chance, and among some of them, the fraction
         # of which is the weight, with the chance that it does not miss all of these.
         chance = (above + 1) / (len(wrong) + 1)
-        right = _right(weight * (len(wrong) + 1) * (1 - (1 - chance) ** weight))
+        false = weight * (len(wrong) + 1) * (1 - (1 - chance) ** weight)
+        if alone is not None and len(alone):
+            own = np.append(np.cumsum(alone[::-1])[::-1], 0.0)[len(wrong) - above] + alone.mean()
+            false -= (1 - chance) * np.maximum(false - own, 0)
+        right = _right(false)
     return Expected(falling, right, lines, mismatches, weight, least_share)
 
 
