@@ -15,7 +15,9 @@ from xswe.io.ragged import Texts
 from xswe.mining import learning
 from xswe.mining.examples import examples_for, features_of
 from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, mirrored
+from xswe.mining.filter import Found, _by_learning
 from xswe.mining.sounds import heard_in
+from xswe.mining.verdicts import BitextFilter
 from xswe.mining.wrong import KINDS, WrongPairs
 
 PAIR = ("en", "de")
@@ -245,6 +247,17 @@ def test_a_kind_that_is_told_from_right_pairs_by_its_number_alone_is_taken_for_a
     limits = learning._limits(seen / seen.sum(axis=1, keepdims=True), classes, shares, np.full(len(shares) - 1, 0.6))
     assert limits[8] == pytest.approx(0.006)
     assert np.delete(limits, 8).tolist() == [1.0] * (len(shares) - 1)
+
+
+def test_the_precision_says_of_which_kinds_it_tells_nothing():
+    shares = np.full(len(learning.CLASSES), 0.01)
+    shares[0] = 0.91
+    aside = tuple(np.full(50, 0.99 if kind == "other names" else 0.1) for kind in KINDS)
+    learnt = learning.Learnt(np.full(1000, 0.95, np.float32), np.ones(1000, np.uint8), shares, aside)
+    found = Found(np.zeros(1000, np.uint8), np.ones(1000, np.float32), np.zeros(1000), np.zeros((1000, 1)), np.zeros(1000))
+    threshold = _by_learning(found, learnt, BitextFilter()).threshold
+    assert threshold.aside == ("other names",)
+    assert re.search(r"expected precision 95 % \(.*?\) but for other names", threshold.sentence())
 
 
 def test_shares_of_classes_are_found_again():

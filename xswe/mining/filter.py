@@ -343,6 +343,7 @@ def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered
     threshold = Threshold(-np.inf, "none")
     if config.threshold == "auto":
         threshold = expected.threshold("learnt from this bitext", config.precision)
+        threshold = replace(threshold, aside=learnt.unseen(threshold.value))
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     low = ~(learnt.probabilities >= np.float32(threshold.value))

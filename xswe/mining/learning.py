@@ -34,7 +34,8 @@ LEAST_RECORDS = 500  # that are needed
 _LEAST_RIGHT = 150  # of the sample that seem right
 _EACH, _ASIDE = 800, 400  # wrong pairs of each kind that are made to learn from, and to look at what is learnt
 _EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
-_SURELY, _HARDLY = 0.5, 0.05  # probabilities from which a pair is learnt as right, and up to which as wrong
+_SURELY = 0.5  # probability from which a pair is learnt as right
+_HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong pairs that were made say
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
 _BLIND = 0.25  # of a kind that is kept more often, how often it occurs cannot be told
@@ -86,7 +87,6 @@ class Learnt:
         probabilities: float32 (n,), that each pair is right; calibrated.
         kinds: uint8 (n,), the likeliest kind of each pair if it is wrong, a place in :data:`CLASSES`.
         shares: of all pairs that are of each class, float64 (classes,).
-        most: the same without limits to the kinds that are hardly seen.
         aside: for each kind, the calibrated probabilities of wrong pairs that were made of records set aside.
         doubt: why no precision can be told; empty if one can.
     """
@@ -94,7 +94,6 @@ class Learnt:
     probabilities: np.ndarray
     kinds: np.ndarray
     shares: np.ndarray
-    most: np.ndarray
     aside: tuple[np.ndarray, ...]
     doubt: str = ""
 
@@ -126,20 +125,17 @@ class Learnt:
     def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
         """Return what the precision above a threshold lies between.
 
-        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and how many there are of the
-        kinds that are hardly seen.
+        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell.
         """
-        kept, unseen = self.kept(threshold), self.unseen(threshold)
+        kept = self.kept(threshold)
         all_kept = max(1, int((self.probabilities >= np.float32(threshold)).sum()))
         counts = dict(zip(KINDS, self.shares[1:] * len(self.probabilities), strict=True))
         made = dict(zip(KINDS, map(len, self.aside), strict=True))
         variance = sum(
             (counts[kind] ** 2) * (part * (1 - part) + 1 / made[kind]) / made[kind] for kind, part in kept.items()
         )
-        most = dict(zip(KINDS, self.most[1:] * len(self.probabilities), strict=True))
-        more = sum(max(0.0, most[kind] - counts[kind]) * kept[kind] for kind in unseen)
         wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR / max(float(self.shares[0]), 0.1)
-        return max(0.0, precision - wide - more / all_kept), min(1.0, precision + wide)
+        return max(0.0, precision - wide), min(1.0, precision + wide)
 
     def noise(self, threshold: float) -> Noise:
         """Return what is told of the kinds of wrong pairs."""
@@ -232,14 +228,14 @@ class Learner:
             trees, habits = first, False
             scores: tuple[np.ndarray, ...] = tuple(np.zeros(0) for _ in KINDS)
         else:
-            parts, habits = [given, self._own(rows, likely, ~aside)], True
-            made, classes, _ = self._wrong(np.flatnonzero(right & ~aside), _EACH, 1)
-            parts.append(_Data(self._centred(made), classes, np.ones(len(made))))
-            trees = _fitted(_Data.joined(parts))
+            chosen, habits = np.flatnonzero(right & ~aside), True
+            made, classes, _ = self._wrong(chosen, _EACH, 1)
+            own = np.concatenate([self._features[rows[chosen]], made])
+            classes = np.concatenate([np.zeros(len(chosen), np.int64), classes])
+            trees = _fitted(_Data.joined([given, _Data(self._centred(own), classes, np.ones(len(own)))]))
             scores = ()
         probabilities = self._predicted(trees, self._features, habits)
         found, shares = priors_fitted(probabilities)
-        most = shares
         if not doubt:
             made, classes, possible = self._wrong(np.flatnonzero(right & aside), _ASIDE, 2)
             seen = self._predicted(trees, made, habits)
@@ -254,15 +250,7 @@ class Learner:
             scores = tuple(np.interp(own, places, values) for own in scores)
         if shares[0] < _LEAST_SHARE:
             doubt = "too few pairs seem right to learn from"
-        return Learnt(right_ones.astype(np.float32), kinds, shares, most, scores, doubt)
-
-    def _own(self, rows: np.ndarray, likely: np.ndarray, used: np.ndarray) -> _Data:
-        """Return the bitext's own pairs that are surely right, and surely wrong."""
-        right = np.flatnonzero(used & (likely[:, 0] >= _SURELY))
-        wrong = np.flatnonzero(used & (likely[:, 0] <= _HARDLY))
-        chosen = np.concatenate([right, wrong])
-        classes = np.concatenate([np.zeros(len(right), np.int64), 1 + likely[wrong, 1:].argmax(1)])
-        return _Data(self._centred(self._features[rows[chosen]]), classes, np.ones(len(chosen)))
+        return Learnt(right_ones.astype(np.float32), kinds, shares, scores, doubt)
 
     def _wrong(self, places: np.ndarray, most: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Make wrong pairs: their features and classes, and of each kind the share of pairs in which it can be made."""
@@ -375,4 +363,4 @@ def _calibration(
     places = middles[there]
     found = IsotonicRegression(y_min=0, y_max=1).fit_transform(places, values, sample_weight=all_of_them[there])
     # Far below, real wrong pairs are not where those that were made are; but there the trees are sure.
-    return places, np.where(places < 0.5, np.minimum(found, places), found)
+    return places, np.where(places < _HOPELESS, np.minimum(found, places), found)

@@ -88,6 +88,7 @@ class Threshold:
         recall_within: what the recall lies between, likewise; of all translations that are there.
         share: of the lines of the shorter side, those that seem to have a translation; what that lies between, with 95 %
             confidence. None where it is not known.
+        aside: kinds of wrong pairs that can hardly be told from right ones, so that the precision says nothing of them.
     """
 
     value: float
@@ -99,6 +100,7 @@ class Threshold:
     within: tuple[float, float] | None = None
     recall_within: tuple[float, float] | None = None
     share: tuple[float, float, float] | None = None
+    aside: tuple[str, ...] = ()
 
     def sentence(self) -> str:
         """One sentence for the report."""
@@ -108,7 +110,8 @@ class Threshold:
         told = []
         if self.precision is not None:
             between = "" if self.within is None else f" ({bounds(*self.within)})"
-            told.append(f"expected precision {percent(self.precision)}{between}")
+            aside = f" but for {' and '.join(self.aside)}" if self.aside else ""
+            told.append(f"expected precision {percent(self.precision)}{between}{aside}")
         elif self.unsure:
             told.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
