@@ -99,6 +99,22 @@ def static(report: Mapping[str, Any]) -> str:
     return markdown(["variation", *columns.values(), "seeds", "processor seconds"], lines)
 
 
+JOINT = {"wmt23.en-ja": "WMT23", "wmt23.en-ja margin": "by margin", "stsb-xling.en-ja": "STS-B across"}
+JOINT |= {"stsb.en": "STS-B en", "stsb.ja": "STS-B ja"}
+
+
+def joint(report: Mapping[str, Any]) -> str:
+    """Lay out what teachers give alone and together: after the PCA, and means after the refinement (joint_teachers.py)."""
+    lines: list[list[Any]] = []
+    for name, row in report["rows"].items():
+        lines.append([name, "PCA with ABTT", *(_percent(row["PCA with ABTT"][key]) for key in JOINT), None])
+        runs = list(row["refinement"].values())
+        values = [[100 * run[key] for run in runs] for key in JOINT]
+        cells = [f"{statistics.mean(own):.1f} ± {statistics.stdev(own):.2f}" for own in values]
+        lines.append([name, "refinement", *cells, len(runs)])
+    return markdown(["teachers", "after", *JOINT.values(), "seeds"], lines)
+
+
 EXACT = {"wmt23": "WMT23", "stsb-xling": "STS-B across", "stsb.en": "STS-B en", "stsb": "STS-B de, ja"}
 
 
@@ -163,6 +179,7 @@ LEVERS: dict[str, tuple[str, Callable[..., str]]] = {
     "exact": ("exact_contexts.json", exact),
     "static": ("static_levers.json", static),
     "static64": ("static_levers_64k.json", static),
+    "joint": ("joint_teachers.json", joint),
     "static.pairs": ("static_pairs.json", static),
     "static.pairs.base": ("static_pairs_base.json", static),
     **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
