@@ -9,6 +9,7 @@ import pytest
 import xswe
 from xswe.alignment.phrases import search_phrases
 from xswe.errors import ConfigError
+from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import core, find_terms, in_usual_form, same_term
@@ -54,6 +55,12 @@ def test_short_nouns_and_verbs_are_put_together_where_their_vectors_are_near(mod
     assert {best.text, *best.variants} == forms
 
 
+def test_words_to_compare_with_are_sought_once(model, monkeypatch):
+    StaticWords(model).words()
+    monkeypatch.setattr(StaticModel, "_find_words", None)  # half a second each time, of a search that takes less
+    assert find_terms(model, ["Zug"], ["The train is late."]).queries == ("Zug",)
+
+
 @pytest.mark.parametrize(
     ("text", "context", "left"),
     [
@@ -64,6 +71,9 @@ def test_short_nouns_and_verbs_are_put_together_where_their_vectors_are_near(mod
         ("的数据类型", "新的数据类型", "数据类型"),
         ("部分的", "部分的です", "部分的"),
         ("und die", "und die", ""),
+        ("The war", "The war lasted ten years", "war"),  # German "war" is a stopword
+        ("war der", "Am Ende war der Hut weg", ""),
+        ("die Not", "Sie sahen die Not in der Stadt", "Not"),
     ],
 )
 def test_particles_and_function_words_at_the_rim_are_trimmed(model, text, context, left):

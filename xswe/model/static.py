@@ -245,6 +245,11 @@ class StaticModel(Encoding):
         return dict(self._words_of[language])
 
     @cached_property
+    def plain_words(self) -> tuple[str, ...]:
+        """The units that are words, as they are looked up, in the order of the rows."""
+        return tuple(replace(self, forms=None).words())
+
+    @cached_property
     def _words_of(self) -> dict[str | None, dict[str, int]]:
         """Each language's words, once they were asked for: to find them takes a tenth of a second."""
         return {}

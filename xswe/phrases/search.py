@@ -6,7 +6,7 @@ Words and their vectors come from static models, or are the token states of enco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -73,7 +73,7 @@ class StaticWords:
 
     def words(self) -> list[str]:
         """Return the model's units that are words, as they are looked up: how they are shown decides no result."""
-        return list(replace(self.model, forms=None).words())
+        return list(self.model.plain_words)
 
     @property
     def identity(self) -> list[object]:

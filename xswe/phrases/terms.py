@@ -28,7 +28,7 @@ from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
 from xswe.text.languages import has_cjk, has_kana
-from xswe.text.stopwords import boundary_stopwords
+from xswe.text.stopwords import boundary_stopwords, english_or_german
 
 if TYPE_CHECKING:
     from xswe.settings import SpanSettings
@@ -368,8 +368,9 @@ def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
     """Return the well-formed part of each hit's span; nothing where there is none, or a mark of a clause is in it."""
     out = []
     for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
-        text, japanese = hit.places[0].text, has_kana(hit.places[0].context)
-        rims = boundary_stopwords(japanese)
+        place = hit.places[0]
+        text, japanese = place.text, has_kana(place.context)
+        rims = boundary_stopwords(japanese, english_or_german(place.context))
         words = [text[i:j].casefold() in rims for i, j in where.tolist()]
         if all(words):
             out.append("")

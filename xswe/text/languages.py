@@ -100,6 +100,8 @@ def has_kana(text: str) -> bool:
 
 def in_script(text: str, language: str) -> bool:
     """Return True if at least half of a text's letters are in the script of its language."""
+    if text.isascii():  # most are, and need no look at each character's name
+        return LANGUAGES[language].script.upper() == "LATIN" and any(map(str.isalpha, text))
     cjk = sum(stop - start for start, stop in cjk_runs(text))
     if LANGUAGES[language].spaced:
         letters, script = sum(map(str.isalpha, text)), LANGUAGES[language].script.upper()

@@ -92,12 +92,24 @@ LEADING_WORDS = word_set(
 )
 
 
-@lru_cache(maxsize=2)
-def boundary_stopwords(japanese: bool) -> frozenset[str]:
-    """Return the boundary stopwords of Japanese, or those of the other languages."""
-    return frozenset(
-        " ".join(words for code, words in BOUNDARY_STOPWORDS.items() if code != ("zh" if japanese else "ja")).split()
-    )
+@lru_cache(maxsize=8)
+def boundary_stopwords(japanese: bool, latin: str = "") -> frozenset[str]:
+    """Return the boundary stopwords of Japanese, or of Chinese; and of English and German, or of the one that is named."""
+    left_out = {"zh" if japanese else "ja", {"en": "de", "de": "en"}.get(latin)}
+    return word_set(" ".join(words for code, words in BOUNDARY_STOPWORDS.items() if code not in left_out))
+
+
+def english_or_german(text: str) -> str:
+    """Return ``en`` or ``de``, whichever has more stopwords in a text that the other has not; empty if neither does."""
+    words = text.casefold().split()
+    more = sum(word in _ENGLISH_ALONE for word in words) - sum(word in _GERMAN_ALONE for word in words)
+    return "en" if more > 0 else "de" if more < 0 else ""
+
+
+# Stopwords of one of both; those that are words of the other as well say nothing.
+_HOMOGRAPHS = frozenset(("den", "hat", "man", "not", "war", "was", "will"))
+_ENGLISH_ALONE = boundary_stopwords(False, "en") - boundary_stopwords(False, "de") - _HOMOGRAPHS
+_GERMAN_ALONE = boundary_stopwords(False, "de") - boundary_stopwords(False, "en") - _HOMOGRAPHS
 
 
 @lru_cache(maxsize=2)
