@@ -42,6 +42,13 @@ def test_places_without_the_agreed_translation(mini):
     assert found.summary().startswith("5 places of 3 terms, 2 missing, 0 forbidden, 0 inconsistent")
 
 
+def test_a_word_that_only_looks_like_an_inflection_is_no_term(mini):
+    pairs = [("It lasted a year.", "Es dauerte ein Jahr."), ("It rained last year.", "Im letzten Jahr regnete es.")]
+    pairs += [("He came second.", "Er wurde Zweiter."), ("It took seconds.", "Es brauchte Sekunden.")]
+    found = checked(mini, pairs, [AgreedTerm("lasted", "dauerte"), AgreedTerm("seconds", "Sekunden")])
+    assert (found.places, len(found)) == (2, 0)
+
+
 def test_forbidden_and_inconsistent_translations(mini):
     terms = [AgreedTerm("invoice", "Rechnung"), AgreedTerm("invoice", "Faktura", False)]
     assert [one.problem for one in checked(mini, PAIRS, terms)] == ["forbidden"]
