@@ -14,7 +14,7 @@ import xswe
 from xswe.__main__ import main
 from xswe.alignment import kernels, words
 from xswe.alignment.lexicon import phrase_spans, phrase_table
-from xswe.alignment.terms import bilingual_terms
+from xswe.alignment.terms import _class_at, bilingual_terms
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError, ModelError
 
@@ -406,3 +406,17 @@ def test_the_verb_links_as_pairs_come(mini, tmp_path, monkeypatch, capsys):
     assert main(["link", "model=mini", f"input={tmp_path / 'b.tsv'}", "what=lexicon", f"output={tmp_path / 'l.tsv'}"]) == 0
     assert 1 <= held[1] <= 32
     assert "200 pairs, 8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "language", "expected"),
+    [
+        ("Did you really solder it?", "really", "en", ""),
+        ("You apply it twice.", "apply", "en", "verb"),
+        ("Er sitzt neben der Bar.", "neben", "de", ""),
+        ("Sie wollen es verkaufen.", "verkaufen", "de", "verb"),
+    ],
+)
+def test_what_only_ends_as_a_verb_does_is_none(text, form, language, expected):
+    start = text.index(form)
+    assert _class_at(text, start, start + len(form), language) == expected

@@ -444,6 +444,10 @@ _ARTICLES = frozenset(re.findall(r"\w+", "a an the this these each every no any 
 _BEFORE_VERBS = frozenset(
     re.findall(r"\w+", "to can cannot must will would should could may might you we they i not who please")
 )
+_NO_VERBS = frozenset(
+    re.findall(r"\w+", "neben gegen wegen oben unten innen außen hinten eben selten gestern sofern insofern draußen mitten")
+)
+_ADVERB = re.compile(r"(?<!app)(?<!supp)(?<!rep)(?<!comp)(?<!\bre)(?<!multip)(?<!imp)(?<!\bf)ly$")
 
 
 def _class_at(text: str, start: int, end: int, language: str) -> str:
@@ -459,11 +463,12 @@ def _class_at(text: str, start: int, end: int, language: str) -> str:
         if head[0].isupper():
             return "" if opens_sentence(text, start) else "noun"
         after = _WORD.match(text, end + 1)
-        return "verb" if head.endswith(("en", "eln", "ern")) and not (after and after[0][0].isupper()) else ""
+        verbal = head.endswith(("en", "eln", "ern")) and head not in _NO_VERBS
+        return "verb" if verbal and not (after and after[0][0].isupper()) else ""
     before = _WORD.findall(text[max(0, start - 20) : start]) if language == "en" else []
     previous = before[-1].casefold() if before else ""
     if previous in _BEFORE_VERBS:
-        return "" if form[0].isupper() else "verb"
+        return "" if form[0].isupper() or _ADVERB.search(form) else "verb"
     after = _WORD.match(text, end + 1)
     ends = after is None or after[0].casefold() in _function_words(language)
     return "noun" if ends and previous in _ARTICLES else "adjective" if previous in ("very", "more", "most", "as") else ""
