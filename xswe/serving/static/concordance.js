@@ -90,7 +90,7 @@
   function draw({ query, variants, seconds }) {
     const codes = [...new Set(variants.map((one) => one.language))];
     by("summary").textContent = variants.length
-      ? `${variants.length} forms in ${codes.map((code) => names[code]).join(", ")}, ${seconds.toFixed(2)} s`
+      ? `${variants.length} ${variants.length === 1 ? "form" : "forms"} in ${codes.map((code) => names[code]).join(", ")}, ${seconds.toFixed(2)} s`
       : by("match").value ? "This stands nowhere. Find it by its meaning, or put * for the rest of a word." : "Nothing says this. Try another form, or more languages.";
     by("results").replaceChildren(...codes.map((code) => {
       const own = variants.filter((one) => one.language === code);
