@@ -30,6 +30,7 @@ KNOWN = {
         "It fell (to 32 percent.)| But it rose.| (He left.)| She stayed.| Yes!| 25 people wept.",
         "There is a gateway (AG): 1) It asks.| 2) It answers.| Then it rests.",
         "Sizes (n) may be <= 0.| See the text [1] for more.| They are read-only.| It is another sect.| In 1872 it began.",
+        "He left the Academy of Art.| Tourism helps towns.| It is Art. 5 of the law.",
         "It is in math.h.| Create a value of size n.| Certain ones have it, as in 1.x.| Globs work.| See Roe v. Wade.",
         "He closed it (or not.| Then he went (as he had to) home.| She saw (see OS.)| This is « so ».| « We won. »| We do.",
     ],
@@ -60,7 +61,7 @@ KNOWN = {
         "他走了。|arg 是参数。| str 是字符串。|docs@example.org 可用。|.NET 是框架，.NET 很好。",
         "他写道：“哇。|你代表国家。|后来他说：“对不起。”|你好。|他说：“走吧。|快！”|我们走了。|“走吧。快！”他说。",
         "持续部署 (CD) 或持续集成 (CI) 很好。|“客人走了。”|对于我们来说，这很好。|旧事。）|写成 a . html 和 3 . 5。",
-        "好吗?|2岁。",
+        "好吗?|2岁。|“我来。”|她说，女儿常常来。|“走吧。”他说，然后走了。|“走。”他说，“快。”",
         "“走吧。”|她补充道：“好。”|我用 .NET 和System.Text，增长３.６％。|完了。",
     ],
     "ja": [

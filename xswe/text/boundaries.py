@@ -62,7 +62,7 @@ _ORDINAL = re.compile(
 
 # Words that the library takes for abbreviations.
 _TAKEN = {
-    "en": frozenset(("me", "may", "May", "art", "OK", "sect", "Sect")),
+    "en": frozenset(("me", "may", "May", "art", "Art", "OK", "sect", "Sect")),
     "de": frozenset(("mich", "mag", "bart", "Bart", "OK")),
 }
 _MARKS = '"`´“”„‟‘‚‛«»‹›'  # quotation marks that are nothing else
@@ -106,7 +106,7 @@ _GOES_ON = {
         r"だと|です|で(?!も|は|す)|から[、と]"
     ),
     "zh": re.compile(
-        r"[，、]|[^，。！？：；“”「」‘’、\s]{0,6}(?:(?<![来來据據听聽虽雖者以如])(?:说|說)|问|問|道|答|喊|叫|嚷|回答|心想)(?:道|着|著|了)?(?:[。！，,；]|[：:](?![“「『\"]))|的(?!确|確)"
+        r"[，、]|[^，。！？：；“”「」‘’、\s]{0,6}(?:(?<![来來据據听聽虽雖者以如])(?:说|說)|问|問|道|答|喊|叫|嚷|回答|心想)(?:道|着|著|了)?(?:[。！；]|[，,](?=[“「『]|然后|然後|便|就|一边|一邊|又|接着|接著|随即|隨即|转|轉)|[：:](?![“「『\"]))|的(?!确|確)"
     ),
 }
 
