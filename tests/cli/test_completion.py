@@ -88,8 +88,7 @@ zpty -w z 'zle -N shown; bindkey "^X" shown'
 zpty -w z 'print -r -- RE""ADY'
 zpty -r -m z got '*READY*'
 zpty -w -n z $'{line}\t\x18'
-zpty -w z 'print -r -- DO""NE'
-zpty -r -m z got '*DONE*'
+until [[ -s shown ]]; do sleep 0.05; done
 print -r -- "${{${{"$(<shown)"#<<}}%>>}}"
 zpty -d z"""
 
