@@ -23,6 +23,8 @@ FOR_OTHERS = ("cut off", "interrupted")  # a process is killed for the first of 
 
 PROGRAM = """import json, sys
 from eval.experiments.local_faults import trials
+from tests.kernels import compile_once
+compile_once()
 json.dump(list(trials(*json.loads(sys.argv[1]), 1, 0)), sys.stdout)
 """
 
