@@ -1,11 +1,10 @@
 """Notebooks and scripts run from top to bottom, by the public API alone, and print what docs/tutorials/stories.md shows.
 
-``python -m tests.test_examples`` puts what the scripts print into the page.
+``python -m tests.test_examples`` puts what the scripts print into the page, and the outputs into the notebooks.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -92,19 +91,65 @@ def each(paths: Iterable[Path], slow: str) -> list[Any]:
     return [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem == slow)) for path in paths]
 
 
+# Runs the code of a notebook, and prints the outputs of each cell as a notebook has them.
+_RUN = """
+import ast, base64, contextlib, io, json, sys
+
+scope, results = {"__name__": "__main__"}, []
+for number, cell in enumerate(json.loads(sys.argv[1]), 1):
+    *first, last = ast.parse(cell).body
+    printed, value = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        exec(compile(ast.Module(first, []), "cell", "exec"), scope)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), scope)
+        else:
+            exec(compile(ast.Module([last], []), "cell", "exec"), scope)
+    outputs = []
+    if text := printed.getvalue():
+        outputs.append({"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)})
+    if "matplotlib.pyplot" in sys.modules:
+        plt = sys.modules["matplotlib.pyplot"]
+        for figure in map(plt.figure, plt.get_fignums()):
+            file = io.BytesIO()
+            figure.savefig(file, dpi=50, bbox_inches="tight", metadata={"Software": None})
+            data = {"image/png": base64.b64encode(file.getvalue()).decode()}
+            outputs.append({"data": data, "metadata": {}, "output_type": "display_data"})
+        plt.close("all")
+    elif value is not None:
+        data = {"text/plain": repr(value).splitlines(keepends=True)}
+        result = {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+        outputs.append(result)
+    results.append(outputs)
+print(json.dumps(results))
+"""
+
+
+def outputs_of(notebook: Path, folder: Path, python: str | Path = sys.executable) -> list[list[dict]]:
+    """The outputs of a notebook's cells, run in a folder."""
+    return json.loads(executed(["-c", _RUN, json.dumps(cells(notebook))], folder, python))
+
+
+def texts(outputs: list[list[dict]]) -> list[str]:
+    """The text of each cell's outputs."""
+    return [
+        "".join(line for one in cell for line in one.get("text", one.get("data", {}).get("text/plain", [])))
+        for cell in outputs
+    ]
+
+
 @pytest.mark.parametrize("notebook", each(sorted(EXAMPLES.glob("*.ipynb")), slow="papers"))
-def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path, warm_python):
+def test_a_notebook_imports_nothing_deep_and_holds_its_outputs(notebook, tmp_path, warm_python):
     said, files = NOTEBOOKS[notebook.stem]
     for library in ("matplotlib", "scipy", "torch") if files else ():
         pytest.importorskip(library)
-    held = cells(notebook)
-    code = "\n".join(held)
-    assert not is_deep(code)
-    shown = "\n".join(_showing(cell) for cell in held)
-    shutil.copytree(ROOT / "corpora" / "sample", tmp_path / "corpora" / "sample")
-    assert said in executed(["-c", shown], tmp_path, warm_python / "python")
+    assert not is_deep("\n".join(cells(notebook)))
+    kept = [cell["outputs"] for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    found = outputs_of(notebook, tmp_path, warm_python / "python")
+    assert said in "\n".join(texts(found))
+    assert list(map(alike, texts(found))) == list(map(alike, texts(kept))), "python -m tests.test_examples puts them there"
     assert all((tmp_path / name).stat().st_size > 50 for name in files)
-    assert notebook.stat().st_size < 20_000  # outputs are small, or none
+    assert notebook.stat().st_size < 80_000
 
 
 @pytest.mark.slow
@@ -117,15 +162,6 @@ def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch, warm_pyt
     said = executed(["-c", "\n".join(cells(EXAMPLES / "papers.ipynb"))], tmp_path, warm_python / "python")
     assert "['the model'] {'en': 400, 'de': 400, 'zh': 400, 'ja': 400}" in said
     assert re.search(r"the model +silhouette +-?0\.\d+ +nearest +9\d", said)
-
-
-def _showing(cell: str) -> str:
-    """The code of a cell, which prints the value of its last line as a notebook shows it."""
-    *_, last = ast.parse(cell).body
-    if not isinstance(last, ast.Expr) or (isinstance(last.value, ast.Call) and ast.unparse(last.value.func) == "print"):
-        return cell
-    lines = cell.splitlines()
-    return "\n".join([*lines[: last.lineno - 1], f"print({ast.unparse(last.value)})"])
 
 
 @pytest.mark.parametrize("script", each(SCRIPTS, slow="researcher"))
@@ -143,13 +179,21 @@ def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path, warm
 
 
 def fill() -> None:
-    """Put what the scripts print into the page."""
+    """Put what the scripts print into the page, and outputs into the notebooks."""
     page = STORIES.read_text(encoding="utf-8")
     for script in SCRIPTS:
         with tempfile.TemporaryDirectory() as folder:
             printed = executed([str(script)], Path(folder))
         page = block(script).sub(lambda found, text=printed: f"{found[1]}{text}{found[3]}", page)
     STORIES.write_text(page, encoding="utf-8")
+    for path in EXAMPLES.glob("*.ipynb"):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        with tempfile.TemporaryDirectory() as folder:
+            outputs = outputs_of(path, Path(folder))
+        for number, (cell, own) in enumerate(zip(code, outputs, strict=True), 1):
+            cell |= {"execution_count": number, "outputs": own}
+        path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
