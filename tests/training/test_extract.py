@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.conftest import FakeTeacher
+from tests.training.extracting import extract
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts
@@ -39,14 +40,14 @@ def sample_of(units, texts, code="en", n=100):
     return LanguageSample(code, chosen, contexts, exact.counts(len(units.tokens)))
 
 
-def extract(teacher, units, samples, config):
+def extracted(teacher, units, samples, config):
     with TemporaryDirectory() as folder:
-        return module.extract(teacher, units, samples, config, Path(folder))
+        return extract(teacher, units, samples, config, Path(folder))
 
 
 def run(units, texts, teacher=None, n=100, **options):
     config = ExtractConfig(**{"isolated": False, **options})
-    return extract(teacher or FakeTeacher(), units, [sample_of(units, texts, n=n)], config)
+    return extracted(teacher or FakeTeacher(), units, [sample_of(units, texts, n=n)], config)
 
 
 def test_known_answers(units):
@@ -88,11 +89,11 @@ def test_a_unit_found_by_the_back_off_alone_is_as_one_without_contexts():
     samples = [sample_of(units, ["attic dog"]), sample_of(units, ["dog at"], "de")]
     assert [one.counts.tolist() for one in samples] == [[0, 1], [1, 1]]
     for merge in ("average", "frequency"):
-        made = extract(FakeTeacher(), units, samples, ExtractConfig(merge, isolated=False))
+        made = extracted(FakeTeacher(), units, samples, ExtractConfig(merge, isolated=False))
         assert made.matrix[0].tolist() == [4.5, 6.0, 1.0]  # German alone
-    separate = extract(FakeTeacher(), units, samples, ExtractConfig("separate", isolated=False)).matrix.reshape(2, 2, 3)
+    separate = extracted(FakeTeacher(), units, samples, ExtractConfig("separate", isolated=False)).matrix.reshape(2, 2, 3)
     assert separate[:, 0].tolist() == [[4.5, 6.0, 1.0]] * 2
-    alone = extract(FakeTeacher(), units, samples[:1], ExtractConfig(isolated=True)).matrix
+    alone = extracted(FakeTeacher(), units, samples[:1], ExtractConfig(isolated=True)).matrix
     assert alone[0].tolist() == [0.5, 2.0, 1.0]
 
 
@@ -195,8 +196,8 @@ def test_shared_units_are_merged_by_the_stated_rule(units):
     english = sample_of(units, ["cat dog", "cat dog a", "cat at"])
     german = sample_of(units, ["aa cat"], "de")
     teacher = FakeTeacher()
-    average = extract(teacher, units, [english, german], ExtractConfig("average", isolated=False)).matrix[0]
-    frequency = extract(teacher, units, [english, german], ExtractConfig("frequency", isolated=False)).matrix[0]
+    average = extracted(teacher, units, [english, german], ExtractConfig("average", isolated=False)).matrix[0]
+    frequency = extracted(teacher, units, [english, german], ExtractConfig("frequency", isolated=False)).matrix[0]
     assert average[0] == pytest.approx((1.0 + 4.0) / 2)
     assert frequency[0] == pytest.approx((3 * 1.0 + 1 * 4.0) / 4)
 
@@ -223,7 +224,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
     english = [f"{'a ' * (i % 5)}cat {'dog ' * (i % 3)}at" for i in range(12)]
     samples = [sample_of(units, english), sample_of(units, [t[::-1] + " cat" for t in english], "de")]
     given = units, samples, ExtractConfig(isolated=False)
-    undisturbed = extract(FakeTeacher(), *given)
+    undisturbed = extracted(FakeTeacher(), *given)
 
     class Dies(FakeTeacher):
         left = killed_after
@@ -236,9 +237,9 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
                 yield made
 
     with pytest.raises(Killed):
-        module.extract(Dies(), *given, tmp_path / "shards")
+        extract(Dies(), *given, tmp_path / "shards")
     teacher = FakeTeacher()
-    resumed = module.extract(teacher, *given, tmp_path / "shards")
+    resumed = extract(teacher, *given, tmp_path / "shards")
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert resumed.contexts.tolist() == undisturbed.contexts.tolist()
     assert len(teacher.encoded) == 24 - 6 * (killed_after // 2)  # the shard that it was at is done again
@@ -257,7 +258,7 @@ def test_the_bar_moves_within_a_shard_by_sentences_and_past_what_is_kept(units, 
     monkeypatch.setattr(work_run, "bar", bar)
     samples = [sample_of(units, [f"{'a ' * i}cat" for i in range(12)])]
     for expected in ([3, 3, 0] * 2, [6, 6]):
-        module.extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
+        extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
         assert moved == expected
         moved.clear()
 
@@ -297,9 +298,9 @@ def helpers():
 def test_the_teacher_works_while_the_batch_before_is_harvested():
     units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
     sample = sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(90)])
-    undisturbed = extract(FakeTeacher(), units, [sample], ExtractConfig(isolated=False))
+    undisturbed = extracted(FakeTeacher(), units, [sample], ExtractConfig(isolated=False))
     teacher, units.spent, begun = Slow(), 0.0, time.monotonic()
-    made = extract(teacher, units, [sample], ExtractConfig(isolated=False))
+    made = extracted(teacher, units, [sample], ExtractConfig(isolated=False))
     seconds = time.monotonic() - begun
     assert made.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert min(teacher.spent, units.spent) >= 30 * 0.03
@@ -311,13 +312,13 @@ def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path, in
     units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
     samples = [sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(30)])]
     given = units, samples, ExtractConfig(isolated=False)
-    undisturbed = extract(FakeTeacher(), *given)
+    undisturbed = extracted(FakeTeacher(), *given)
     units.fails_at = 5
     with pytest.raises(Killed):
-        module.extract(FakeTeacher(), *given, tmp_path / "shards")
+        extract(FakeTeacher(), *given, tmp_path / "shards")
     assert not helpers()
     units.fails_at, teacher = None, FakeTeacher()
-    resumed = module.extract(teacher, *given, tmp_path / "shards")
+    resumed = extract(teacher, *given, tmp_path / "shards")
     assert len(teacher.encoded) == 30 - 4 * 3  # of the two shards before the one that failed
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
 
@@ -330,17 +331,17 @@ def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path, in
 
     samples = [sample_of(units, ["a cat", "dog cat at", "cat", "a dog at a cat", "at a", "a", "dog"])]
     with pytest.raises(KeyboardInterrupt):
-        module.extract(Interrupted(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
+        extract(Interrupted(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
     assert not helpers()
 
 
 def test_shards_of_other_inputs_are_refused(units, tmp_path, in_shards):
     given = [sample_of(units, ["a cat", "cat dog"])], ExtractConfig(isolated=False), tmp_path / "shards"
-    module.extract(FakeTeacher(1), units, *given)
+    extract(FakeTeacher(1), units, *given)
     other = FakeTeacher(1)
     other.identity = "another"
     with pytest.raises(ConfigError, match="holds the shards of other settings, inputs or another version"):
-        module.extract(other, units, *given)
+        extract(other, units, *given)
     assert not other.encoded
 
 
@@ -361,5 +362,5 @@ def test_units_and_tokens_of_different_cuts_meet_by_characters():
     bags = units.bags(texts)
     assert bags.ids.tolist() == Bags.of([[0, 1]]).ids.tolist()
     sample = LanguageSample("en", texts, choose_contexts(bags, 2, ContextConfig()), bags.counts(2))
-    made = extract(Pairs(), units, [sample], ExtractConfig(isolated=False))
+    made = extracted(Pairs(), units, [sample], ExtractConfig(isolated=False))
     assert made.matrix[:, 0].tolist() == [0.0, 1.5]

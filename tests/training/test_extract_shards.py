@@ -7,6 +7,7 @@ import pytest
 
 from tests.clusters import slices
 from tests.conftest import FakeTeacher
+from tests.training.extracting import extract
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError, Unfinished
 from xswe.io.ragged import Texts
@@ -15,7 +16,7 @@ from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits
 from xswe.training import extract as module
 from xswe.training import teacher_vectors
-from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.training.extract import ExtractConfig, LanguageSample
 from xswe.training.stages import Stages
 from xswe.training.teacher_vectors import vectors_stage
 from xswe.work import run as work_run
