@@ -159,7 +159,7 @@ def read_lines(
             texts: Iterable[str | None]
             try:
                 texts = _without_ends(block, path, number)
-            except InputError:  # of which line is told, or it is skipped, once its turn comes
+            except InputError:  # which is raised or skipped once its line comes
                 data, rows = block.data.tobytes(), enumerate(pairwise(block.offsets.tolist()), number)
                 texts = (decode_line(data[low:high], path, row, on_error, skipped) for row, (low, high) in rows)
             yield from enumerate(texts, number)

@@ -388,7 +388,7 @@ def rows_in_header(path: Path, dtype: np.dtype, row: tuple[int, ...]) -> int:
     except Exception as error:  # numpy parses what may be anything
         raise ValueError(f"its header is damaged: {brief(error, 80)}") from None
     if opened.tell() != HEADER or by_columns or kind != dtype or shape[1:] != row or not shape:
-        raise ValueError(f"its header tells of {kind} {shape}")
+        raise ValueError(f"its header says {kind} {shape}")
     return int(shape[0])
 
 
@@ -398,7 +398,7 @@ class GrowingArray:
     def __init__(self, path: Path, dtype: Any, size: int = 0, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.size = np.dtype(dtype), row, size
         self._stream = open(path, "r+b" if size else "w+b")  # noqa: SIM115 (closed by close)
-        self._write_header()  # first: it never tells of more rows than there are
+        self._write_header()  # first: it never has more rows than there are
         self._stream.truncate(HEADER + size * self._dtype.itemsize * math.prod(row))
         self._stream.seek(0, os.SEEK_END)
 

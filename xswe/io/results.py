@@ -230,7 +230,7 @@ def write_table(
 ) -> None:
     """Write rows under a header, a block at a time, whole or not at all; ``-`` is standard output.
 
-    ``suffix`` tells the format, one that :func:`check_suffix` returns, but for ``.json``; ``types`` are pyarrow's names of
+    ``suffix`` names the format, one that :func:`check_suffix` returns, but for ``.json``; ``types`` are pyarrow's names of
     the types of columns that are not Python's own; ``bom`` begins a text with a byte-order mark, without which Excel does
     not take it for UTF-8.
     """

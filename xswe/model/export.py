@@ -77,7 +77,7 @@ def _nodes(model: StaticModel) -> tuple[list[Any], dict[str, np.ndarray]]:
         "tiny": np.array(_TINY, np.float32),
     }
     nodes = [
-        # Which text does each unit belong to? marks[t] = how many texts begin at t; their running sum tells.
+        # Which text does each unit belong to? marks[t] = how many texts begin at t; their running sum says.
         node("Slice", ["offsets", "zero", "last"], ["begins"]),
         node("Shape", ["begins"], ["texts"]),
         node("Shape", ["ids"], ["units"]),

@@ -43,7 +43,7 @@ from xswe.text.words import WordUnits
 
 logger = logging.getLogger(__name__)
 _UNKNOWN = "<unk>"
-_BONUS = 1e-4  # a character: above the rounding of a path's score, below what tells two segmentations apart
+_BONUS = 1e-4  # a character: above the rounding of a path's score, below the difference of two segmentations
 _WORD_COST = 10.0  # of each word in a segmenter's stead, against 0 … 12 for its rank
 _SPELLINGS = 64  # at most, of one word in traditional characters
 _HAN, _KANA = (0x4E00, 0xA000), (0x3041, 0x3100)

@@ -126,7 +126,7 @@ class StaticModel(Encoding):
         description: what else ``config.json`` says of the model (teacher, corpora, training), as plain JSON values.
         scales: float32 (units,), what each row of an int8 matrix is multiplied with; None for the others.
         counts: unsigned integers (languages, units), how often each unit occurred in each language's training text, by
-            which :meth:`words` tells languages of one script apart; None if not known. It decides no vector.
+            which :meth:`words` distinguishes languages of one script; None if not known. It decides no vector.
         shared: dimensions of a part of an int8 matrix in which units share rows, see :meth:`share_rows`; 0 for none.
         forms: for each language, how its texts write each unit, as :func:`xswe.text.forms.count_forms` returns it; None if
             not known. They are what :meth:`words` and :meth:`neighbours` show, and decide no vector.
@@ -440,7 +440,7 @@ class StaticModel(Encoding):
                 piece's own score, or the order of the words, which are the most frequent first where xswe counted them.
 
         Raises:
-            ConfigError: there are not so many, or fewer than the characters, or the tokenizer cannot lose pieces.
+            ConfigError: there are fewer units, or fewer than the characters, or the tokenizer cannot lose pieces.
 
         Example:
             >>> import xswe

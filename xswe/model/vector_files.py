@@ -156,7 +156,7 @@ def part_of(vectors: np.ndarray, dtype: str) -> Part:
 def open_writer(file: VectorFile, identity: str = "") -> Iterator[VectorWriter]:
     """Open a file of vectors, or take up what a killed run of the same identity left of it.
 
-    When the block ends the output is there. When it raises, what a checkpoint tells of stays for the next run. ConfigError:
+    When the block ends the output is there. When it raises, what a checkpoint records stays for the next run. ConfigError:
     another process is writing the same output.
     """
     file.path.parent.mkdir(parents=True, exist_ok=True)

@@ -217,7 +217,7 @@ def _fill(
     """Add the first sentences, or those that a killed run had not come to, when nobody else knows of the index.
 
     They are added in pieces of one size, so that a kill costs no more than one of them, and the bytes are the same
-    however often it happened. ``before`` and ``after`` a piece is there it is told how many sentences are then.
+    however often it happened. Each piece calls ``before`` and ``after`` with the number of sentences then.
     """
     there = _count(writer.sentences)
     rows = with_metadata(blocks, metadata, there)
@@ -234,7 +234,7 @@ def _count(sentences: Sentences) -> int:
 def _left(plan: _Plan, folder: Path) -> tuple[Writer, dict[int, Place]]:
     """Open the index that a killed run has left in a folder, if it is sound, and else begin one.
 
-    Returns also after which block of the text it had so many sentences, or would have had.
+    Returns also the number of sentences after each block of the text.
     """
     places, note = dict[int, Place](), folder / _PLACES
     with suppress(OSError, ValueError, XsweError):

@@ -83,7 +83,7 @@ def assign(
 ) -> np.ndarray:
     """Return each vector's ``probes`` nearest centroids, nearest first, int32 (n, probes); ties: the lower number.
 
-    Progress has a bar of its own unless it is to be told.
+    Progress has a bar of its own unless ``advance`` is given.
     """
     out, packed, blocks = np.empty((len(vectors), probes), np.int32), pack(centroids, COLUMNS), vectors.blocks()
     for first, block in blocks if advance else track(blocks, "assign clusters", -(-len(vectors) // 16_384), "block"):

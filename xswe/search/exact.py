@@ -26,7 +26,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class TileJob(SearchJob):
-    """Search a tile: so many sources against so many targets; within one side, those not after the sources."""
+    """Search a tile of sources and targets; within one side, of those not after the sources."""
 
     edge: int = _EDGE
 

@@ -60,7 +60,7 @@ class Writer:
         before: Callable[[int], None] = lambda _: None,
         log: bool = True,
     ) -> range:
-        """Add sentences, and return their numbers; ``before`` they are there it is told how many there will be.
+        """Add sentences, and return their numbers; ``before`` is called with their future number first.
 
         Without ``log`` nobody can read meanwhile: where nobody knows of the index yet.
         """

@@ -153,7 +153,7 @@ class TimeoutProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect(self) -> None:
-        """Let the application know; uvicorn tells the last of several requests alone."""
+        """Let the application know; uvicorn notifies the last of several requests only."""
         if self._answered is not None:
             self._answered.disconnected = True
             self._answered.message_event.set()

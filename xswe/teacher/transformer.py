@@ -198,7 +198,7 @@ _LEAST, _MOST = 1024, {False: 16_384, True: 131_072}  # tokens of a batch; a pro
 
 
 def fitting(config: Any, free: float, size: int, card: bool) -> int:
-    """Return how many padded tokens a batch may have in so many free bytes, for numbers of a size, on a card or not."""
+    """Return the padded tokens of a batch that fit the free bytes, for numbers of a size, on a GPU or not."""
     width, heads = config.hidden_size, config.num_attention_heads
     numbers = 8 * width + 3 * getattr(config, "intermediate_size", 4 * width) + 64 * heads  # of a token, in a layer
     tokens = int(_PART * free / (numbers * size))

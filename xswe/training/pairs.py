@@ -340,7 +340,7 @@ def draw_pairs(
 
     ``pairs`` are the languages of each bitext, two or one; ``contexts`` of each language have the rows of its sides in all
     bitexts, one after the other. Pairs are drawn by at most ``per_unit`` contexts of each unit, 0 for all; ``development``
-    says how many development pairs to take from so many.
+    says how many development pairs to take, by their number.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []
     some = {code: one.drawn(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}

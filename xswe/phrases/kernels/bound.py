@@ -28,7 +28,7 @@ from xswe.io.compiler import LEAN, address_of, bare, trailing_zeros
 
 LANES = 64  # queries a block: a byte for each is a cache line, a bit for each a number
 STARTS = 16  # of spans that are scored together
-# Starts handled at a time. A longer text is cut into tiles of so many starts (a tile's spans may reach beyond them), which
+# Starts handled at a time. A longer text is cut into such tiles (a tile's spans may reach beyond them), which
 # keeps every buffer in the cache and the bound about few words, however long a passage is.
 TILE = 64
 _AHEAD = 16  # lines that are asked for before they are read
