@@ -108,13 +108,14 @@ for number, cell in enumerate(json.loads(sys.argv[1]), 1):
     outputs = []
     if text := printed.getvalue():
         outputs.append({"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)})
-    if "matplotlib.pyplot" in sys.modules:
-        plt = sys.modules["matplotlib.pyplot"]
-        for figure in map(plt.figure, plt.get_fignums()):
-            file = io.BytesIO()
-            figure.savefig(file, dpi=50, bbox_inches="tight", metadata={"Software": None})
-            data = {"image/png": base64.b64encode(file.getvalue()).decode()}
-            outputs.append({"data": data, "metadata": {}, "output_type": "display_data"})
+    plt = sys.modules.get("matplotlib.pyplot")
+    numbers = plt.get_fignums() if plt else []
+    for figure in map(plt.figure, numbers) if plt else ():
+        file = io.BytesIO()
+        figure.savefig(file, dpi=50, bbox_inches="tight", metadata={"Software": None})
+        data = {"image/png": base64.b64encode(file.getvalue()).decode()}
+        outputs.append({"data": data, "metadata": {}, "output_type": "display_data"})
+    if numbers:
         plt.close("all")
     elif value is not None:
         data = {"text/plain": repr(value).splitlines(keepends=True)}
