@@ -48,9 +48,9 @@ for module in pkgutil.walk_packages(xswe.__path__, "xswe."):
 # Windows neither renames nor removes what is open or mapped.
 STRICT = """
 import shutil
-from xswe.io import files
+from xswe.io import files, locks
 
-files.ON_WINDOWS = True
+files.ON_WINDOWS = locks.ON_WINDOWS = True
 shutil._use_fd_functions = False
 holding = lambda: {os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")} | {
     line.split(maxsplit=5)[5].rstrip() for line in open("/proc/self/maps") if line.count("/")}
