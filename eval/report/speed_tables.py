@@ -147,10 +147,11 @@ def mixtures(record: list[Record]) -> str:
         learned, cosine = found["learned"], found["cosine"]
         margin = next((row["true"] for name, row in found.items() if name.startswith("margin")), None)
         between = " to ".join(_percent(part) for part in learned["within"] or ()) or "-"
-        figures = [_percent(learned["told"]) or "-", between, _percent(learned["true"]), _percent(learned["kept"]["good"])]
+        figures = [_percent(learned["told"]) or "-", between, _percent(learned.get("true of what is judged"))]
+        figures += [_percent(learned["true"]), _percent(learned["kept"]["good"])]
         figures += [_percent(cosine["told"]) or "-", _percent(cosine["true"]), _percent(cosine["kept"]["good"])]
         rows.append([model, pair, kind, _percent(share), f"{pairs:,}", *figures, _percent(margin)])
-    titles = ["model", "pair", "noise", "% noise", "pairs", "told", "between", "true", "good kept"]
+    titles = ["model", "pair", "noise", "% noise", "pairs", "told", "between", "true, as judged", "true", "good kept"]
     return markdown([*titles, "cosine: told", "true", "good kept", "margin: true"], rows)
 
 
