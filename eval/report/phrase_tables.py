@@ -166,6 +166,13 @@ def reported(record: Mapping[str, Any]) -> str:
     return markdown(["settings", "F1", *record["reported"]], rows)
 
 
+def running(record: Mapping[str, Any]) -> str:
+    """What is found of running text (eval/experiments/align_hard.py)."""
+    names = ("precision", "recall", "f1", "strict")
+    rows = [[row["documents"], *(f"{100 * row[name]:.1f}" for name in names)] for row in record["running"]]
+    return markdown(["bitext", "precision", "recall", "F1", "F1, one bead"], rows)
+
+
 def links(record: list[Mapping[str, Any]]) -> str:
     """Alignment error rate of word links (eval/experiments/link_quality.py)."""
     rows = []
@@ -179,6 +186,7 @@ def links(record: list[Mapping[str, Any]]) -> str:
 PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "align": ("align.json", sentences),
     "align.growth": ("align.json", growth),
+    "align.running": ("align_hard.json", running),
     "align.settings": ("align_settings.json", settings),
     "align.settings.reported": ("align_settings.json", reported),
     "links": ("links.json", links),
