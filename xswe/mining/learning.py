@@ -29,12 +29,14 @@ from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
 CLASSES = ("right", *KINDS)
+_OTHER_LANGUAGE = CLASSES.index("wrong language")
 SAMPLE = 4000  # records that are learnt from
 LEAST_RECORDS = 500  # that are needed
 _LEAST_RIGHT = 150  # of the sample that seem right
 _EACH, _ASIDE = 800, 400  # wrong pairs of each kind that are made to learn from, and to look at what is learnt
 _EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
 _SURELY = 0.5  # probability from which a pair is learnt as right
+_HARDLY = 0.05  # up to which one is learnt as of another language
 _HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong pairs that were made say
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
@@ -230,8 +232,9 @@ class Learner:
         else:
             chosen, habits = np.flatnonzero(right & ~aside), True
             made, classes, _ = self._wrong(chosen, _EACH, 1)
-            own = np.concatenate([self._features[rows[chosen]], made])
-            classes = np.concatenate([np.zeros(len(chosen), np.int64), classes])
+            other = np.flatnonzero((likely[:, 0] <= _HARDLY) & (likely.argmax(1) == _OTHER_LANGUAGE) & ~aside)
+            own = np.concatenate([self._features[rows[chosen]], self._features[rows[other]], made])
+            classes = np.concatenate([np.repeat([0, _OTHER_LANGUAGE], [len(chosen), len(other)]), classes])
             trees = _fitted(_Data.joined([given, _Data(self._centred(own), classes, np.ones(len(own)))]))
             scores = ()
         probabilities = self._predicted(trees, self._features, habits)
