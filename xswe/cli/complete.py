@@ -42,9 +42,7 @@ _FREE = ("", "text", "list", "mapping")  # kinds of settings that may name a fil
 def completed(shell: str, words: list[str]) -> list[str]:
     """Return what may stand in the place of the last word, as the shell takes it.
 
-    Args:
-        shell: ``bash`` gives the line up to the cursor; the others what stands after the command, without quotes.
-        words: what it gives.
+    ``words`` are the line up to the cursor in ``bash``, in other shells what stands after the command, without quotes.
     """
     if shell == "fish":  # which adds blanks itself, and shows what something is
         return [f"{word.rstrip()}\t{what}" for word, what in _offered(words)]

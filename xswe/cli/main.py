@@ -30,10 +30,7 @@ def usage() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a verb.
-
-    Returns 0 on success, 2 for user errors (one line on standard error says how to correct them).
-    """
+    """Run a verb; returns 0 on success, 2 for user errors, of which a line on standard error says how to correct them."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
