@@ -429,7 +429,8 @@ def main(settings: dict[str, Any]) -> None:
     output = Path(settings["output"])
     given = {"pieces": settings["pieces"]}
     given |= {"vocabulary": settings["vocabulary"]} if settings["vocabulary"] != "mini" else {}
-    report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
+    known = {"settings": given, "model": Path(settings["start"]).name, "rows": {}}
+    report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else known
     if report["settings"] != given:
         raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
     chosen = settings["only"].split(";") if settings["only"] else list(VARIATIONS)

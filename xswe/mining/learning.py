@@ -29,7 +29,7 @@ from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
 CLASSES = ("right", *KINDS)
-_OTHER_LANGUAGE = CLASSES.index("wrong language")
+_OF_ITS_OWN = [CLASSES.index(kind) for kind in ("added text", "wrong language")]
 SAMPLE = 4000  # records that are learnt from
 LEAST_RECORDS = 500  # that are needed
 _LEAST_RIGHT = 150  # of the sample that seem right
@@ -232,9 +232,10 @@ class Learner:
         else:
             chosen, habits = np.flatnonzero(right & ~aside), True
             made, classes, _ = self._wrong(chosen, _EACH, 1)
-            other = np.flatnonzero((likely[:, 0] <= _HARDLY) & (likely.argmax(1) == _OTHER_LANGUAGE) & ~aside)
-            own = np.concatenate([self._features[rows[chosen]], self._features[rows[other]], made])
-            classes = np.concatenate([np.repeat([0, _OTHER_LANGUAGE], [len(chosen), len(other)]), classes])
+            likeliest = likely.argmax(1)
+            other = np.flatnonzero((likely[:, 0] <= _HARDLY) & np.isin(likeliest, _OF_ITS_OWN) & ~aside)
+            own = np.concatenate([self._features[rows[np.append(chosen, other)]], made])
+            classes = np.concatenate([np.zeros(len(chosen), np.int64), likeliest[other], classes])
             trees = _fitted(_Data.joined([given, _Data(self._centred(own), classes, np.ones(len(own)))]))
             scores = ()
         probabilities = self._predicted(trees, self._features, habits)
