@@ -9,7 +9,6 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
 from typing import Any
 
 from xswe.cli.verbs import VERBS, merged
@@ -58,12 +57,6 @@ def own_settings(verb: str, mode: str = "") -> Values:
 
 
 def composed_defaults(verb: str) -> Values:
-    """Return all settings of a verb with their defaults, to be changed by whoever asks; see :func:`_composed`."""
-    return copy.deepcopy(_composed(verb))
-
-
-@cache
-def _composed(verb: str) -> Values:
     """Return all settings of a verb with their defaults; what a choice of a group changes of them is in ``conf/``."""
     spec, out = VERBS[verb], Values()
     modes = {mode: own_settings(verb, mode) for mode in spec.calls}
@@ -167,7 +160,7 @@ def simple(verb: str, arguments: Collection[str]) -> Values | None:
     """Return the settings of a verb that its words give; None where Hydra must compose, or complain."""
     if "recipe" in (groups := VERBS[verb].groups):  # which makes further choices
         return None
-    values, text = composed_defaults(verb), names(verb)
+    values, text = copy.deepcopy(composed_defaults(verb)), names(verb)
     pairs = [argument.partition("=") for argument in arguments]
     if groups and not _choose(verb, {key: value for key, _, value in pairs if key in groups}, values):
         return None
