@@ -165,7 +165,7 @@ def find_terms(
     return FoundTerms(tuple(queries), tuple(found_terms))
 
 
-@dataclass
+@dataclass(eq=False)  # so that sets tell phrases with the same words apart
 class _Counted:
     """A phrase with its candidates, and in how many pairs they stand."""
 
@@ -208,12 +208,12 @@ def _rerank_by_cooccurrence(
     for other, passage in bitext:
         line = spelling(other)
         tokens = _WORD.findall(line)
-        here = {id(one): one for start in fused if start in line for one in starts[start]}
+        here = {one for start in fused if start in line for one in starts[start]}
         for at, token in enumerate(tokens):
             begun = starts.get(token[:_STEM], ())
-            here |= {id(one): one for one in begun if _matches(one.words, tokens[at : at + len(one.words)])}
+            here.update(one for one in begun if _matches(one.words, tokens[at : at + len(one.words)]))
         said = _bare(passage) if here else ""
-        for one in here.values():
+        for one in here:
             one.count(said)
     return [_ordered(query, one.weighed(terms)) for query, one, terms in zip(queries, counted, found, strict=True)]
 
