@@ -159,7 +159,7 @@ def _scored(path: str, languages: tuple[str, ...]) -> Source:
     file = Source((path,), languages=languages)
     if file.kind == "tsv":
         first = [record.raw.removeprefix(MARK).split(b"\t") for record in islice(file.read_raw(), _FIRST)]
-        if not all(any(map(_NUMBER.fullmatch, (row[0], row[-1]))) for row in first[:1]):
+        if first and not (_NUMBER.fullmatch(first[0][0]) or _NUMBER.fullmatch(first[0][-1])):
             raise InputError(path, "no score", _SCORED, 1)
         last = all(_NUMBER.fullmatch(row[-1]) for row in first) and not all(_NUMBER.fullmatch(row[0]) for row in first)
         return replace(file, columns=(0, 1) if last else (1, 2), score=-last)
