@@ -295,7 +295,8 @@ def _(choice, folder):
     """Of lines, of records, of pairs and of a side: what each does with a damaged line."""
     from xswe.bitext.source import Source, read_pairs
     from xswe.io.lines import read_lines
-    from xswe.mining.side import Reservoir, SideConfig, _lines
+    from xswe.mining.samples import Reservoir
+    from xswe.mining.side import SideConfig, _lines
 
     path = folder / "a.tsv"
     path.write_bytes(b"cat\tKatze\nd\xffg\tHund\n")

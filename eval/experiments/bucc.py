@@ -27,9 +27,10 @@ from xswe.io.files import check_output, scratch
 from xswe.io.lines import read_lines
 from xswe.io.results import table, write_text
 from xswe.io.sources import PACKED
+from xswe.mining.hard_rules import FilterConfig
 from xswe.mining.pipeline import MineConfig, choose_pairs
-from xswe.mining.side import FilterConfig, SideConfig, prepare_side
-from xswe.mining.threshold import Expected
+from xswe.mining.side import SideConfig, prepare_side
+from xswe.mining.threshold import PrecisionEstimate
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
@@ -164,7 +165,7 @@ def best_threshold(scores: np.ndarray, correct: np.ndarray, total: int) -> float
     """Return the threshold of the best F1 on pairs each of which is known to be right or wrong, of ``total`` right ones."""
     order = np.argsort(-scores.astype(np.float64), kind="stable")
     right = np.cumsum(correct[order]).astype(np.float64)
-    return Expected(scores[order].astype(np.float64), right, total).choose(right / max(total, 1))
+    return PrecisionEstimate(scores[order].astype(np.float64), right, total).choose(right / max(total, 1))
 
 
 def precision_recall_f1(found: int, correct: int, total: int) -> tuple[float, float, float]:

@@ -28,8 +28,8 @@ import xswe
 from eval.experiments.bucc import BuccFiles, extract_by, precision_recall_f1, read_gold_ids, score, tune
 from eval.settings import DATA, REQUIRED, chosen, pairs_of, run_script
 from xswe.io.results import table
+from xswe.mining.gold import GoldSearch, gold_scores
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
-from xswe.mining.threshold import GoldSearch, gold_scores
 from xswe.model.static import StaticModel
 from xswe.search.lists import Neighbours, SearchConfig
 

@@ -267,7 +267,7 @@ def distances_of(found: Found, planted: int) -> Learnt:
     """Return what the pairs of one set look like, and which are right."""
     lists, numbers, _ = found
     lines = min(len(lists.forward), len(lists.backward))
-    pairs, mismatched = (select(score_candidates(lists, "ratio", 4, struck)) for struck in (0, 1))
+    pairs, mismatched = (select(score_candidates(lists, "ratio", 4, skip)) for skip in (0, 1))
     right = (numbers[0][pairs.source] == numbers[1][pairs.target]) & (numbers[0][pairs.source] < planted)
     return Learnt(distances_in_units(pairs, mismatched, lists, Twins.none(lists), lines), right)
 

@@ -23,8 +23,8 @@ from xswe.io.choices import choice_names, chosen, update
 from xswe.io.resources import resource
 from xswe.io.settings import build, defaults
 from xswe.mining.dedup import DedupConfig
+from xswe.mining.hard_rules import FilterConfig
 from xswe.mining.pipeline import MineConfig
-from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, TrainConfig

@@ -10,8 +10,8 @@ import pytest
 
 from xswe.errors import ConfigError
 from xswe.io.settings import build
+from xswe.mining.hard_rules import identity_key
 from xswe.mining.score import NegativesConfig, mine_negatives
-from xswe.mining.side import identity_key
 
 NAMES = ("anchor", "positive", "negative_1", "negative_2", "negative_3")
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
+from xswe.mining.gold import on_gold
 from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
-from xswe.mining.threshold import Expected, from_mismatches, on_gold, raised, wrong_fraction
+from xswe.mining.threshold import PrecisionEstimate, estimate_from_decoys, extrapolate_decoys, wrong_fraction
 from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
 
@@ -149,14 +150,14 @@ def test_gold_threshold_is_the_best_of_all_by_brute_force():
     total = int(correct.sum()) + 5
     order = np.argsort(-scores, kind="stable")
     right = np.cumsum(correct[order])
-    found = Expected(scores[order].astype(np.float64), right, 60).choose(right / total)
+    found = PrecisionEstimate(scores[order].astype(np.float64), right, 60).choose(right / total)
 
     def f1(threshold):
         kept = scores >= threshold
         return 2 * (kept & correct).sum() / (kept.sum() + total)
 
     assert f1(found) == pytest.approx(max(f1(t) for t in np.arange(-1, 13, 0.25)))
-    assert Expected(np.zeros(0), np.zeros(0), 60).choose(np.zeros(0)) == -np.inf
+    assert PrecisionEstimate(np.zeros(0), np.zeros(0), 60).choose(np.zeros(0)) == -np.inf
 
 
 @pytest.mark.parametrize(("planted", "within"), [(2700, 0.02), (1500, 0.03), (300, None)])
@@ -192,10 +193,10 @@ def test_threshold_of_scores_that_keep_the_gap(vectors, score):
     assert 2 * right.sum() / (len(right) + 300) > 0.9 * best
 
 
-def test_mismatches_are_raised_quantile_by_quantile():
-    found = raised(np.array([3.0, 1.0, 2.0]), np.array([2.5, 0.5, 1.5]), 2.0)
+def test_decoys_are_extrapolated_quantile_by_quantile():
+    found = extrapolate_decoys(np.array([3.0, 1.0, 2.0]), np.array([2.5, 0.5, 1.5]), 2.0)
     np.testing.assert_allclose(found, [2.0, 3.0, 4.0])
-    np.testing.assert_array_equal(raised(found, np.zeros(0), 2.0), found)
+    np.testing.assert_array_equal(extrapolate_decoys(found, np.zeros(0), 2.0), found)
 
 
 def test_no_translation_at_all_is_noticed(vectors):
@@ -206,7 +207,7 @@ def test_no_translation_at_all_is_noticed(vectors):
     assert "precision cannot be told: too few of the lines" in mined.threshold.sentence()
     assert wrong_fraction(np.zeros(0), np.zeros(0)) == 0
     nothing = np.zeros(0, np.float32)
-    assert from_mismatches(nothing, nothing, 0).choose() == -np.inf
+    assert estimate_from_decoys(nothing, nothing, 0).choose() == -np.inf
 
 
 def test_few_pairs_are_never_called_perfect(vectors):
@@ -233,7 +234,7 @@ def test_precision_is_that_of_what_min_score_and_max_score_leave(vectors):
 
 def test_gold_tells_the_recall_and_not_the_precision():
     scores, wrong = np.arange(400, dtype=np.float32), np.arange(200, dtype=np.float32)
-    expected = from_mismatches(scores, wrong, 400)
+    expected = estimate_from_decoys(scores, wrong, 400)
     assert expected.between(300, None)[0] < 1
     everywhere, on_top = np.arange(0, 400, 4, dtype=np.float64), np.array([399.0] * 9 + [-np.inf])
     assert on_gold(expected, on_top, None) > 190 > on_gold(expected, everywhere, None)
@@ -243,7 +244,7 @@ def test_gold_tells_the_recall_and_not_the_precision():
 def test_wrong_pairs_come_about_among_lines_that_no_translation_wins():
     # Half of the pairs score as all mismatches do, the others higher.
     scores, wrong = np.arange(1000, dtype=np.float32), np.arange(1000, dtype=np.float32) / 2
-    plain, contested = (from_mismatches(scores, wrong, 1000, margin=margin) for margin in (False, True))
+    plain, contested = (estimate_from_decoys(scores, wrong, 1000, margin=margin) for margin in (False, True))
     assert plain.weight == pytest.approx(0.5, abs=0.01)
     above = 100  # of the mismatches; half the lines on both sides leave a quarter of them, nearly
     for expected, false in ((plain, 50), (contested, 500 * (1 - 0.9**0.5))):
@@ -251,9 +252,9 @@ def test_wrong_pairs_come_about_among_lines_that_no_translation_wins():
         assert kept - expected.right[kept - 1] == pytest.approx(false, rel=0.03)
     for alone, few in ((0.0, 0.1 * false), (0.25, 0.9 * 25 + 0.1 * false)):  # high mismatches count by their lines
         both = np.where(wrong >= wrong[-above], alone, 0.0)
-        expected = from_mismatches(scores, wrong[::-1], 1000, margin=True, alone=both[::-1])
+        expected = estimate_from_decoys(scores, wrong[::-1], 1000, margin=True, alone=both[::-1])
         assert kept - expected.right[kept - 1] == pytest.approx(few, rel=0.03)
-    few = [from_mismatches(scores, wrong, 3000, margin=margin, least_share=0.25).right for margin in (False, True)]
+    few = [estimate_from_decoys(scores, wrong, 3000, margin=margin, least_share=0.25).right for margin in (False, True)]
     np.testing.assert_array_equal(*few)
 
 

@@ -22,14 +22,16 @@ from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
+from xswe.mining.gold import with_hidden
+from xswe.mining.hard_rules import FilterConfig, identity_key, number_key
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.score import Distribution, score_file, score_pairs
-from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
-from xswe.mining.threshold import with_hidden
+from xswe.mining.side import SideConfig, prepare_side
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
 from xswe.search.vectors import Vectors
+from xswe.text.languages import in_script
 from xswe.work.folder import work_folder
 
 ONE = SearchConfig(threads=1)

@@ -93,10 +93,13 @@ def test_twins_are_found_among_the_neighbours_of_a_line():
 def test_distances_are_from_the_next_best_both_ways():
     source, target = (np.array(rows, np.float32) for rows in ([[1, 0], [0.6, 0.8]], [[0.8, 0.6], [0, 1], [-1, 0]]))
     lists = find_neighbours(source, target, 3, ONE)
-    best, struck = Pairs.of(np.ones(1), np.array([1]), np.array([0])), Pairs.of(np.ones(1), np.array([0]), np.array([1]))
+    best, without_best = (
+        Pairs.of(np.ones(1), np.array([1]), np.array([0])),
+        Pairs.of(np.ones(1), np.array([0]), np.array([1])),
+    )
     np.testing.assert_allclose(_distances(best, lists, Twins.none(lists), False), [[0.96, 0.16, 0.16]], atol=1e-6)
     np.testing.assert_allclose(
-        _distances(struck, lists, Twins.none(lists), True), [[0, 0, 1]], atol=1e-6
+        _distances(without_best, lists, Twins.none(lists), True), [[0, 0, 1]], atol=1e-6
     )  # of the target there is no next best
 
 

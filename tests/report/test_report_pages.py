@@ -15,8 +15,8 @@ import pytest
 import xswe
 from tests.report.conftest import axe
 from xswe.errors import ConfigError, InputError
+from xswe.mining.gold import read_gold
 from xswe.mining.learning import Noise
-from xswe.mining.threshold import read_gold
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
 from xswe.report.pairs import linked, pairs_page, view_of_file, view_of_filtered

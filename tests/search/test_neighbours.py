@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from xswe.errors import ConfigError, InputError
 from xswe.io.products import COLUMNS, ROWS, pack, products
+from xswe.mining.hard_rules import FilterConfig
 from xswe.mining.pipeline import MineConfig
-from xswe.mining.side import FilterConfig
 from xswe.search import clusters, exact
 from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.lists import NONE, SearchConfig, empty_lists

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xswe
-from xswe.mining.side import FilterConfig
+from xswe.mining.hard_rules import FilterConfig
 from xswe.text.numbers import numbers_in_words, same_numbers
 
 SAME = [

@@ -27,7 +27,7 @@ from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
-from xswe.mining.threshold import from_mismatches
+from xswe.mining.threshold import estimate_from_decoys
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
 from xswe.search.lists import Neighbours, SearchConfig
@@ -107,9 +107,9 @@ def pair_documents(
     margin = min(_NEIGHBOURHOOD, max(1, k - 1))
     found = select(score_candidates(lists, "distance", margin), "max")
     if k > 2:
-        struck = select(score_candidates(lists, "distance", min(margin, k - 1), skip=1), "max")
+        decoys = select(score_candidates(lists, "distance", min(margin, k - 1), skip=1), "max")
         further = select(score_candidates(lists, "distance", min(margin, k - 2), skip=2), "max")
-        expected = from_mismatches(found.scores, struck.scores, min(len(source), len(target)), further.scores, 1.0)
+        expected = estimate_from_decoys(found.scores, decoys.scores, min(len(source), len(target)), further.scores, 1.0)
         # Where there are few, there is little to expect from: a partner is as near as those of most, or nearly so.
         least = _LEAST * float(np.quantile(found.scores, 0.75)) if len(found) else 0.0
         found = found.between(max(expected.choose(), least), None)

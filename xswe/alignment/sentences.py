@@ -27,7 +27,7 @@ from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.mining.threshold import Expected, Threshold, from_mismatches
+from xswe.mining.threshold import PrecisionEstimate, Threshold, estimate_from_decoys
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.text.languages import base_language, check_languages, has_cjk, has_kana
@@ -102,7 +102,7 @@ class AlignedTexts(Result[Bead], row=Bead):
     places: tuple[Sequence[Sentence] | None, Sequence[Sentence] | None] = (None, None)
     seconds: float = 0.0
     threshold: Threshold = _ALL
-    expected: Expected | None = None
+    expected: PrecisionEstimate | None = None
     said: Mapping[tuple[Run, Run], tuple[Said, ...]] = field(default_factory=dict)
     changes: str = ""
     manner: Manner = field(default_factory=Manner)
@@ -313,7 +313,7 @@ class _Kept(NamedTuple):
     scores: np.ndarray
     fixed: np.ndarray
     threshold: Threshold
-    expected: Expected | None
+    expected: PrecisionEstimate | None
 
 
 def _cut(path: AlignedPath, prices: Prices, constraints: Constraints, config: AlignConfig) -> _Kept:
@@ -321,7 +321,7 @@ def _cut(path: AlignedPath, prices: Prices, constraints: Constraints, config: Al
     scores, expected = prices.score(path.cosines), None
     if len(path.mismatched):  # what a bead's source scores with the beads around tells how many of the beads are right
         bead, mismatched = ~np.isnan(scores), prices.score(path.mismatched)
-        expected = from_mismatches(scores[bead], mismatched[bead], int(bead.sum()))
+        expected = estimate_from_decoys(scores[bead], mismatched[bead], int(bead.sum()))
     threshold = _threshold(config, expected)
     given, ends = set(constraints.anchors), [tuple(cell) for cell in path.cells.tolist()]
     known = np.fromiter((step in given for step in pairwise(ends)), bool, len(ends) - 1)
@@ -371,7 +371,7 @@ def _merged(steps: list[list[int]], apart: list[list[int]]) -> list[int]:
     return out
 
 
-def _threshold(config: AlignConfig, expected: Expected | None) -> Threshold:
+def _threshold(config: AlignConfig, expected: PrecisionEstimate | None) -> Threshold:
     """Return the least score of a bead."""
     if config.precision is None or expected is None:
         return _ALL if config.min_score is None else Threshold(config.min_score, "given")

@@ -44,7 +44,7 @@ from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
-from xswe.mining.side import identity_key, number_key
+from xswe.mining.hard_rules import identity_key, number_key
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
 from xswe.search.lists import SearchConfig

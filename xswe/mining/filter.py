@@ -34,10 +34,12 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed, refuse_unused
 from xswe.mining.cascade import judge_bitext
+from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
-from xswe.mining.side import NearDuplicates, Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, told_near, wrong_fraction
+from xswe.mining.samples import Reservoir, Shown, draw_groups, shown_rows, with_texts
+from xswe.mining.side import NearDuplicates
+from xswe.mining.threshold import Threshold, estimate_from_decoys, near_duplicate_note, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.rerank import Encoder
@@ -121,7 +123,7 @@ class Filtered(Result[Judged], row=Judged):
         if self.noise is None and self.threshold.precision is not None:  # which decoys of other pairs told
             more.append("not judged: translations that are truncated, extended or changed, and the order of words")
         first = f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}"
-        first += told_near(self.near, "pairs") if kept else ""
+        first += near_duplicate_note(self.near, "pairs") if kept else ""
         return "\n".join([first, self.threshold.sentence(), *more])
 
     def unusual(self, row: int) -> str:
@@ -360,7 +362,7 @@ def _decide(found: Found, config: BitextFilter) -> Filtered:
     alive = scores[np.isfinite(scores)]
     threshold, expected = Threshold(-np.inf, "none"), None
     if config.threshold == "auto" or config.evidence:
-        expected = from_mismatches(alive, decoys[np.isfinite(decoys)], len(alive))
+        expected = estimate_from_decoys(alive, decoys[np.isfinite(decoys)], len(alive))
     if config.threshold == "auto" and expected is not None:
         threshold = expected.threshold("the next pair's other side", config.precision)
     elif config.threshold is not None:

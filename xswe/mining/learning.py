@@ -24,7 +24,7 @@ import numpy as np
 from xswe.io.ragged import Texts
 from xswe.mining.examples import examples_for, foreign_texts, wrong_ones
 from xswe.mining.features import CENTRED, HABITS, NAMES, Features
-from xswe.mining.threshold import Expected
+from xswe.mining.threshold import PrecisionEstimate
 from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
@@ -99,7 +99,7 @@ class Learnt:
     aside: tuple[np.ndarray, ...]
     doubt: str = ""
 
-    def expected(self) -> Expected:
+    def expected(self) -> PrecisionEstimate:
         """Return how many of the pairs down to every probability are right, and wrong pairs that stand for all."""
         falling = np.sort(self.probabilities.astype(np.float64))[::-1]
         counts = self.shares[1:] * len(falling)
@@ -111,7 +111,7 @@ class Learnt:
         ]
         wrong = np.concatenate([np.zeros(0), *stand]).astype(np.float32)
         weight, right = float(counts.sum()) / max(1, len(wrong)), np.cumsum(falling)
-        return Expected(falling, right, len(falling), wrong, weight, limits=self._limits(falling, right))
+        return PrecisionEstimate(falling, right, len(falling), wrong, weight, limits=self._limits(falling, right))
 
     def _limits(self, falling: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return how many of the first i + 1 pairs are right at least, and at most, float64 (2, n)."""

@@ -26,7 +26,7 @@ Score = Literal["cosine", "ratio", "distance", "csls"]
 Selection = Literal["max", "intersection", "forward", "backward", "kbest"]
 # A cosine is divided by no less: where a neighbourhood holds next to nothing (a few lines, none of them related), a
 # quotient would grow without bound and rank noise above translations, and by a negative one would turn signs round. A pair
-# of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the struck lists of 50 lines lie above.
+# of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the decoys of 50 lines lie above.
 _LEAST = np.float32(0.1)
 
 

@@ -17,10 +17,11 @@ from xswe.io.files import check_output, scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed, refuse_unused
+from xswe.mining.evidence import Evidence
 from xswe.mining.margin import Pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
-from xswe.mining.threshold import Evidence, Threshold
+from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.rerank import Encoder
 from xswe.work.folder import work_folder

@@ -19,25 +19,22 @@ from xswe.io.lines import OnError
 from xswe.io.locks import locked
 from xswe.io.settings import check_choice, refuse_unused
 from xswe.mining.cascade import judge_pairs
+from xswe.mining.evidence import Evidence, evidence_of
+from xswe.mining.gold import GoldSearch, gold_scores, on_gold, read_gold
+from xswe.mining.hard_rules import FilterConfig, filter_candidates
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
-from xswe.mining.share import Twins, estimate_parallel
-from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
+from xswe.mining.share import Parallel, Twins, estimate_parallel
+from xswe.mining.side import Side, SideConfig, prepare_side
 from xswe.mining.threshold import (
+    DECOY_CORRECTION,
+    LEAST_MATCHED_SHARE,
     MARGINS,
-    RISE,
-    TOLD_SHARE,
-    Evidence,
-    Expected,
-    GoldSearch,
+    PrecisionEstimate,
     Threshold,
     check_found,
-    evidence_of,
-    from_likelihoods,
-    from_mismatches,
-    gold_scores,
-    on_gold,
-    read_gold,
-    told_near,
+    estimate_from_decoys,
+    estimate_from_likelihoods,
+    near_duplicate_note,
     with_limits,
 )
 from xswe.model.encode_file import as_lines
@@ -131,10 +128,10 @@ class MineConfig:
         return self.threshold == "auto" and self.select != "kbest"
 
     @property
-    def struck(self) -> int:
-        """How many of each line's best neighbours calibration strikes out, one after the other."""
+    def decoy_ranks(self) -> int:
+        """How many times calibration selects decoys, each time without one more of every line's best neighbours."""
         wanted = self.calibrates or (self.evidence and self.select != "kbest")
-        return (2 if RISE[self.score] else 1) if wanted else 0
+        return (2 if DECOY_CORRECTION[self.score] else 1) if wanted else 0
 
     @property
     def depth(self) -> int:
@@ -211,7 +208,7 @@ class MineReport:
         sides = {"lines": self.source} if self.target is None else {"source": self.source, "target": self.target}
         for name, side in sides.items():
             counts = f"{side.read:,} lines read, {side.kept:,} kept; dropped: {_listed(side.dropped) or 'none'}"
-            counts += told_near(side.near, "lines") if side.kept else ""
+            counts += near_duplicate_note(side.near, "lines") if side.kept else ""
             lines.append(f"{name}: {counts}")
         if self.ruled_out:
             lines.append(f"candidate pairs ruled out: {_listed(self.ruled_out)}")
@@ -244,6 +241,51 @@ def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float])
     return MineReport(source, target, mined.ruled_out, *counts, mined.quantiles, threshold, seconds)
 
 
+@dataclass(frozen=True, eq=False)
+class _Selector:
+    """What selects pairs among the neighbours of all lines, both ways."""
+
+    lists: Neighbours
+    config: MineConfig
+    sides: tuple[Side, Side] | None  # without them there are no pair filters
+    within: bool  # both sides are the same lines
+
+    def select(self, how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
+        """Select pairs without each line's best ``skip`` neighbours; return also how many candidates each filter drops."""
+        lists, config = self.lists, self.config
+        arrays = (lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
+        part = Neighbours(*(array[:, : config.depth + skip] for array in arrays))
+        candidates = score_candidates(part, config.score, config.k, skip)
+        dropped: dict[str, int] = {}
+        if self.sides is not None:
+            source, target = (side.traits for side in self.sides)
+            candidates, dropped = filter_candidates(candidates, config.filters, source, target)
+        return select(candidates, how, config.best, self.within), dropped
+
+    def pairs(self, how: Selection, skip: int = 0) -> Pairs:
+        """Select pairs as :meth:`select` does."""
+        return self.select(how, skip)[0]
+
+
+def _estimated(
+    pairs: Pairs, selector: _Selector, others: _Selector, twins: Twins
+) -> tuple[PrecisionEstimate, Parallel | None]:
+    """Estimate how many pairs are right from decoys, which ``others`` selects: its lists hold no near-duplicates."""
+    config, lists = selector.config, selector.lists
+    # One-to-one decoys resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
+    one_to_one = pairs if config.select == "max" else selector.pairs("max")
+    decoys = [others.pairs("max", rank) for rank in range(1, config.decoy_ranks + 1)]
+    lines = min(len(lists.forward), len(lists.backward)) // (2 if selector.within else 1)  # at most so many pairs
+    how = DECOY_CORRECTION[config.score], config.score in MARGINS, LEAST_MATCHED_SHARE[config.score]
+    parallel = None if selector.within else estimate_parallel(one_to_one, decoys[0], lists, twins, lines)
+    alone = None if parallel is None else parallel.alone
+    estimate = estimate_from_decoys(one_to_one.scores, decoys[0].scores, lines, decoys[-1].scores, *how, alone)
+    estimate = with_limits(estimate)
+    if parallel is not None and estimate.unsure:
+        estimate = estimate_from_likelihoods(one_to_one.scores, parallel.right, lines, decoys[0].scores)
+    return estimate, parallel
+
+
 def choose_pairs(
     lists: Neighbours,
     config: MineConfig,
@@ -253,40 +295,20 @@ def choose_pairs(
     judge: Encoder | None = None,
     vectors: tuple[Vectors, Vectors] | None = None,
 ) -> Mined:
-    """Score, filter, select, calibrate and cut ``config.depth + config.struck`` neighbours of each line, both ways.
+    """Score, filter, select, calibrate and cut ``config.depth + config.decoy_ranks`` neighbours of each line, both ways.
 
     Without ``sides`` there are no pair filters. ``gold`` are scores of gold pairs to calibrate on; ``config.gold`` is not
     looked at. ``within``: both sides are the same lines. ``judge`` is a second opinion on the pairs near the threshold,
     which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are told, so that
     they are no mismatches.
     """
-
-    def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
-        near = apart if skip else lists
-        arrays = (near.forward, near.forward_ids, near.backward, near.backward_ids)
-        part = Neighbours(*(array[:, : config.depth + skip] for array in arrays))
-        candidates = score_candidates(part, config.score, config.k, skip)
-        dropped: dict[str, int] = {}
-        if sides is not None:
-            candidates, dropped = filter_candidates(candidates, config.filters, sides[0].traits, sides[1].traits)
-        return select(candidates, how, config.best, within), dropped
-
-    twins = Twins.none(lists) if vectors is None or not config.struck else Twins.of(lists, *vectors)
-    apart = lists if vectors is None or not config.struck else twins.left_out(lists)
-    pairs, ruled_out = found(config.select)
+    selector = _Selector(lists, config, sides, within)
+    pairs, ruled_out = selector.select(config.select)
+    twins = Twins.of(lists, *vectors) if vectors is not None and config.decoy_ranks else None
+    others = selector if twins is None else replace(selector, lists=twins.left_out(lists))
     threshold, expected, parallel = Threshold(-np.inf, "none"), None, None
-    if config.struck:
-        # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
-        one_to_one = pairs if config.select == "max" else found("max")[0]
-        struck = [found("max", n + 1)[0] for n in range(config.struck)]
-        lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
-        how = RISE[config.score], config.score in MARGINS, TOLD_SHARE[config.score]
-        parallel = None if within else estimate_parallel(one_to_one, struck[0], lists, twins, lines)
-        alone = None if parallel is None else parallel.alone
-        expected = from_mismatches(one_to_one.scores, struck[0].scores, lines, struck[-1].scores, *how, alone)
-        expected = with_limits(expected)
-        if parallel is not None and expected.unsure:
-            expected = from_likelihoods(one_to_one.scores, parallel.right, lines, struck[0].scores)
+    if config.decoy_ranks:
+        expected, parallel = _estimated(pairs, selector, others, twins or Twins.none(lists))
     if isinstance(config.threshold, (int, float)):
         threshold = Threshold(float(config.threshold), "given")
     elif config.calibrates and expected is not None:
@@ -296,11 +318,11 @@ def choose_pairs(
             threshold = replace(threshold, share=share)
     if judge is not None and sides is not None and len(pairs):
         # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
-        value = np.inf if expected is None or expected.lost else threshold.value
+        value = np.inf if expected is None or expected.unreliable else threshold.value
         weight = None if expected is None or expected.unsure else expected.weight_above(value)
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
         texts = (sides[0].texts.take, sides[1].texts.take)
-        mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most, weight)
+        mask = judge_pairs(pairs, others.pairs("max", 1), value, texts, judge, most, weight)
         origin = f"{threshold.origin}; {most:,} pairs judged by the encoder"
         threshold = Threshold(threshold.value, origin, share=threshold.share)
         kept = pairs.take(mask)
@@ -313,7 +335,7 @@ def choose_pairs(
     return Mined(kept, threshold, len(pairs), ruled_out, evidence)
 
 
-def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None) -> Threshold:
+def _calibrated(expected: PrecisionEstimate, config: MineConfig, gold: np.ndarray | None) -> Threshold:
     """Choose a threshold, and tell what is expected of the pairs that are kept: also above ``min_score`` only."""
     value = None if gold is None else on_gold(expected, gold, config.precision)
     origin = "mismatched neighbours" if expected.least_share < np.inf else "likelihood of each pair"
@@ -347,7 +369,7 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     config = config or MineConfig()
     if config.gold:
         raise ConfigError("gold needs the texts: mine lists or files")
-    k, within = config.depth + config.struck, target is None
+    k, within = config.depth + config.decoy_ranks, target is None
     if within:
         _check_within(config)
     sides = [source] if within else [source, target]
@@ -385,7 +407,7 @@ def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, i
     if is_made(done, identity):
         return Neighbours.open(done)
     work = folder / f"search-{identity}"
-    lists = _neighbours([folder / name / "vectors.npy" for name in names], config.depth + config.struck, config, work)
+    lists = _neighbours([folder / name / "vectors.npy" for name in names], config.depth + config.decoy_ranks, config, work)
     once(done, identity, lists.save)
     discard(work, config.execution)
     return lists
@@ -432,7 +454,7 @@ def mine_sides(
     limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
     names = ("source", "target")[: len(sides)]
     made = [read_json(folder / name / "side.json")["identity"] for name in names]
-    identity = fingerprint(made, config.depth + config.struck, vars(limits))
+    identity = fingerprint(made, config.depth + config.decoy_ranks, vars(limits))
     lists = _stored_neighbours(folder, names, config, identity)
     seconds["neighbours"] = time.monotonic() - start
     start = time.monotonic()

@@ -27,9 +27,9 @@ from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, refuse_unused
+from xswe.mining.hard_rules import identity_key
 from xswe.mining.margin import Score, neighbourhood, score_cosines
-from xswe.mining.side import identity_key
-from xswe.mining.threshold import from_mismatches
+from xswe.mining.threshold import estimate_from_decoys
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar, took
 from xswe.search.lists import Neighbours, SearchConfig
@@ -165,7 +165,7 @@ class Distribution:
         if not len(scores):
             return cls()
         quantiles = tuple(np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)).tolist())
-        expected = from_mismatches(scores, decoys, len(scores))
+        expected = estimate_from_decoys(scores, decoys, len(scores))
         if expected.unsure:
             return cls(quantiles, unsure=expected.unsure)
         threshold = expected.choose()

@@ -59,7 +59,7 @@ def estimate_parallel(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins:
     """Estimate which pairs are right, and how many lines have a translation; None without pairs or mismatched ones.
 
     Both were selected one to one among the same neighbours, ``mismatched`` once every line's best, and its twins, were
-    struck out; ``lines`` are those of the shorter side.
+    left out; ``lines`` are those of the shorter side.
     """
     if not len(pairs) or not len(mismatched):
         return None
@@ -92,7 +92,7 @@ def distances_in_units(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins
     return np.c_[(found - middle) / np.maximum(high - middle, 1e-6), np.full(len(found), np.log(lines / _UNIT_LINES))]
 
 
-def _distances(pairs: Pairs, lists: Neighbours, twins: Twins, struck: bool) -> np.ndarray:
+def _distances(pairs: Pairs, lists: Neighbours, twins: Twins, without_best: bool) -> np.ndarray:
     """Return the cosine of each pair, and by how much each of its lines is nearer to the other than to the next best.
 
     The lesser of the latter two comes first; float64 (n, 3). Twins of a partner are no next best.
@@ -105,7 +105,7 @@ def _distances(pairs: Pairs, lists: Neighbours, twins: Twins, struck: bool) -> n
         near, group = scores[rows].astype(np.float64), groups[rows]
         own = ids[rows] == partners[:, None]
         alike = np.where(own, group, -1).max(axis=1, keepdims=True, initial=-1)
-        out = (ids[rows] < 0) | (group == alike) | (struck & (group == 0))
+        out = (ids[rows] < 0) | (group == alike) | (without_best & (group == 0))
         cosines.append(np.where(own, near, -np.inf).max(axis=1, initial=-np.inf))
         others.append(np.where(out, -np.inf, near).max(axis=1, initial=-np.inf))
     cosine = np.maximum(*cosines)

@@ -1,258 +1,28 @@
-"""One side of a search: a text file of any size read once into flat files, its lines filtered and encoded on the way.
-
-Left out, before anything is scored, are lines that cannot be sentences, and pairs that cannot be translations. Of what
-is left out, and of the pairs found, samples are drawn with a fixed seed: the same run shows the same ones. Bands of
-about equally many pairs, a border of which is the threshold, make the precision that somebody finds in each of them one
-for all.
-"""
+"""One side of a search: a text file of any size read once into flat files, its lines filtered and encoded on the way."""
 
 from __future__ import annotations
 
-import hashlib
-import random
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.corpus.cleaning import sketches
-from xswe.errors import ConfigError, InputError
+from xswe.errors import InputError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, read_lines
 from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
-from xswe.mining.margin import Candidates
+from xswe.mining.hard_rules import FilterConfig, Traits, identity_key, number_key, reason_to_drop
+from xswe.mining.samples import Reservoir
 from xswe.progress import bar
 from xswe.search.vectors import Storage, Vectors, VectorWriter
-from xswe.text.languages import check_languages, in_script
-from xswe.text.numbers import same_numbers, written_numbers
 from xswe.work.kept import unrepeatable
 from xswe.work.once import once
-
-EACH = 20  # pairs of a group
-_KEPT_BANDS, _OTHER_BANDS = 5, 3
-_EXAMPLES = 8  # of each reason
-
-
-class Shown(NamedTuple):
-    """A pair that is shown."""
-
-    row: int  # which of all pairs it is
-    score: float  # its score; NaN where it has none
-    source: str  # text
-    target: str  # text
-    source_line: str = ""  # what its line is called, "" where lines have no names
-    target_line: str = ""  # likewise
-
-
-@dataclass(frozen=True)
-class Group:
-    """Pairs that stand for others."""
-
-    name: str  # ``above`` and ``below`` the cut, ``top``, ``random`` (among those kept), ``band``
-    low: float  # the least score of those that it stands for
-    high: float  # the highest
-    size: int  # how many it stands for
-    rows: tuple[int, ...]  # places among all pairs, in the order in which they are shown
-    pairs: tuple[Shown, ...] = ()  # the same with their texts; empty until they are read
-
-
-def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Group, ...]:
-    """Draw pairs at the cut, at the top, at random and from every band; those whose score is NaN are in no group."""
-    known = np.flatnonzero(scores == scores)
-    falling = known[np.argsort(-scores[known].astype(np.float64), kind="stable")]
-    kept = int((scores[falling] >= threshold).sum())
-    draw = np.random.default_rng(seed)
-    out: list[Group] = []
-
-    def add(name: str, rows: np.ndarray, drawn: np.ndarray | None = None) -> None:
-        if len(rows):
-            shown = rows if drawn is None else drawn
-            out.append(Group(name, float(scores[rows[-1]]), float(scores[rows[0]]), len(rows), tuple(shown.tolist())))
-
-    def some(rows: np.ndarray) -> np.ndarray:
-        return rows[np.sort(draw.choice(len(rows), min(EACH, len(rows)), replace=False))]
-
-    if 0 < kept < len(falling):
-        add("above", falling[max(0, kept - EACH) : kept])
-        add("below", falling[kept : kept + EACH])
-    add("top", falling[: min(EACH, kept)])
-    add("random", falling[:kept], some(falling[:kept]))
-    for part, bands in ((falling[:kept], _KEPT_BANDS), (falling[kept:], _OTHER_BANDS)):
-        if len(part) >= bands:
-            for band in np.array_split(part, bands):
-                add("band", band, some(band))
-    return tuple(out)
-
-
-def with_texts(groups: Iterable[Group], texts: dict[int, Shown]) -> tuple[Group, ...]:
-    """Return the groups with the texts of their pairs, given by row; pairs whose texts are not there are left out."""
-    return tuple(replace(group, pairs=tuple(texts[row] for row in group.rows if row in texts)) for group in groups)
-
-
-@dataclass
-class Reservoir:
-    """Examples of each reason, each as likely as any other."""
-
-    counts: dict[str, int] = field(default_factory=dict)  # how many were offered, by reason
-    kept: dict[str, list[Any]] = field(default_factory=dict)  # those that are kept
-    _draw: random.Random = field(default_factory=lambda: random.Random(0))
-
-    def offer(self, reason: str, value: Any = None) -> None:
-        """Count, and take an example up, perhaps in the place of another (Vitter's algorithm R); None is none."""
-        seen = self.counts[reason] = self.counts.get(reason, 0) + 1
-        if value is None:
-            return
-        held = self.kept.setdefault(reason, [])
-        if len(held) < _EXAMPLES:
-            held.append(value)
-        elif (place := self._draw.randrange(seen)) < _EXAMPLES:
-            held[place] = value
-
-
-def shown_rows(groups: Sequence[Group]) -> set[int]:
-    """Return the rows whose texts are to be read."""
-    return {row for group in groups for row in group.rows}
-
-
-@dataclass(frozen=True)
-class FilterConfig:
-    """Which lines and which candidate pairs are left out.
-
-    Attributes:
-        duplicates: a line that occurred before in the same file.
-        min_characters: lines shorter than this (blank lines always go).
-        script: a line less than half of whose letters are in its language's script (Chinese: any Kana is wrong too).
-        identical: candidate pairs whose sides are the same but for case and blanks.
-        length_ratio: candidate pairs one of whose sides has more than this many times the other's UTF-8 bytes, in which
-            translations among the four languages are about equally long; 0 for no limit.
-        numbers: candidate pairs whose sides do not hold the same numbers: in digits (separators of thousands ignored), or
-            in digits on one side and in another way on the other (see :mod:`xswe.text.languages`).
-    """
-
-    duplicates: bool = True
-    min_characters: int = 0
-    script: bool = False
-    identical: bool = True
-    length_ratio: float = 0.0
-    numbers: bool = False
-
-    def __post_init__(self) -> None:
-        if self.min_characters < 0:
-            raise ConfigError(f"min_characters={self.min_characters}: give a number, 0 for no limit")
-        if self.length_ratio and not self.length_ratio >= 1:
-            raise ConfigError(f"length_ratio={self.length_ratio}: must be at least 1, or 0 for no limit")
-
-    def language(self, code: str | None, side: str) -> str | None:
-        """Return the language that a side's script is checked against, None for no check.
-
-        Raises:
-            ConfigError: the check is wanted but the language is not known.
-        """
-        if not self.script:
-            return None
-        if code is None:
-            raise ConfigError(f"script=true needs the languages of the files: set languages=[en,ja] ({side} missing)")
-        return check_languages([code])[0]
-
-
-def reason_to_drop(text: str, config: FilterConfig, language: str | None) -> str | None:
-    """Return why a line (stripped of blanks at both ends) is left out, None if it stays; duplicates aside."""
-    if not text:
-        return "blank"
-    if len(text) < config.min_characters:
-        return "too short"
-    if language is not None and not in_script(text, language):
-        return "wrong script"
-    return None
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
-
-
-def identity_key(text: str) -> int:
-    """Return a 64-bit key that two texts share if they differ in case and blanks only."""
-    return _hash("".join(unicodedata.normalize("NFKC", text).casefold().split()))
-
-
-def number_key(text: str, in_order: bool = False) -> int:
-    """Return a 64-bit key that two texts share if they hold the same numbers in digits; 0 for no numbers.
-
-    ``in_order``: also in the same order, but for repetitions.
-    """
-    if text.isascii() and not any(map(str.isdigit, text)):
-        return 0
-    numbers = list(written_numbers(text).elements())
-    if not in_order:
-        numbers.sort()
-    return _hash(" ".join(numbers)) or 1 if numbers else 0
-
-
-@dataclass(frozen=True, eq=False)
-class Traits:
-    """What the pair filters need to know of every line of a side."""
-
-    sizes: np.ndarray  # UTF-8 bytes, int64 (n,)
-    identities: np.ndarray  # uint64 (n,), see :func:`identity_key`; empty where the filter is off
-    numbers: np.ndarray  # uint64 (n,), see :func:`number_key`; empty where the filter is off
-    texts: Sequence[str]  # the lines
-
-
-def allowed(
-    config: FilterConfig, source: Traits, target: Traits, rows: np.ndarray, columns: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Return, for each active filter, which pairs (rows[i], columns[i]) it lets through."""
-    out = {}
-    if config.identical:
-        out["identical sides"] = source.identities[rows] != target.identities[columns]
-    if config.length_ratio:
-        a, b = source.sizes[rows], target.sizes[columns]
-        out["length ratio"] = np.maximum(a, b) <= config.length_ratio * np.minimum(a, b)
-    if config.numbers:
-        same = source.numbers[rows] == target.numbers[columns]
-        for place in np.flatnonzero(~same).tolist():  # few lines have numbers
-            same[place] = same_numbers(source.texts[int(rows[place])], target.texts[int(columns[place])])
-        out["numbers"] = same
-    return out
-
-
-_ROWS = 1 << 18
-
-
-def _filter(
-    scores: np.ndarray, ids: np.ndarray, config: FilterConfig, here: Traits, there: Traits, dropped: dict[str, int]
-) -> np.ndarray:
-    out = scores.copy()
-    for start in range(0, len(ids), _ROWS):
-        part = ids[start : start + _ROWS]
-        row, place = np.nonzero(part >= 0)
-        alive = np.ones(len(row), bool)
-        for name, passes in allowed(config, here, there, row + start, part[row, place]).items():
-            dropped[name] = dropped.get(name, 0) + int((alive & ~passes).sum())
-            alive &= passes
-        out[row[~alive] + start, place[~alive]] = -np.inf
-    return out
-
-
-def filter_candidates(
-    candidates: Candidates, config: FilterConfig, source: Traits, target: Traits
-) -> tuple[Candidates, dict[str, int]]:
-    """Rule candidate pairs out, so that the next best may take their place.
-
-    Returns the candidates, those ruled out with a score of -inf, and how many candidates of sources and of targets each
-    filter was the first to rule out.
-    """
-    dropped: dict[str, int] = {}
-    forward = _filter(candidates.forward, candidates.forward_ids, config, source, target, dropped)
-    backward = _filter(candidates.backward, candidates.backward_ids, config, target, source, dropped)
-    return Candidates(forward, candidates.forward_ids, backward, candidates.backward_ids), dropped
-
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384

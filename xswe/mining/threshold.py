@@ -1,12 +1,12 @@
 """Where to cut: a threshold, and what precision to expect above it.
 
 Scores of different models are not comparable, so neither are thresholds. What is expected comes from **mismatched
-neighbours**, the decoys of this search: every line's best neighbour is struck out and pairs are selected one to one
+neighbours**, the decoys of this search: every line's best neighbour is left out and pairs are selected one to one
 among the others, which gives pairs as they come about where there is no translation. Their scores, scaled by the
 fraction of lines without a translation (estimated where only wrong pairs score, below the median of the mismatches),
 say how many of the pairs above any score are wrong; one more is always counted, so that few pairs never look perfect. A
 line without a translation loses its best wrong neighbour, too, so the mismatches score a little low: for scores that
-keep this gap (:data:`RISE`) they are raised by a multiple of what a second striking costs.
+keep this gap (:data:`DECOY_CORRECTION`) they are raised by a multiple of what leaving out a second one costs.
 
 Mismatches come about among all lines, wrong pairs only among lines that their translations do not win, and high scores are
 rare: half the lines on both sides make a quarter of them. A margin (:data:`MARGINS`) says how far two lines stand out from
@@ -16,59 +16,42 @@ count by how likely neither of their lines has a translation (:mod:`xswe.mining.
 bottom by chance.
 
 The estimate holds where a fair share of the lines has a translation. Where few have one, the few wrong pairs at the very
-top decide, of which mismatches tell too little: below :data:`TOLD_SHARE` no precision is told, and the threshold comes from
-the likelihood of each pair (:mod:`xswe.mining.share`).
-
-**Gold pairs**, hidden among the lines, measure the recall. They say nothing of the lines without a translation, so the
-precision is expected from the mismatches here, too.
-
-At the end, what a run shows of how it decided: all scores, and pairs and lines that stand for the others.
+top decide, of which mismatches tell too little: below :data:`LEAST_MATCHED_SHARE` no precision is told, and the threshold
+comes from the likelihood of each pair (:mod:`xswe.mining.share`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from xswe.bitext.seen import text_hashes
-from xswe.bitext.source import Source, read_pairs
-from xswe.errors import ConfigError, InputError
-from xswe.io.ragged import Texts
+from xswe.errors import ConfigError
 from xswe.io.settings import refuse_unused
-from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
-from xswe.mining.side import Encode, FilterConfig, Group, Reservoir, Shown, Side, allowed, draw_groups, with_texts
-from xswe.search.kernels import merge
-from xswe.search.lists import Neighbours, SearchConfig
-from xswe.search.neighbours import find_neighbours
-from xswe.search.vectors import Vectors
 
 # How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
 # for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhoods
 # fall with the scores and take half of it (difference) or all of it (ratio) off, as measured on corpora of 1 to 50 % pairs.
 # A step more expects less where one line in a hundred has a translation, but keeps next to nothing of 100,000 lines
 # (cosine) or sees translations where there is none (ratio).
-RISE = {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
-
+DECOY_CORRECTION = {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
 # Scores of which a line without a translation finds a high one as seldom as few other such lines are there.
 MARGINS = ("ratio", "distance", "csls")
 
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
-# threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be TOLD_SHARE for a
-# precision to be told: on planted sets of 20,000 lines of five pairs of languages (eval/experiments/mining_quality.py) that
-# have a translation for half or all of them it is at most 4.8 points off (by cosine, of half, 5.4), of 10 % up to 18, of
-# 1 % up to 40. The cause: a line with a translation is struck out, too, and its next best scores higher than noise of
-# another kind does.
+# threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be LEAST_MATCHED_SHARE
+# for a precision to be told: on planted sets of 20,000 lines of five pairs of languages
+# (eval/experiments/mining_quality.py) that have a translation for half or all of them it is at most 4.8 points off (by
+# cosine, of half, 5.4), of 10 % up to 18, of 1 % up to 40. The cause: a line with a translation loses it for the decoys,
+# too, and its next best scores higher than noise of another kind does.
 # A precision that is told was at most OFF too high or too low; and lines lost at most UNFOUND of their translations to
 # other lines, whatever the threshold (eval/experiments/sparse_mining.py).
 OFF = (0.01, 0.06)
 UNFOUND = 0.06
 LEAST_SHARE = 0.05
-TOLD_SHARE = {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25)
+LEAST_MATCHED_SHARE = {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25)
 LEAST_PRECISION = 0.6
 LEAST_PAIRS = 50
 
@@ -131,7 +114,7 @@ def percent(share: float) -> str:
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def told_near(share: float, what: str) -> str:
+def near_duplicate_note(share: float, what: str) -> str:
     """Say at the end of a line of a summary how many near-duplicates there are."""
     return f"; near-duplicates of earlier {what}: {percent(share) if share else 'none'}"
 
@@ -172,8 +155,8 @@ def wrong_fraction(scores: np.ndarray, mismatches: np.ndarray) -> float:
     return min(1.0, (int((scores < middle).sum()) + 1) / (int((mismatches < middle).sum()) + 1))
 
 
-def raised(mismatches: np.ndarray, further: np.ndarray, weight: float) -> np.ndarray:
-    """Raise mismatched scores, quantile by quantile, by ``weight`` times what a further striking took off."""
+def extrapolate_decoys(mismatches: np.ndarray, further: np.ndarray, weight: float) -> np.ndarray:
+    """Raise the scores of decoys, quantile by quantile, by ``weight`` times what leaving out one more took off."""
     if not weight or not len(mismatches) or not len(further):
         return mismatches
     points = np.linspace(0, 1, len(mismatches))
@@ -182,7 +165,7 @@ def raised(mismatches: np.ndarray, further: np.ndarray, weight: float) -> np.nda
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class PrecisionEstimate:
     """How many of the pairs down to every score are expected to be right.
 
     Attributes:
@@ -206,7 +189,7 @@ class Expected:
     unfound: float = 0.0
 
     @cached_property
-    def lost(self) -> bool:
+    def unreliable(self) -> bool:
         """Whether so little seems to be right that the threshold means little, too."""
         if len(self.falling) < LEAST_PAIRS or self.right[-1] < LEAST_SHARE * self.lines:
             return True
@@ -218,7 +201,7 @@ class Expected:
         """Why a precision cannot be told, empty if it can."""
         if len(self.falling) < LEAST_PAIRS:
             return f"{len(self.falling)} pairs are too few"
-        if self.lost or self.right[-1] < self.least_share * self.lines:
+        if self.unreliable or self.right[-1] < self.least_share * self.lines:
             return "too few of the lines seem to have a translation; look at the pairs round the threshold, or use rerank="
         return ""
 
@@ -308,7 +291,7 @@ def _best_cut(falling: np.ndarray, precisions: np.ndarray, recalls: np.ndarray, 
     return (float(falling[place]) + float(falling[place + 1])) / 2
 
 
-def from_mismatches(
+def estimate_from_decoys(
     scores: np.ndarray,
     mismatches: np.ndarray,
     lines: int,
@@ -317,19 +300,19 @@ def from_mismatches(
     margin: bool = False,
     least_share: float = LEAST_SHARE,
     alone: np.ndarray | None = None,
-) -> Expected:
+) -> PrecisionEstimate:
     """Estimate how many pairs are right from the scores of mismatched pairs; of both float32 (n,) and (m,).
 
-    ``mismatches`` are selected in the same way once every line's best neighbour is struck out, ``further`` once its *two*
-    best are; ``rise`` of a score (:data:`RISE`) needs these where it is not 0. ``lines`` are those of the shorter side;
-    ``margin`` says whether lines compete for partners by one of the :data:`MARGINS`. ``least_share`` of the lines is to be
-    in a right pair for a precision to be told, and for a margin's wrong pairs to be expected among lines without a
-    translation only. ``alone``, float64 (m,), is how likely neither line of each mismatched pair has a translation; None if
-    that is not known.
+    ``mismatches`` are selected in the same way once every line's best neighbour is left out, ``further`` once its *two*
+    best are; ``rise`` of a score (:data:`DECOY_CORRECTION`) needs these where it is not 0. ``lines`` are those of the
+    shorter side; ``margin`` says whether lines compete for partners by one of the :data:`MARGINS`. ``least_share`` of the
+    lines is to be in a right pair for a precision to be told, and for a margin's wrong pairs to be expected among lines
+    without a translation only. ``alone``, float64 (m,), is how likely neither line of each mismatched pair has a
+    translation; None if that is not known.
     """
     alone = None if alone is None else alone[np.argsort(mismatches, kind="stable")]
     if rise and further is not None:
-        mismatches = raised(mismatches, further, rise * wrong_fraction(scores, mismatches))
+        mismatches = extrapolate_decoys(mismatches, further, rise * wrong_fraction(scores, mismatches))
     falling = np.sort(scores.astype(np.float64))[::-1]
     wrong = np.sort(mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, falling, "left")
@@ -345,10 +328,10 @@ def from_mismatches(
             own = np.append(np.cumsum(alone[::-1])[::-1], 0.0)[len(wrong) - above] + alone.mean()
             false -= (1 - chance) * np.maximum(false - own, 0)
         right = _right(false)
-    return Expected(falling, right, lines, mismatches, weight, least_share)
+    return PrecisionEstimate(falling, right, lines, mismatches, weight, least_share)
 
 
-def with_limits(expected: Expected) -> Expected:
+def with_limits(expected: PrecisionEstimate) -> PrecisionEstimate:
     """Return what is expected of a search, with what it lies between: by counting, and by what such estimates were off."""
     wrong = np.sort(expected.mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, expected.falling, "left")
@@ -358,215 +341,17 @@ def with_limits(expected: Expected) -> Expected:
     return replace(expected, limits=np.array([least, most]), unfound=UNFOUND)
 
 
-def from_likelihoods(scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray) -> Expected:
+def estimate_from_likelihoods(
+    scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray
+) -> PrecisionEstimate:
     """Take how likely each pair is right, float64 (n,), for an estimate that chooses a threshold without a precision."""
     order = np.argsort(-scores, kind="stable")
     total = np.cumsum(right[order])
     weight = min(1.0, float(len(right) - total[-1]) / max(1, len(mismatches))) if len(right) else 0.0
-    return Expected(scores[order].astype(np.float64), total, lines, mismatches, weight, least_share=np.inf)
+    return PrecisionEstimate(scores[order].astype(np.float64), total, lines, mismatches, weight, least_share=np.inf)
 
 
 def _right(false: np.ndarray) -> np.ndarray:
     """Return how many of the first i + 1 pairs are right if so many are wrong: it cannot fall as the threshold does."""
     kept = np.arange(1, len(false) + 1)
     return np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)
-
-
-_NOTHING = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class GoldSearch:
-    """How gold pairs are sought: as the lines themselves are."""
-
-    search: SearchConfig
-    score: Score
-    k: int
-    select: Selection
-
-
-@dataclass(frozen=True, eq=False)
-class Hidden:
-    """Lines put beside those of a side."""
-
-    vectors: Vectors  # of the gold texts that the side does not hold already, float32 (g, d)
-    hashes: np.ndarray  # of the side's texts and then of these, uint64 (n + g,)
-
-
-def read_gold(path: str | Path) -> list[tuple[str, str]]:
-    """Read gold pairs, ``source<TAB>target``; InputError: the file is missing or has no pair."""
-    pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((str(path),))) if all(pair)))
-    if not pairs:
-        raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
-    return pairs
-
-
-def _hide(texts: list[str], side: Side, encode: Encode) -> Hidden:
-    known = text_hashes(side.texts)
-    distinct = list(dict.fromkeys(texts))
-    hashes = text_hashes(Texts.of(distinct))
-    new = np.flatnonzero(~np.isin(hashes, known))
-    vectors = encode([distinct[i] for i in new]) if len(new) else np.zeros((0, side.vectors.dim), np.float32)
-    return Hidden(Vectors(vectors), np.concatenate([known, hashes[new]]))
-
-
-def _joined(
-    first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], offset: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Merge two sets of lists row by row; the second's ids start at ``offset``."""
-    scores, ids = first[0].copy(), first[1].copy()
-    merge(scores, ids, _NOTHING, second[0], np.where(second[1] >= 0, second[1] + np.int32(offset), -1), _NOTHING)
-    return scores, ids
-
-
-def with_hidden(
-    lists: Neighbours, source: Vectors, target: Vectors, more: tuple[Vectors, Vectors], config: SearchConfig
-) -> Neighbours:
-    """Return the neighbours as they would be, had more vectors stood at the end of both sides from the start."""
-    n, m = len(source), len(target)
-    search = partial(find_neighbours, k=lists.k, config=config)
-    down, across, corner = search(more[0], target), search(source, more[1]), search(*more)
-    old_sources = _joined((lists.forward, lists.forward_ids), (across.forward, across.forward_ids), m)
-    new_sources = _joined((down.forward, down.forward_ids), (corner.forward, corner.forward_ids), m)
-    old_targets = _joined((lists.backward, lists.backward_ids), (down.backward, down.backward_ids), n)
-    new_targets = _joined((across.backward, across.backward_ids), (corner.backward, corner.backward_ids), n)
-    forward = (np.concatenate(parts) for parts in zip(old_sources, new_sources, strict=True))
-    backward = (np.concatenate(parts) for parts in zip(old_targets, new_targets, strict=True))
-    return Neighbours(*forward, *backward)
-
-
-def gold_scores(
-    gold: list[tuple[str, str]], sides: tuple[Side, Side], lists: Neighbours, encode: Encode, how: GoldSearch
-) -> np.ndarray:
-    """Hide gold pairs among the lines of both sides and select pairs: the score of each gold pair, -inf if not selected.
-
-    Gold texts that a side holds already are used where they are. The pairs that are mined do not change.
-    """
-    hidden = tuple(_hide([pair[k] for pair in gold], side, encode) for k, side in enumerate(sides))
-    all_lists = with_hidden(lists, sides[0].vectors, sides[1].vectors, (hidden[0].vectors, hidden[1].vectors), how.search)
-    pairs = select(score_candidates(all_lists, how.score, how.k), how.select)
-    a, b = hidden[0].hashes[pairs.source], hidden[1].hashes[pairs.target]
-    found = dict(zip(zip(a.tolist(), b.tolist(), strict=True), pairs.scores.tolist(), strict=True))
-    gold_a, gold_b = (text_hashes(Texts.of([pair[k] for pair in gold])).tolist() for k in (0, 1))
-    wanted = dict.fromkeys(zip(gold_a, gold_b, strict=True))
-    return np.array([found.get(key, -np.inf) for key in wanted], np.float64)
-
-
-def on_gold(expected: Expected, scores: np.ndarray, precision: float | None) -> float:
-    """Choose a threshold by the expected precision and the recall of gold pairs; see :meth:`Expected.choose`.
-
-    ``scores`` of the gold pairs are float64 (g,), -inf for what was not selected.
-    """
-    gold = np.sort(scores)
-    reached = (len(gold) - np.searchsorted(gold, expected.falling, "left")) / max(len(gold), 1)
-    return expected.choose(reached, precision)
-
-
-_HUBS = 12
-_CANDIDATES = 50_000  # of which those that a filter ruled out are drawn
-
-
-@dataclass(frozen=True)
-class Removed:
-    """What a filter left out."""
-
-    reason: str  # of which filter
-    side: str  # ``source`` or ``target`` where single lines were left out, ``pairs``, or ``candidates``
-    count: int  # how many
-    examples: tuple[tuple[str, ...], ...] = ()  # some of them, each one text or two
-
-
-@dataclass(frozen=True)
-class Hubs:
-    """Lines of one side that many lines of the other are nearest to."""
-
-    side: str  # ``source`` or ``target``
-    # how many lines are among the nearest of 0, 1, 2, … lines of the other side; the last counts all above
-    chosen: tuple[int, ...]
-    skewness: float  # of these numbers; 0 without hubs, over 1 with many (Radovanović et al., 2010)
-    lines: tuple[tuple[int, str], ...]  # number of times and text of those chosen most often
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What a run shows of how it decided."""
-
-    scores: np.ndarray  # of all pairs before any threshold, float64 (n,), highest first
-    expected: Expected | None  # how many of them are expected to be right; None where that is not known
-    groups: tuple[Group, ...] = ()  # samples of pairs
-    removed: tuple[Removed, ...] = ()  # what the filters left out
-    hubs: tuple[Hubs, ...] = ()  # of each side, where neighbours were sought
-    # share of the source lines whose nearest target has that line as its nearest; None without neighbours
-    reciprocity: float | None = None
-
-
-def evidence_of(
-    pairs: Pairs,
-    threshold: float,
-    expected: Expected | None,
-    lists: Neighbours,
-    filters: FilterConfig,
-    sides: tuple[Side, Side] | None = None,
-) -> Evidence:
-    """Gather what a run of mining shows of all pairs that were selected; vectors have no sides with texts."""
-    groups = draw_groups(pairs.scores, threshold)
-    within = sides is not None and sides[0] is sides[1]
-    texts = {row: _shown(pairs, row, sides) for group in groups for row in group.rows}
-    ways = [("target", lists.forward_ids, len(lists.backward), 1), ("source", lists.backward_ids, len(lists.forward), 0)]
-    hubs = [_hubs(side, ids, n, None if sides is None else sides[k]) for side, ids, n, k in ways[: 1 if within else 2]]
-    return Evidence(
-        np.sort(pairs.scores.astype(np.float64))[::-1],
-        expected,
-        with_texts(groups, texts),
-        tuple(_removed(sides, lists, filters)) if sides is not None else (),
-        tuple(hubs),
-        _reciprocity(lists),
-    )
-
-
-def _shown(pairs: Pairs, row: int, sides: tuple[Side, Side] | None) -> Shown:
-    a, b, score = int(pairs.source[row]), int(pairs.target[row]), float(pairs.scores[row])
-    if sides is None:
-        return Shown(row, score, "", "", str(a), str(b))
-    names = (name for side, line in zip(sides, (a, b), strict=True) for name in side.names(np.array([line])))
-    return Shown(row, score, sides[0].texts[a], sides[1].texts[b], *names)
-
-
-def _hubs(side: str, ids: np.ndarray, lines: int, texts: Side | None) -> Hubs:
-    times = np.bincount(ids[ids >= 0].ravel(), minlength=lines)
-    spread = float(times.std()) if lines else 0.0
-    skewness = float(((times - times.mean()) ** 3).mean()) / spread**3 if spread else 0.0
-    most = 4 * max(1, ids.shape[1])
-    chosen = np.bincount(np.minimum(times, most), minlength=most + 1)
-    top = np.argsort(-times, kind="stable")[:_HUBS].tolist()
-    shown = tuple((int(times[row]), "" if texts is None else texts.texts[row]) for row in top if times[row])
-    return Hubs(side, tuple(chosen.tolist()), skewness, shown)
-
-
-def _reciprocity(lists: Neighbours) -> float | None:
-    if not lists.k or not len(lists.forward) or not len(lists.backward):
-        return None
-    nearest, back = lists.forward_ids[:, 0], lists.backward_ids[:, 0]
-    there = nearest >= 0
-    return float((back[nearest[there]] == np.flatnonzero(there)).mean()) if there.any() else None
-
-
-def _removed(sides: tuple[Side, Side], lists: Neighbours, filters: FilterConfig) -> Iterable[Removed]:
-    names = ("lines",) if sides[0] is sides[1] else ("source", "target")
-    for name, side in zip(names, sides, strict=False):
-        for reason, count in sorted(side.dropped.items()):
-            yield Removed(reason, name, count, tuple((text,) for text in side.examples.get(reason, ())))
-    yield from _ruled_out(sides, lists.forward_ids, filters)
-
-
-def _ruled_out(sides: tuple[Side, Side], ids: np.ndarray, filters: FilterConfig) -> Iterable[Removed]:
-    """Yield the candidates of some source lines that each filter of pairs rules out."""
-    rows = np.sort(np.random.default_rng(0).permutation(len(ids))[:_CANDIDATES])
-    row, place = np.nonzero(ids[rows] >= 0)
-    row, column = rows[row], ids[rows[row], place]
-    found = Reservoir()
-    for name, passes in allowed(filters, sides[0].traits, sides[1].traits, row, column).items():
-        for i in np.flatnonzero(~passes).tolist():
-            found.offer(name, (sides[0].texts[int(row[i])], sides[1].texts[int(column[i])]))
-    for name, count in sorted(found.counts.items()):
-        yield Removed(name, "candidates", count, tuple(found.kept[name]))

@@ -19,11 +19,12 @@ from xswe.bitext.source import MARK, Source
 from xswe.bitext.tables import column_names
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
+from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter import Filtered
 from xswe.mining.learning import Noise
 from xswe.mining.mined import MinedPairs
-from xswe.mining.side import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Evidence, Removed, Threshold, bounds
+from xswe.mining.samples import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
+from xswe.mining.threshold import Threshold, bounds
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report import figures

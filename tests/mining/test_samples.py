@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xswe.mining.side import EACH, draw_groups
+from xswe.mining.samples import EACH, draw_groups
 
 SCORES = np.linspace(2.0, 1.0, 500)
 

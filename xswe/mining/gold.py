@@ -1,0 +1,114 @@
+"""Gold pairs, hidden among the lines that are searched: the share of them that is found measures the recall.
+
+They say nothing of the lines without a translation, so that the precision is expected from mismatched neighbours with them,
+too (:mod:`xswe.mining.threshold`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from xswe.bitext.seen import text_hashes
+from xswe.bitext.source import Source, read_pairs
+from xswe.errors import InputError
+from xswe.io.ragged import Texts
+from xswe.mining.margin import Score, Selection, score_candidates, select
+from xswe.mining.side import Encode, Side
+from xswe.mining.threshold import PrecisionEstimate
+from xswe.search.kernels import merge
+from xswe.search.lists import Neighbours, SearchConfig
+from xswe.search.neighbours import find_neighbours
+from xswe.search.vectors import Vectors
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class GoldSearch:
+    """How gold pairs are sought: as the lines themselves are."""
+
+    search: SearchConfig
+    score: Score
+    k: int
+    select: Selection
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Lines put beside those of a side."""
+
+    vectors: Vectors  # of the gold texts that the side does not hold already, float32 (g, d)
+    hashes: np.ndarray  # of the side's texts and then of these, uint64 (n + g,)
+
+
+def read_gold(path: str | Path) -> list[tuple[str, str]]:
+    """Read gold pairs, ``source<TAB>target``; InputError: the file is missing or has no pair."""
+    pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((str(path),))) if all(pair)))
+    if not pairs:
+        raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
+    return pairs
+
+
+def _hide(texts: list[str], side: Side, encode: Encode) -> Hidden:
+    known = text_hashes(side.texts)
+    distinct = list(dict.fromkeys(texts))
+    hashes = text_hashes(Texts.of(distinct))
+    new = np.flatnonzero(~np.isin(hashes, known))
+    vectors = encode([distinct[i] for i in new]) if len(new) else np.zeros((0, side.vectors.dim), np.float32)
+    return Hidden(Vectors(vectors), np.concatenate([known, hashes[new]]))
+
+
+def _joined(
+    first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], offset: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge two sets of lists row by row; the second's ids start at ``offset``."""
+    scores, ids = first[0].copy(), first[1].copy()
+    merge(scores, ids, _NOTHING, second[0], np.where(second[1] >= 0, second[1] + np.int32(offset), -1), _NOTHING)
+    return scores, ids
+
+
+def with_hidden(
+    lists: Neighbours, source: Vectors, target: Vectors, more: tuple[Vectors, Vectors], config: SearchConfig
+) -> Neighbours:
+    """Return the neighbours as they would be, had more vectors stood at the end of both sides from the start."""
+    n, m = len(source), len(target)
+    search = partial(find_neighbours, k=lists.k, config=config)
+    down, across, corner = search(more[0], target), search(source, more[1]), search(*more)
+    old_sources = _joined((lists.forward, lists.forward_ids), (across.forward, across.forward_ids), m)
+    new_sources = _joined((down.forward, down.forward_ids), (corner.forward, corner.forward_ids), m)
+    old_targets = _joined((lists.backward, lists.backward_ids), (down.backward, down.backward_ids), n)
+    new_targets = _joined((across.backward, across.backward_ids), (corner.backward, corner.backward_ids), n)
+    forward = (np.concatenate(parts) for parts in zip(old_sources, new_sources, strict=True))
+    backward = (np.concatenate(parts) for parts in zip(old_targets, new_targets, strict=True))
+    return Neighbours(*forward, *backward)
+
+
+def gold_scores(
+    gold: list[tuple[str, str]], sides: tuple[Side, Side], lists: Neighbours, encode: Encode, how: GoldSearch
+) -> np.ndarray:
+    """Hide gold pairs among the lines of both sides and select pairs: the score of each gold pair, -inf if not selected.
+
+    Gold texts that a side holds already are used where they are. The pairs that are mined do not change.
+    """
+    hidden = tuple(_hide([pair[k] for pair in gold], side, encode) for k, side in enumerate(sides))
+    all_lists = with_hidden(lists, sides[0].vectors, sides[1].vectors, (hidden[0].vectors, hidden[1].vectors), how.search)
+    pairs = select(score_candidates(all_lists, how.score, how.k), how.select)
+    a, b = hidden[0].hashes[pairs.source], hidden[1].hashes[pairs.target]
+    found = dict(zip(zip(a.tolist(), b.tolist(), strict=True), pairs.scores.tolist(), strict=True))
+    gold_a, gold_b = (text_hashes(Texts.of([pair[k] for pair in gold])).tolist() for k in (0, 1))
+    wanted = dict.fromkeys(zip(gold_a, gold_b, strict=True))
+    return np.array([found.get(key, -np.inf) for key in wanted], np.float64)
+
+
+def on_gold(expected: PrecisionEstimate, scores: np.ndarray, precision: float | None) -> float:
+    """Choose a threshold by the expected precision and the recall of gold pairs; see :meth:`PrecisionEstimate.choose`.
+
+    ``scores`` of the gold pairs are float64 (g,), -inf for what was not selected.
+    """
+    gold = np.sort(scores)
+    reached = (len(gold) - np.searchsorted(gold, expected.falling, "left")) / max(len(gold), 1)
+    return expected.choose(reached, precision)
