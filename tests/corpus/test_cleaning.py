@@ -16,7 +16,8 @@ from xswe.bitext.source import find_pairs
 from xswe.corpus import cleaning as decontamination
 from xswe.corpus import fetch as sources
 from xswe.corpus.bitext import CorpusConfig, describe
-from xswe.corpus.cleaning import REASONS, CleanConfig, EvaluationTexts
+from xswe.corpus.cleaning import REASONS, CleanConfig
+from xswe.corpus.decontamination import EvaluationTexts
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 

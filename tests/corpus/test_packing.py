@@ -12,7 +12,7 @@ import tarfile
 import pytest
 
 from xswe.bitext.source import find_pairs, read_pairs
-from xswe.corpus.cleaning import EvaluationTexts
+from xswe.corpus.decontamination import EvaluationTexts
 from xswe.errors import DependencyError, InputError
 from xswe.io.files import open_output
 from xswe.io.lines import read_lines

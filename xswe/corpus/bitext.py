@@ -17,17 +17,8 @@ from xswe.bitext.rows import Negatives, Rows, copied
 from xswe.bitext.seen import Admission
 from xswe.bitext.source import Source, check_columns
 from xswe.corpus.cards import entries_of, find_sources, is_card
-from xswe.corpus.cleaning import (
-    DUPLICATE,
-    HUB,
-    NEAR,
-    REASONS,
-    CleanConfig,
-    Cleaned,
-    Cleaner,
-    EvaluationTexts,
-    evaluation_identity,
-)
+from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
+from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
 from xswe.corpus.fetch import digest_of
 from xswe.errors import ConfigError
 from xswe.io.lines import OnError

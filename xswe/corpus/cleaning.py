@@ -1,143 +1,30 @@
-"""Filters of pairs that are not used for training."""
+"""What a corpus is cleaned of: each filter optional, counted by its reason, and explained.
+
+A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its file a
+pair stands: corpora are sorted by score or by document.
+"""
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from xswe.bitext.kernels import characters, count_classes, find_keys, hash_pairs, sketch
+from xswe.bitext.kernels import characters, count_classes, hash_pairs
 from xswe.bitext.rows import Negatives, Rows, stripped
-from xswe.bitext.seen import KeySet, text_hashes
-from xswe.bitext.tables import csv_rows, parquet_rows
-from xswe.corpus.fetch import digest_of
-from xswe.errors import ConfigError, InputError
-from xswe.io.lines import read_lines
+from xswe.bitext.seen import text_hashes
+from xswe.corpus.decontamination import EvaluationTexts
+from xswe.corpus.near_duplicates import sketches
+from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice, for_all
-from xswe.io.sources import suffix_of
 from xswe.text.detection import in_other_language
 from xswe.text.languages import LANGUAGES, cjk_runs, has_kana
-
-logger = logging.getLogger(__name__)
-_NOT_WRITTEN = re.compile(r"[^\w\n]|_")
-_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".parquet", ".en", ".de", ".zh", ".ja")
-
-
-def normalised(texts: Texts) -> Texts:
-    """Return texts as NFKC, lower-cased, letters and digits only."""
-    if not len(texts):
-        return texts
-    joined = unicodedata.normalize("NFKC", "\n".join(texts)).lower()
-    return Texts.of(_NOT_WRITTEN.sub("", joined).split("\n"))
-
-
-def evaluation_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the files of evaluation paths, in order; InputError: a path is missing, or a folder without such a file."""
-    return sorted({file for path in paths for file in _files(Path(path))})
-
-
-def evaluation_identity(paths: Sequence[str | Path]) -> list[str]:
-    """Return the checksums of evaluation files, without reading their texts."""
-    return [digest_of(file) for file in evaluation_files(paths)]
-
-
-class EvaluationTexts:
-    """The texts of evaluation files.
-
-    Every column of a tab-separated file, every string of a record, and every line of a text file that has a letter in it
-    counts as a text. InputError: a path is missing, is damaged, or has no text.
-    """
-
-    def __init__(self, paths: Sequence[str | Path]) -> None:
-        self.files = evaluation_files(paths)
-        for folder in filter(Path.is_dir, map(Path, paths)):
-            _tell_unread(folder)
-        self._exact, self._normalised, self.count = KeySet(), KeySet(), 0
-        for file in self.files:
-            texts = Texts.of([text for text in _texts(file) if any(map(str.isalpha, text))])
-            if not len(texts):
-                raise InputError(file, "no text in it", "leave it out of corpus.decontaminate")
-            self.count += len(texts)
-            self._exact.add(text_hashes(texts))
-            reduced = normalised(texts)
-            self._normalised.add(text_hashes(reduced)[reduced.sizes > 0])
-
-    def known(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-        """Return which texts are an evaluation text exactly, and which when normalised, bool (n,) each."""
-        reduced = normalised(texts)
-        found = np.zeros((2, len(texts)), bool)
-        find_keys(self._exact.table, text_hashes(texts), found[0])
-        find_keys(self._normalised.table, text_hashes(reduced), found[1])
-        return found[0], found[1] & (reduced.sizes > 0)
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        found = [p for p in path.rglob("*") if p.is_file() and suffix_of(p) in _SUFFIXES]
-        if not found:
-            raise InputError(path, "no evaluation file in it", f"give files of {', '.join(_SUFFIXES)}")
-        return found
-    if not path.is_file():
-        raise InputError(path, "no such file", "check corpus.decontaminate (relative paths start at the working directory)")
-    return [path]
-
-
-def _tell_unread(folder: Path) -> None:
-    """Warn of files in a folder with an unknown suffix: their texts may be trained on."""
-    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and suffix_of(p) not in _SUFFIXES)
-    unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
-    if unread:
-        names = f"{', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}"
-        logger.warning(
-            "corpus.decontaminate: %s has files of unknown suffix, which are not read: %s; name one to have it read",
-            folder,
-            names,
-        )
-
-
-def _texts(file: Path) -> Iterator[str]:
-    kind = suffix_of(file)
-    if kind in (".csv", ".parquet"):
-        rows = csv_rows(file) if kind == ".csv" else parquet_rows(file)
-        yield from (text for _, row in islice(rows, 1, None) for text in _strings(list(row)))
-        return
-    for number, line in read_lines(file):
-        if kind in (".jsonl", ".ndjson"):
-            try:
-                yield from _strings(json.loads(line or "null"))
-            except ValueError as error:
-                raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
-        else:
-            yield from ((field.strip()) for field in (line or "").split("\t"))
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Yield all strings within a JSON value."""
-    if isinstance(value, str):
-        yield " ".join(value.split())
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _strings(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
-
-
-# What a corpus is cleaned of: each filter optional, counted by its reason, and explained.
-#
-# A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its
-# file a pair stands: corpora are sorted by score or by document.
-
 
 REASONS = {
     "blank": "a side without text",
@@ -158,15 +45,12 @@ REASONS = {
 _BLANK, _LONG, _SHORT, _LETTERS, _SCRIPT, _RATIO, _SAME, _SCORE, _EXACT, _NORMALISED, _LANGUAGE, DUPLICATE, NEAR, HUB = (
     range(1, len(REASONS) + 1)
 )
-# Four bands of six: of pairs with 90 % of their shingles in common 95 % are found, of those with 50 % in common 6 %.
-_BANDS, _BAND_ROWS = 4, 6
 _OTHER, _LATIN, _HAN, _KANA, _LETTER, _SPACE = range(6)
 _CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffc\ufffd]+"
 )
 _WIDE = re.compile("[\uff01-\uff5e\u3000\uff61-\uff9f]+")
 _BLANKS = re.compile(" {2,}")
-
 Normal = Literal["", "NFC", "NFKC"]
 Detector = Literal["", "lingua"]
 DETECTS = for_all(Detector, {"": False, "lingua": True})
@@ -359,21 +243,9 @@ def _is_latin(character: str) -> bool:
     return character.isascii() or unicodedata.name(character, "").startswith(("LATIN ", "FULLWIDTH LATIN ", "COMBINING "))
 
 
-def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.ndarray:
-    """Sketch texts, uint64 (n, bands): two texts that share most of their shingles share a band; of pairs, both sides."""
-    factors = np.random.default_rng(29).integers(1, 1 << 63, bands * rows, np.uint64) | np.uint64(1)
-    made = []
-    for texts in sides:
-        made.append(np.empty((len(texts), bands), np.uint64))
-        sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, rows, np.empty_like(factors), made[-1])
-    if len(made) == 1:
-        return made[0]
-    keys = np.empty(made[0].size, np.uint64)
-    hash_pairs(made[0].ravel(), made[1].ravel(), keys)
-    return keys.reshape(-1, bands)
-
-
 Step = Callable[[str], str]
+
+
 _FORMS: dict[str, Step | None] = for_all(
     Normal, {"": None, **{form: partial(unicodedata.normalize, form) for form in ("NFC", "NFKC")}}
 )

@@ -16,7 +16,8 @@ from xswe.bitext.formats import format_by_name
 from xswe.bitext.source import Source, files_of, read_pairs
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.cards import card_version, fetch_release, find_card, find_sources, is_card
-from xswe.corpus.cleaning import DETECTS, CleanConfig, EvaluationTexts
+from xswe.corpus.cleaning import DETECTS, CleanConfig
+from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.fetch import digest_of
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines

@@ -27,7 +27,7 @@ from xswe.bitext.output import format_of, one_line, output_format
 from xswe.bitext.records import Record
 from xswe.bitext.seen import text_hashes
 from xswe.bitext.source import Source
-from xswe.corpus.cleaning import sketches
+from xswe.corpus.near_duplicates import sketches
 from xswe.errors import ConfigError
 from xswe.io.arguments import texts_of
 from xswe.io.files import (

@@ -26,6 +26,7 @@ from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record
 from xswe.bitext.source import Source
+from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_reranker, pairs_or_names
 from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
@@ -38,7 +39,6 @@ from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
 from xswe.mining.samples import Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.side import NearDuplicates
 from xswe.mining.threshold import Threshold, estimate_from_decoys, near_duplicate_note, wrong_fraction
 from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel, open_model

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xswe.bitext.seen import KeySet, text_hashes
-from xswe.corpus.cleaning import sketches
+from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.errors import InputError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, read_lines
@@ -28,7 +28,6 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
 _SHOWN = 500  # characters of a line that was left out
 _FORMAT = 3
-_SKETCHED = 100_000  # lines, the first that stay, among which near-duplicates are counted
 # What a line is told by, beside its text: its number in the file, what it says without case and blanks, its numbers.
 _COLUMNS = {"numbers": np.int64, "identities": np.uint64, "figures": np.uint64}
 
@@ -80,29 +79,6 @@ class SideConfig:
         if self.path == "-":
             return fingerprint(unrepeatable())
         return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)
-
-
-@dataclass
-class NearDuplicates:
-    """Counts, of the first ``most`` lines or pairs, those that share most shingles with an earlier one, digits ignored."""
-
-    most: int = _SKETCHED
-    lines: int = 0
-    repeated: int = 0
-    _seen: KeySet = field(default_factory=KeySet)
-
-    def add(self, *sides: Texts) -> None:
-        """Look at some more, unless enough were."""
-        if rows := min(len(sides[0]), self.most - self.lines):
-            bands = sketches(*(texts.take(np.arange(rows)) for texts in sides))
-            new = self._seen.add(bands.ravel()).reshape(bands.shape)  # the keys of a band are of no other
-            self.repeated += int((~new).any(axis=1).sum())
-            self.lines += rows
-
-    @property
-    def share(self) -> float:
-        """The share of these; 0 without any."""
-        return self.repeated / max(1, self.lines)
 
 
 def _lines(

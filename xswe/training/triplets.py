@@ -18,7 +18,7 @@ import numpy as np
 from xswe.bitext.rows import Rows
 from xswe.bitext.source import Source, find_pairs
 from xswe.corpus.bitext import CorpusConfig, describe_files
-from xswe.corpus.cleaning import EvaluationTexts, evaluation_identity
+from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
 from xswe.io.settings import check_choice

@@ -1,0 +1,129 @@
+"""Texts of evaluation files, which must not be trained on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.bitext.kernels import find_keys
+from xswe.bitext.seen import KeySet, text_hashes
+from xswe.bitext.tables import csv_rows, parquet_rows
+from xswe.corpus.fetch import digest_of
+from xswe.errors import InputError
+from xswe.io.lines import read_lines
+from xswe.io.ragged import Texts
+from xswe.io.sources import suffix_of
+
+logger = logging.getLogger(__name__)
+
+
+_NOT_WRITTEN = re.compile(r"[^\w\n]|_")
+_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".parquet", ".en", ".de", ".zh", ".ja")
+
+
+def normalised(texts: Texts) -> Texts:
+    """Return texts as NFKC, lower-cased, letters and digits only."""
+    if not len(texts):
+        return texts
+    joined = unicodedata.normalize("NFKC", "\n".join(texts)).lower()
+    return Texts.of(_NOT_WRITTEN.sub("", joined).split("\n"))
+
+
+def evaluation_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the files of evaluation paths, in order; InputError: a path is missing, or a folder without such a file."""
+    return sorted({file for path in paths for file in _files(Path(path))})
+
+
+def evaluation_identity(paths: Sequence[str | Path]) -> list[str]:
+    """Return the checksums of evaluation files, without reading their texts."""
+    return [digest_of(file) for file in evaluation_files(paths)]
+
+
+class EvaluationTexts:
+    """The texts of evaluation files.
+
+    Every column of a tab-separated file, every string of a record, and every line of a text file that has a letter in it
+    counts as a text. InputError: a path is missing, is damaged, or has no text.
+    """
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self.files = evaluation_files(paths)
+        for folder in filter(Path.is_dir, map(Path, paths)):
+            _tell_unread(folder)
+        self._exact, self._normalised, self.count = KeySet(), KeySet(), 0
+        for file in self.files:
+            texts = Texts.of([text for text in _texts(file) if any(map(str.isalpha, text))])
+            if not len(texts):
+                raise InputError(file, "no text in it", "leave it out of corpus.decontaminate")
+            self.count += len(texts)
+            self._exact.add(text_hashes(texts))
+            reduced = normalised(texts)
+            self._normalised.add(text_hashes(reduced)[reduced.sizes > 0])
+
+    def known(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+        """Return which texts are an evaluation text exactly, and which when normalised, bool (n,) each."""
+        reduced = normalised(texts)
+        found = np.zeros((2, len(texts)), bool)
+        find_keys(self._exact.table, text_hashes(texts), found[0])
+        find_keys(self._normalised.table, text_hashes(reduced), found[1])
+        return found[0], found[1] & (reduced.sizes > 0)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = [p for p in path.rglob("*") if p.is_file() and suffix_of(p) in _SUFFIXES]
+        if not found:
+            raise InputError(path, "no evaluation file in it", f"give files of {', '.join(_SUFFIXES)}")
+        return found
+    if not path.is_file():
+        raise InputError(path, "no such file", "check corpus.decontaminate (relative paths start at the working directory)")
+    return [path]
+
+
+def _tell_unread(folder: Path) -> None:
+    """Warn of files in a folder with an unknown suffix: their texts may be trained on."""
+    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and suffix_of(p) not in _SUFFIXES)
+    unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
+    if unread:
+        names = f"{', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}"
+        logger.warning(
+            "corpus.decontaminate: %s has files of unknown suffix, which are not read: %s; name one to have it read",
+            folder,
+            names,
+        )
+
+
+def _texts(file: Path) -> Iterator[str]:
+    kind = suffix_of(file)
+    if kind in (".csv", ".parquet"):
+        rows = csv_rows(file) if kind == ".csv" else parquet_rows(file)
+        yield from (text for _, row in islice(rows, 1, None) for text in _strings(list(row)))
+        return
+    for number, line in read_lines(file):
+        if kind in (".jsonl", ".ndjson"):
+            try:
+                yield from _strings(json.loads(line or "null"))
+            except ValueError as error:
+                raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
+        else:
+            yield from ((field.strip()) for field in (line or "").split("\t"))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield all strings within a JSON value."""
+    if isinstance(value, str):
+        yield " ".join(value.split())
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
