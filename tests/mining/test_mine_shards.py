@@ -127,7 +127,7 @@ ARRAY, CLUSTERS = {"execution": ExecutionConfig("array", 0, 1)}, {"method": "clu
         (mined, ARRAY | CLUSTERS, (clusters.ClustersJob, "compute"), "search-*/members-*/lines0.npy"),
         (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/vectors.npy"),
         (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/kinds.npy"),
-        (filtered, ARRAY, (verdicts.FilterSteps, "second"), "told-*/told.npy"),
+        (filtered, ARRAY, (verdicts.FilterSteps, "second"), "folded-*/folded.npy"),
         (scored, {}, (scoring, "find_neighbours"), "bitext/source.npy"),
     ],
 )

@@ -214,14 +214,14 @@ class Deduplicated(Result[Line], row=Line):
 
     def _save_rejects(self, path: str, reasons: np.ndarray) -> None:
         wanted = set(np.unique(self.duplicate_of[reasons > 0]).tolist())
-        told: dict[int, str] = {}
+        shown: dict[int, str] = {}
         columns = zip(reasons.tolist(), self.scores.tolist(), self.duplicate_of.tolist(), strict=True)
         with open_output(path) as stream:
             for row, (record, (reason, score, original)) in enumerate(zip(_records(self.source), columns, strict=True)):
                 if row in wanted and record.texts:
-                    told[row] = one_line(record.texts[0])
+                    shown[row] = one_line(record.texts[0])
                 if reason:
-                    fields = (REASONS[reason], f"{score:.6f}", str(row + 1), str(original + 1), told.get(original, ""))
+                    fields = (REASONS[reason], f"{score:.6f}", str(row + 1), str(original + 1), shown.get(original, ""))
                     stream.write("\t".join(fields).encode() + b"\t" + record.raw.replace(b"\n", b" ") + b"\n")
 
 
@@ -418,7 +418,7 @@ class _Dedup:
         found = self.found(folder)
 
         def write(place: Path) -> None:
-            """Write what stays, and keep what is to be told of it."""
+            """Write what stays, and keep what the summary says of it."""
             found.save(output, rejects)
             _save(place, found.nearest, found.scores, found.kinds)
 

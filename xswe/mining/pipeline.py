@@ -179,7 +179,7 @@ class SideReport:
 
 @dataclass(frozen=True)
 class MineReport:
-    """What is to be told of a run.
+    """The summary of a run.
 
     Attributes:
         source: lines of the source.
@@ -228,7 +228,7 @@ def _listed(counts: dict[str, int]) -> str:
 
 
 def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MineReport:
-    """Return what is to be told of a run."""
+    """Return the summary of a run."""
     source, other = (SideReport(side.read, len(side), side.dropped, side.near) for side in sides)
     target = None if sides[0] is sides[1] else other
     threshold = mined.threshold.sentence()
@@ -299,7 +299,7 @@ def choose_pairs(
 
     Without ``sides`` there are no pair filters. ``gold`` are scores of gold pairs to calibrate on; ``config.gold`` is not
     looked at. ``within``: both sides are the same lines. ``judge`` is a second opinion on the pairs near the threshold,
-    which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are told, so that
+    which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are known, so that
     they are no mismatches.
     """
     selector = _Selector(lists, config, sides, within)

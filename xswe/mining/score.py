@@ -176,13 +176,13 @@ class Distribution:
             return ""
         names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
         shown = ", ".join(f"{name} {value:.4f}" for name, value in zip(names, self.quantiles, strict=True))
-        told = f"no threshold can be suggested: {self.unsure}"
+        note = f"no threshold can be suggested: {self.unsure}"
         if self.threshold is not None:
-            told = (
+            note = (
                 f"{100 * self.below:.1f} % score below {self.threshold:.4f}, as pairs of different lines do; "
                 "python -m xswe filter finds them, and other noise"
             )
-        return f"scores: {shown}\n{told}"
+        return f"scores: {shown}\n{note}"
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ def score_file(
             counts = _by_margin(model, file, str(output), config, place)
     lines, scores, decoys = counts
     mean = float(scores.mean(dtype=np.float64)) if len(scores) else UNSCORED
-    taken, told = time.monotonic() - started, Distribution.of(scores, decoys)
-    return ScoredBitext(lines, lines - len(scores), mean, config.score, taken, str(output), told)
+    taken, spread = time.monotonic() - started, Distribution.of(scores, decoys)
+    return ScoredBitext(lines, lines - len(scores), mean, config.score, taken, str(output), spread)
 
 
 # Of a bitext: its lines, and the scores of those that have one and of their decoys.
@@ -421,8 +421,10 @@ class HardNegatives(Result[Negatives]):
             return first
         positive, hardest = self.cosines[:, 0], self.cosines[:, 1]
         middle = [float(np.median(each)) for each in (positive, hardest, positive - hardest)]
-        told = "median cosine of the positives {:.4f}, of the nearest negatives {:.4f}; median gap {:.4f}".format(*middle)
-        return f"{first}\n{told}"
+        medians = "median cosine of the positives {:.4f}, of the nearest negatives {:.4f}; median gap {:.4f}".format(
+            *middle
+        )
+        return f"{first}\n{medians}"
 
     def columns(self) -> tuple[str, ...]:
         """Return ``anchor``, ``positive``, ``negative_1``, …."""

@@ -90,23 +90,23 @@ class Threshold:
         if self.value == -np.inf:  # that of no pairs at all is found to be so, too
             return f"threshold: none, {'all pairs are kept' if self.origin in ('none', 'given') else 'no pairs are left'}"
         line = f"threshold: {self.value:.4f} ({self.origin})"
-        told = []
+        said = [line]
         if self.precision is not None:
             between = "" if self.within is None else f" ({bounds(*self.within)})"
             aside = f" but for {' and '.join(self.aside)}" if self.aside else ""
-            told.append(f"expected precision {percent(self.precision)}{between}{aside}")
+            said.append(f"expected precision {percent(self.precision)}{between}{aside}")
         elif self.unsure:
-            told.append(f"precision cannot be told: {self.unsure}")
+            said.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
             measured = "on gold: " if self.origin == "gold pairs" else "expected "
             between = "" if self.recall_within is None else f" ({bounds(*self.recall_within)})"
-            told.append(f"{measured}recall {percent(self.recall)}{between}")
+            said.append(f"{measured}recall {percent(self.recall)}{between}")
         if self.missed is not None:
-            told.append(f"precision={self.missed:g} is not reached at any threshold")
+            said.append(f"precision={self.missed:g} is not reached at any threshold")
         if self.share is not None:
             part, low, high = (f"{100 * share:.{0 if share > 0.1 else 1}f}" for share in self.share)
-            told.append(f"{part} % of the lines seem to have a translation ({low} to {high} %)")
-        return ", ".join([line, *told])
+            said.append(f"{part} % of the lines seem to have a translation ({low} to {high} %)")
+        return ", ".join(said)
 
 
 def percent(share: float) -> str:

@@ -152,11 +152,11 @@ class Judge:
         self._features = Features(model, languages) if config.method == "learned" else None
 
     def cleaned(self, block: RecordBlock) -> Cleaned:
-        """Return what can be said of each pair by itself, and what repetitions are told by; any thread may ask."""
+        """Return what can be said of each pair by itself, and what repetitions are found by; any thread may ask."""
         return self._cleaner(block.rows)
 
     def first_reasons(self, cleaned: Cleaned, damaged: np.ndarray) -> np.ndarray:
-        """Return why pairs are dropped, given what :meth:`cleaned` told; block after block, in order."""
+        """Return why pairs are dropped, given what :meth:`cleaned` returned; block after block, in order."""
         found = reasons_of(cleaned, self._admission) if self._config.duplicates else cleaned.reason
         found[damaged] = DAMAGED
         return found
@@ -373,7 +373,7 @@ class FilterSteps(TwoSteps):
         return self.given.blocks_at(found["places"], found["spans"]) if found else iter(())
 
     def first(self, opened: Judge, block: RecordBlock) -> Arrays:
-        """Return what can be said of each pair by itself, what repetitions are told by, and where the texts are."""
+        """Return what can be said of each pair by itself, what repetitions are found by, and where the texts are."""
         one = opened.cleaned(block)
         found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides, "damaged": block.damaged}
         return found | ({"places": block.places, "spans": block.spans.astype(np.int32)} if self._is_cut else {})
@@ -387,6 +387,6 @@ class FilterSteps(TwoSteps):
 
         return reasons
 
-    def second(self, opened: Judge, block: RecordBlock, told: np.ndarray) -> Arrays:
+    def second(self, opened: Judge, block: RecordBlock, folded: np.ndarray) -> Arrays:
         """Return what :meth:`Judge.compared` does."""
-        return opened.compared(block, told)
+        return opened.compared(block, folded)

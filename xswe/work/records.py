@@ -18,17 +18,17 @@ _CHUNK = 1 << 20
 
 
 def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum: int | None = None, **more: Any) -> None:
-    """Tell in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them.
+    """Record in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them.
 
     The record has a checksum of its own; ``checksum`` is that of the only file, where it is known.
     """
-    told = []
+    rows = []
     for file in files:
         state = file.stat()
         name = file.relative_to(path.parent).as_posix()
-        told.append([name, state.st_size, state.st_mtime_ns, file_checksum(file) if checksum is None else checksum])
+        rows.append([name, state.st_size, state.st_mtime_ns, file_checksum(file) if checksum is None else checksum])
     with whole_file(path, crowded=True) as temporary:
-        record = json.dumps({"identity": identity, **more, "files": told})
+        record = json.dumps({"identity": identity, **more, "files": rows})
         temporary.write_text(f'{record[:-1]}, "checksum": {zlib.crc32(record.encode())}}}\n', encoding="utf-8")
 
 
@@ -47,11 +47,11 @@ def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[st
         record += b"}"
         if zlib.crc32(record) != int(own.rstrip(b"}\n")):
             return None
-        told = json.loads(record)
-        if told["identity"] != identity:
+        found = json.loads(record)
+        if found["identity"] != identity:
             return None
         folder = os.path.dirname(path)
-        for name, size, written, checksum in told["files"]:
+        for name, size, written, checksum in found["files"]:
             file = os.path.join(folder, name)
             state = os.stat(file)
             if state.st_size != size:
@@ -60,7 +60,7 @@ def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[st
                 return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return dict(told)
+    return dict(found)
 
 
 def read_if_there(path: Path) -> dict[str, Any]:

@@ -131,8 +131,8 @@ class Stage:
 
     def counts(self, shard: int) -> dict[str, Any] | None:
         """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says."""
-        told = sound_record(self.side_car(shard), self.identity)
-        return None if told is None else dict(told["counts"])
+        record = sound_record(self.side_car(shard), self.identity)
+        return None if record is None else dict(record["counts"])
 
     def sound(self, shard: int) -> Path:
         """Return the (first) file of a shard that is done, after its files were read and compared with their checksums.
@@ -145,8 +145,8 @@ class Stage:
 
     def checksum(self, shard: int) -> int | None:
         """Return the checksum of the (first) file of a shard as it was written; None if the shard is not done."""
-        told = sound_record(self.side_car(shard), self.identity)
-        return None if told is None else int(told["files"][0][3])
+        record = sound_record(self.side_car(shard), self.identity)
+        return None if record is None else int(record["files"][0][3])
 
     def forget(self, shard: int) -> None:
         """Remove the files of a shard that nobody needs."""
@@ -189,8 +189,8 @@ class Stage:
         output, begun, clock = self.path(shard), time.time(), time.monotonic()
         counts = write(output)
         known, files = counts.pop(CHECKSUM, None), self.job.files(output)
-        told = {"counts": counts, "begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
-        write_record(self.side_car(shard), self.identity, files, known, **told)
+        record = {"counts": counts, "begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
+        write_record(self.side_car(shard), self.identity, files, known, **record)
         self.failure(shard).unlink(missing_ok=True)
         return counts
 

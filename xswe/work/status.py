@@ -1,4 +1,4 @@
-"""How far work in shards is, told from its files on any machine that sees them."""
+"""How far work in shards is, read from its files on any machine that sees them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StageStatus:
         running: shards that a process is at work on, as far as one can see.
         failed: shards that failed, and why.
         lines: of the shards that are done.
-        rate: shards a second lately, 0 where it cannot be told.
+        rate: shards a second lately, 0 where it is not known.
         idle: seconds since one was done, where that is so long that nobody seems to be at work; else 0.
         missing: shards that are neither done nor under way, as batch queues take numbers: ``3,7-9``.
     """
@@ -73,7 +73,7 @@ def _duration(seconds: float) -> str:
 
 
 _SHOWN = 60  # characters of the list of missing shards
-_LATELY = 64  # shards that a rate is told from
+_LATELY = 64  # shards that a rate is taken from
 _SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
 _PATIENCE = 60.0  # seconds, beside three times what the longest shard took, after which nobody seems to be at work
 
@@ -89,7 +89,7 @@ def _stages_of(output: str | Path) -> list[Path]:
 
 
 def stage_status(folder: Path) -> StageStatus:
-    """Tell how far a stage is, from its files."""
+    """Return how far a stage is, from its files."""
     manifest = read_json(folder / "manifest.json")
     done, failed, there, busy = [], {}, set[int](), set[int]()
     now = time.time()
@@ -98,10 +98,10 @@ def stage_status(folder: Path) -> StageStatus:
         if name.endswith(".failed.json"):
             failed[int(name.partition(".")[0])] = str(read_if_there(folder / name).get("error", "unknown"))
         elif name.endswith(".json") and name.partition(".")[0].isdecimal():
-            told = read_if_there(folder / name)
-            if told.get("identity") == manifest["identity"]:
+            record = read_if_there(folder / name)
+            if record.get("identity") == manifest["identity"]:
                 there.add(int(name.partition(".")[0]))
-                done.append((told["begun"] + told["seconds"], told["begun"], int(told["counts"].get("lines", 0))))
+                done.append((record["begun"] + record["seconds"], record["begun"], int(record["counts"].get("lines", 0))))
         elif (unfinished := re.match(r"\.(\d{6,})\.", name)) and now - entry.stat().st_mtime < _SILENT:
             busy.add(int(unfinished[1]))
     latest = sorted(done)[-_LATELY:]

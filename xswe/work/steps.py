@@ -1,7 +1,7 @@
 """Work on the blocks of a text in two steps, with one between them that must see all blocks in their order.
 
 In this process the three go hand in hand, and the text is read once. Others do the first step of all shards; one of them
-goes through what these found; then they do the second step of all shards, each told the part of the result that is its own.
+goes through what these found; then they do the second step of all shards, each with its part of the result.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class TwoSteps:
         """Return what is called with the result of the first step of all blocks or shards, in their order."""
         raise NotImplementedError
 
-    def second(self, opened: Any, block: Any, told: np.ndarray) -> Arrays:
-        """Do the second step, given what :meth:`fold` said of the block's records."""
+    def second(self, opened: Any, block: Any, folded: np.ndarray) -> Arrays:
+        """Do the second step, given the result of :meth:`fold` for the block's records."""
         raise NotImplementedError
 
 
@@ -88,14 +88,14 @@ class _First(_Step):
 @dataclass(frozen=True)
 class _Second(_Step):
     found: Stage  # the first step
-    told: Path  # folder with what the fold said of all records, and where in it each shard begins
+    folded: Path  # folder with the result of the fold of all records, and where in it each shard begins
 
     def compute(self, opened: Any, shard: int) -> Made:
         """Do the second step of a shard."""
-        told = np.load(self.told / "told.npy", mmap_mode="r")
-        row, parts = int(np.load(self.told / "starts.npy")[shard]), []
+        folded = np.load(self.folded / "folded.npy", mmap_mode="r")
+        row, parts = int(np.load(self.folded / "starts.npy")[shard]), []
         for block in self.steps.again(shard, self.found.load(shard)):
-            parts.append(self.steps.second(opened, block, np.array(told[row : row + len(block)])))
+            parts.append(self.steps.second(opened, block, np.array(folded[row : row + len(block)])))
             row += len(block)
         made = _joined(parts)
         return made, {"lines": len(next(iter(made.values()))) if made else 0}
@@ -130,24 +130,24 @@ def two_steps(
     def stage(name: str, job: Job) -> Stage:
         return Stage(folder / f"{name}-{identity}", name, shards, ".safetensors", job, identity, inputs)
 
-    told, first = folder / f"told-{identity}", stage(steps.names[0], _First(steps))
-    second = stage(steps.names[1], _Second(steps, first, told))
+    folded, first = folder / f"folded-{identity}", stage(steps.names[0], _First(steps))
+    second = stage(steps.names[1], _Second(steps, first, folded))
     first.begin()
     with one_cluster():
         with shards_ahead(first, execution, threads, opened) as wait:
-            once(told, identity, partial(_fold, steps.fold(opened), first, wait))
+            once(folded, identity, partial(_fold, steps.fold(opened), first, wait))
         yield from map_shards(second, execution, threads, opened)
 
 
 def _fold(fold: Fold, first: Stage, wait: Callable[[int], None], place: Path) -> None:
-    """Write what the fold says of all records."""
+    """Write the result of the fold of all records."""
     parts, starts = [np.zeros(0, np.uint8)], [0]
     for shard in range(first.count):
         wait(shard)
         if found := first.load(shard):
             parts.append(fold(found))
         starts.append(starts[-1] + (len(parts[-1]) if found else 0))
-    np.save(place / "told.npy", np.concatenate(parts))
+    np.save(place / "folded.npy", np.concatenate(parts))
     np.save(place / "starts.npy", np.array(starts))
 
 
@@ -155,7 +155,7 @@ def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> 
     """Yield what the second step makes of block after block, on all threads, while this one does what comes before it."""
     fold = steps.fold(opened)
 
-    def told() -> Iterator[tuple[Any, np.ndarray, bool]]:
+    def folded() -> Iterator[tuple[Any, np.ndarray, bool]]:
         number = 0
         for block in steps.blocks(None):
             number += len(block)
@@ -163,12 +163,12 @@ def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> 
 
     def made(item: tuple[Any, np.ndarray, bool]) -> tuple[int, Arrays]:
         block, of_block, new = item
-        # Of what was kept nothing is wanted but what the fold tells later blocks by.
+        # Of what was kept nothing is wanted but what the fold needs for later blocks.
         return len(block), steps.second(opened, block, of_block) if new else {}
 
     yield from parts.read()
     with bar(steps.names[2], unit=steps.unit) as progress:
-        for size, arrays in in_order(made, told(), threads):
+        for size, arrays in in_order(made, folded(), threads):
             progress.update(size)
             if arrays:
                 parts.add(arrays)
