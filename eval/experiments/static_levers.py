@@ -111,6 +111,7 @@ class Variation:
         fixed: only the rows of pairs learn.
         lengths: power of the norms in sentences of up to ``SHORT`` units, and in others, which then have rows of their own.
         once: count each unit once a sentence.
+        research: train on the bitexts for research only, too.
     """
 
     pieces: int = 0
@@ -129,6 +130,7 @@ class Variation:
     fixed: bool = False
     lengths: tuple[float, ...] = ()
     once: bool = False
+    research: bool = False
 
 
 _NEAR = Variation(max_steps=1200, batch_size=2048, neighbours=256, pivots=True)
@@ -167,6 +169,8 @@ PAIRS: dict[str, Variation] = {
     "norms 0.8 in short sentences": Variation(lengths=(0.8, 1.0)),
     "norms 0.8 in long sentences": Variation(lengths=(1.0, 0.8)),
     "each unit once a sentence": Variation(once=True),
+    "trained on: units, more bitext": replace(_ON, research=True),
+    "trained on: units and pairs, more bitext": replace(_PAIRED, research=True),
 }
 EVERY = VARIATIONS | PAIRS
 
@@ -193,9 +197,13 @@ def pivots(folder: Path) -> dict[str, list[str]]:
 
 
 @cache
-def prepared(runs: Path, pieces: int, pivoted: bool, threads: int, vocabulary: str = "mini") -> tuple[Corpus, Units, Path]:
+def prepared(
+    runs: Path, pieces: int, pivoted: bool, threads: int, vocabulary: str = "mini", research: bool = False
+) -> tuple[Corpus, Units, Path]:
     """Return the corpus, the units and the bags: stages of the run folder, done once."""
-    paths = {f"en-{code}": [str(DATA / "train" / f"en-{code}")] for code in LANGUAGES[1:]}
+    folders = ("train", "train-research-only") if research else ("train",)
+    pairs = [f"en-{code}" for code in LANGUAGES[1:]]
+    paths = {pair: [str(DATA / name / pair) for name in folders if (DATA / name / pair).is_dir()] for pair in pairs}
     paths |= pivots(runs / "pivots") if pivoted else {}
     corpus = make_corpus(Stages(runs), LANGUAGES, CorpusConfig(paths=paths), 0, threads)
     chosen = UnitsConfig(vocabulary="corpus", size=pieces, sample=40_000) if pieces else UnitsConfig(vocabulary=vocabulary)
@@ -206,7 +214,8 @@ def prepared(runs: Path, pieces: int, pivoted: bool, threads: int, vocabulary: s
 def of_variation(variation: Variation, settings: dict[str, Any]) -> tuple[Corpus, Units, Path]:
     """Return the corpus, the units and the bags of a variation."""
     pieces = variation.pieces or settings["pieces"]
-    return prepared(Path(settings["runs"]), pieces, variation.pivots, settings["threads"], settings["vocabulary"])
+    how = settings["threads"], settings["vocabulary"], variation.research
+    return prepared(Path(settings["runs"]), pieces, variation.pivots, *how)
 
 
 _found: dict[tuple[Path, int], PairUnits] = {}
