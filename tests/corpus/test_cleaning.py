@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.corpus.loading import load_bitext
 from xswe.bitext.seen import Admission, KeySet
 from xswe.bitext.source import find_pairs
-from xswe.corpus import cleaning as decontamination
+from xswe.corpus import decontamination
 from xswe.corpus import fetch as sources
 from xswe.corpus.bitext import CorpusConfig, describe
 from xswe.corpus.cleaning import REASONS, CleanConfig
