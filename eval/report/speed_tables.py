@@ -281,6 +281,35 @@ def remembering(record: Record) -> str:
     return markdown(head, [row])
 
 
+def adding(record: Record) -> str:
+    """How long searches wait while sentences are added (eval/bench/adding.py)."""
+    rows = [
+        [
+            row["method"],
+            row["meanwhile"],
+            f"{row['calls']:,}",
+            *(f"{row[key]:.1f}" for key in ("p50_ms", "p99_ms", "longest_ms")),
+        ]
+        for row in record["rows"]
+        if row["call"] == "search"
+    ]
+    return markdown(["method", "meanwhile", "searches", "median ms", "99 % within ms", "longest ms"], rows)
+
+
+def large_index(record: Record) -> str:
+    """What questions to an index of ten million sentences take (eval/bench/large_index.py)."""
+    rows = [
+        [
+            row["asked"],
+            str(row["threads"]),
+            *(f"{row[key]:.1f}" for key in ("median_ms", "least_ms", "cpu_ms")),
+            f"{row['recall_at_10']:.2f}",
+        ]
+        for row in record["rows"]
+    ]
+    return markdown(["method", "threads", "median ms", "least ms", "ms of processor", "recall@10"], rows)
+
+
 def pages(record: Record) -> str:
     """What a page of many pairs weighs and takes (eval/bench/report.py)."""
     rows = [
@@ -703,6 +732,8 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.serve": ("serve.json", serving),
     "speed.questions": ("serve.json", asking),
     "speed.restarts": ("restarts.json", restarting),
+    "speed.adding": ("adding.json", adding),
+    "speed.large_index": ("large_index.json", large_index),
     "speed.endurance": ("endurance.json", enduring),
     "speed.endurance.memory": ("endurance.json", remembering),
     "speed.pages": ("report.json", pages),
