@@ -361,7 +361,7 @@ def _found(index, text):
     return index.search(text, k=1, threads=1)[0].row
 
 
-@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_several_processes_ask_one_index(mini, texts, tmp_path, how):
     index = xswe.index(mini, texts[:50], folder=tmp_path / "a")
     index.remove([0])  # the database has a write-ahead log from now on

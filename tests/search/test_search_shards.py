@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import os
+import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.clusters import damage, slices
+from tests.search.test_index_faults import killed
 from xswe.errors import ConfigError, Unfinished
 from xswe.search import clusters, exact
 from xswe.search.clusters import ClustersJob, group_count
@@ -24,26 +24,6 @@ NAMES = ("forward", "forward_ids", "backward", "backward_ids")
 JOBS = {"exact": TileJob, "clusters": ClustersJob}
 # Sizes of shards that a search of seconds has many of, kept at once.
 SMALL = {exact: {"_EDGE": 1024}, clusters: {"_ROWS": 4096, "_MOST_PAIRS": 150_000}, kept: {"BRIEF": 0.0}}
-# A process that is killed in the middle of one of the shards, after those before it were kept.
-KILLED = """
-import json, os, pathlib, signal, sys
-from xswe.search import clusters, exact, neighbours
-from xswe.work import kept
-
-method, *paths, folder = json.loads(sys.argv[1])
-exact._EDGE, clusters._ROWS, clusters._MOST_PAIRS, kept.BRIEF = 1024, 4096, 150_000, 0.0
-job = {"exact": exact.TileJob, "clusters": clusters.ClustersJob}[method]
-compute = job.compute
-
-def killed(own, opened, shard):
-    if shard == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return compute(own, opened, shard)
-
-job.compute = killed
-config = neighbours.SearchConfig(method=method, threads=1, **{"clusters": 64, "probes": 4} if method == "clusters" else {})
-neighbours.find_neighbours(*paths, 3, config, work=pathlib.Path(folder))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +104,24 @@ def test_on_ray(ray_cluster, paths, tmp_path, whole, small):
     assert same(find_neighbours(*paths, 3, settings(method), ExecutionConfig("ray"), tmp_path), between)
 
 
+def search_until(last, method, paths, folder):
+    """Search, and kill this process in the middle of a shard, after those before it were kept."""
+    compute = JOBS[method].compute
+
+    def ends(own, opened, shard):
+        if shard == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return compute(own, opened, shard)
+
+    JOBS[method].compute = ends
+    find_neighbours(*paths, 3, settings(method), work=folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 @pytest.mark.parametrize("kind", ["local", "array"])
 def test_what_a_killed_search_kept_is_not_computed_again(paths, tmp_path, whole, small, computed, kind):
     method, between, _ = whole
-    told = json.dumps([method, *map(str, paths), str(tmp_path / "work")])
-    assert subprocess.run([sys.executable, "-c", KILLED, told], check=False).returncode == -9
+    killed(lambda: search_until(4, method, paths, tmp_path / "work"))
     left = sorted(tmp_path.glob("work/neighbours-*/*.safetensors"))
     assert [path.stem for path in left] == [f"{shard:06d}" for shard in range(4)]
     damage(left[2])
