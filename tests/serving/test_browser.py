@@ -56,7 +56,14 @@ def saved(page, selector):
 
 
 @pytest.mark.parametrize(
-    ("page", "query"), [(380, "snow"), (1400, "Schnee"), (380, "雪"), (1400, "電車")], indirect=["page"]
+    ("page", "query"),
+    [
+        (380, "snow"),
+        (1400, "電車"),
+        pytest.param(1400, "Schnee", marks=pytest.mark.slow),
+        pytest.param(380, "雪", marks=pytest.mark.slow),
+    ],
+    indirect=["page"],
 )
 def test_search_in_four_languages(page, query):
     search(page, query)
@@ -124,7 +131,7 @@ def test_a_string_is_found_with_what_its_translations_say(page):
     assert "match=fuzzy" in page.url
 
 
-@pytest.mark.parametrize("page", [390, 1400], indirect=True)
+@pytest.mark.parametrize("page", [390, pytest.param(1400, marks=pytest.mark.slow)], indirect=True)
 def test_keywords_stand_in_context_in_the_order_of_their_neighbours(page):
     search(page, "snow")
     page.select_option("#lines", "kwic")
@@ -238,10 +245,11 @@ ANSWER = """async (text) => {
 }"""
 
 
-def test_two_hundred_hostile_inputs(page):
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_hostile_inputs(page, count):
     """All go through the page's own functions, ten of them through its box; nothing runs, nothing breaks."""
     page.evaluate("window.ran = 0; window.alert = () => { window.ran += 1; }; 0")
-    for number in range(200):
+    for number in range(count):
         text = hostile(number)
         if number < 10:
             search(page, text)
