@@ -169,6 +169,7 @@ def test_the_units_of_the_guide_are_sound(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_restart_behind_a_socket_of_systemd_turns_nobody_away(tmp_path, corpora):
     """Who connects while nobody serves waits for the next process; each says when it is ready, and when it stops."""
     command = re.search(r"ExecStart=\S+ (.*?)\n(?! )", units()["xswe.service"], re.DOTALL)[1].replace("\\\n", " ")
@@ -229,6 +230,7 @@ def test_several_sockets_of_systemd_are_refused(monkeypatch, mini):
         xswe.serve(mini)
 
 
+@pytest.mark.slow
 def test_who_does_not_read_costs_no_memory_and_harms_nobody():
     """40 answers of 70 MB each are asked for, and not read."""
     words = [a + b for a in string.ascii_lowercase for b in string.ascii_lowercase] * 21

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.serving.conftest import EACH_SERVER, resident, served_by
+from tests.serving.conftest import EACH_SERVER, SERVERS, resident, served_by
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -97,7 +97,8 @@ def test_who_does_not_read_an_answer_is_given_up(behind):
     assert most - before < 100
 
 
-@pytest.mark.parametrize("name", EACH_SERVER)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SERVERS)
 def test_it_ends_without_a_traceback_while_it_works(name, tmp_path):
     with served_by(name, tmp_path, [], seconds=5.0) as server:
         body = json.dumps({"source": [f"line {k} of a text" for k in range(4000)], "target": ["a"] * 4000}).encode()
