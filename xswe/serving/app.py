@@ -52,7 +52,7 @@ def make_app(
         app = xswe.make_app("mini", ["memory.tmx"])  # in app.py;  uvicorn app:app
     """
     config = changed(config or ServeConfig(), settings, "serve")
-    _need("starlette", "msgspec", "prometheus_client")
+    _need("starlette", "msgspec", "orjson", "prometheus_client")
     return _app(open_model(model, "make_app(model, corpora)"), _name(model), corpora, config)
 
 
@@ -91,7 +91,7 @@ def serve(
         DependencyError: a library is missing.
     """
     config = changed(config or ServeConfig(), settings, "serve")
-    _need("starlette", "msgspec", "prometheus_client", "uvicorn", "httptools")
+    _need("starlette", "msgspec", "orjson", "prometheus_client", "uvicorn", "httptools")
     from xswe.serving.connections import Server
 
     if (formatter := formatter_of(config.log)) is not None:

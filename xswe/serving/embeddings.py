@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import orjson
 from starlette.responses import Response, StreamingResponse
 
 from xswe.io.ragged import Bags, Texts
@@ -24,7 +25,7 @@ from xswe.serving.refusals import TOO_LARGE, TOO_LONG, TOO_MANY, Refused
 
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
 _FEW = 1 << 20  # bytes of texts whose units are looked up all at once
-_NUMBER, _MARKUP = 25, 64  # bytes of a number, and of what stands about a vector, in an answer, at most
+_NUMBER, _MARKUP = 17, 64  # bytes of a number, and of what stands about a vector, in an answer, at most
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,12 @@ def _slices(vectors: np.ndarray) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]  # in half the time that rows take
 
 
-_ROWS: dict[str, Callable[[np.ndarray], Any]] = for_all(Encoding, {"float": np.ndarray.tolist, "base64": _slices})
+def json_rows(numbers: np.ndarray) -> list[msgspec.Raw]:
+    """Return rows of numbers as JSON, each number as short as its type lets it be: 12 bytes a float32, not 21."""
+    return [msgspec.Raw(orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY)) for row in np.ascontiguousarray(numbers)]
+
+
+_ROWS: dict[str, Callable[[np.ndarray], Any]] = for_all(Encoding, {"float": json_rows, "base64": _slices})
 
 
 class Embedder:

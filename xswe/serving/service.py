@@ -37,7 +37,7 @@ from xswe.serving import messages as m
 from xswe.serving.budget import BLOCK, PIECE, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ANY, ServeConfig
-from xswe.serving.embeddings import Embedder, check_model, check_texts
+from xswe.serving.embeddings import Embedder, check_model, check_texts, json_rows
 from xswe.serving.guard import Gate, read_body, reservation_of
 from xswe.serving.messages import MODEL, Operation, describe
 from xswe.serving.metrics import Metrics
@@ -373,7 +373,7 @@ def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.
 
 def _written(numbers: np.ndarray, digits: int) -> Any:
     """Return rows as JSON, rounded: a list of numbers takes five times as much."""
-    return [msgspec.Raw(msgspec.json.encode(np.round(row.astype(np.float64), digits).tolist())) for row in numbers]
+    return json_rows(np.round(numbers.astype(np.float64), digits))
 
 
 def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]], np.ndarray]:
