@@ -63,6 +63,12 @@ def test_an_ensemble_opens_from_one_folder(pieces, words, tmp_path):
         model.save(tmp_path / "one")
 
 
+def test_a_part_may_share_rows(pieces, words, tmp_path):
+    model = Ensemble.of([pieces.share_rows(8), words])
+    model.save(tmp_path / "both")
+    assert xswe.load(tmp_path / "both").encode(TEXTS).tobytes() == model.encode(TEXTS).tobytes()
+
+
 @pytest.mark.parametrize("folder", ["../one", "/etc", "part-x", "part-0/../../one"])
 def test_a_part_outside_its_folder_is_refused(pieces, words, tmp_path, folder):
     Ensemble.of([pieces, words]).save(tmp_path / "both")

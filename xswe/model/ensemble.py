@@ -118,7 +118,7 @@ class Ensemble(Encoding):
             parts = []
             for k, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
                 part.save(temporary / f"part-{k}")
-                digest = file_digest(temporary / f"part-{k}" / "model.safetensors")
+                digest = file_digest(storage.matrix_file(temporary / f"part-{k}"))
                 parts.append({"folder": f"part-{k}", "weight": weight, "dim": part.dim, "sha256": digest})
             config = {"model_type": storage.MODEL_TYPE, "kind": KIND, "format_version": FORMAT_VERSION, "parts": parts}
             write_json(temporary / "config.json", {**config, **self.description})

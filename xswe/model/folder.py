@@ -112,6 +112,11 @@ def save(contents: Contents, folder: Path) -> None:
         (temporary / "1_Normalize").mkdir()
 
 
+def matrix_file(folder: Path) -> Path:
+    """Return the file with a model's matrix, whether it is there or not."""
+    return path if (path := folder / _CODES).is_file() else folder / "model.safetensors"
+
+
 def load(folder: Path) -> Contents:
     """Read a model folder; a ModelError names the file that is missing, damaged, too new, or does not fit the others."""
     config = _read_config(folder)

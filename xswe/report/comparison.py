@@ -20,6 +20,7 @@ from xswe.evaluation.evaluate import (
 )
 from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json
+from xswe.model.folder import matrix_file
 from xswe.report import figures
 from xswe.report.page import figure, number, percent, render
 
@@ -153,7 +154,7 @@ def _seconds(folders: Sequence[Path]) -> float | None:
 
 
 def _size(folders: Sequence[Path]) -> float | None:
-    paths = [path for folder in folders if (path := Path(folder) / "model" / "model.safetensors").is_file()]
+    paths = [path for folder in folders if (path := matrix_file(Path(folder) / "model")).is_file()]
     return sum(path.stat().st_size for path in paths) / len(paths) / 1e6 if paths else None
 
 

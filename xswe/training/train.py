@@ -23,6 +23,7 @@ from xswe.io.choices import choose, update
 from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.results import Result, table
 from xswe.model.card import card, write_card
+from xswe.model.folder import matrix_file
 from xswe.model.licences import Source, sources_of
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
@@ -376,7 +377,7 @@ def _remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig
     ``models`` are the places of this run's below ``languages`` and ``steps``; what no run writes is left alone.
     """
     for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
-        if old not in models and (old / "model.safetensors").is_file():
+        if old not in models and matrix_file(old).is_file():
             shutil.rmtree(old)
     for place, trained in ((folder, config.refine.trains), (folder / "spans", config.spans.max_steps > 0)):
         if not trained:
