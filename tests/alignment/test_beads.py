@@ -126,7 +126,7 @@ def constrained(draw):
     return draw(st.integers(0, 2**32 - 1)), n, m, most, Constraints((), *gaps, rejected)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(constrained())
 def test_the_compiled_path_scores_as_the_best_of_those_that_are_allowed(given):
     seed, n, m, most, known = given

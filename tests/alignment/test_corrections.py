@@ -281,10 +281,11 @@ def write_edited(path, edited, texts):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+@pytest.mark.parametrize("files", [8, pytest.param(34, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("suffix", ["ladder", "jsonl", "tmx"])
-def test_a_hundred_random_corrections_are_kept_exactly(mini, sample, tmp_path, suffix):
+def test_random_corrections_are_kept_exactly(mini, sample, tmp_path, suffix, files):
     draw = np.random.default_rng(len(suffix))
-    for number in range(34):
+    for number in range(files):
         start = int(draw.integers(0, 1000))
         english = [text.replace("&", "and").replace("<", "") for text in sample["en"][start : start + 30]]
         german = [text.replace("&", "und").replace("<", "") for text in sample["de"][start : start + 30]]
