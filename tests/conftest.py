@@ -103,10 +103,14 @@ def sample() -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="session")
-def tokenizer_json(sample: dict[str, list[str]]) -> str:
-    """A small Unigram tokenizer over all four languages, as JSON."""
-    texts = [text for texts in sample.values() for text in texts]
-    return train_subwords(texts, ("en", "de", "zh", "ja"), 3000).to_str()
+def tokenizer_json(sample: dict[str, list[str]], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A small Unigram tokenizer over all four languages, as JSON; one process trains it for all that share the tests."""
+    kept = shared_folder(tmp_path_factory) / "tokenizer.json"
+    with alone(kept.with_suffix(".lock"), set()):
+        if not kept.exists():
+            texts = [text for texts in sample.values() for text in texts]
+            kept.write_text(train_subwords(texts, ("en", "de", "zh", "ja"), 3000).to_str(), encoding="utf-8")
+    return kept.read_text(encoding="utf-8")
 
 
 @pytest.fixture

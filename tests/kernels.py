@@ -39,12 +39,12 @@ def compile_once() -> None:
 
 @contextlib.contextmanager
 def alone(place: Path, held: set[Path]) -> Iterator[None]:
-    """Hold the lock of a file, unless this process holds it already or the file cannot be written."""
-    import fcntl
-
+    """Hold the lock of a file, unless this process holds it already, or there are no locks, or none of that file."""
     with contextlib.ExitStack() as opened:
         if place not in held:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ImportError):
+                import fcntl
+
                 fcntl.flock(opened.enter_context(place.open("a")), fcntl.LOCK_EX)
                 held.add(place)
                 opened.callback(held.remove, place)

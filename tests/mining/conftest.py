@@ -6,13 +6,24 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from tests.conftest import shared_folder
+from tests.kernels import alone
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
 
 @pytest.fixture(scope="session")
-def model(sample, tokenizer_json) -> StaticModel:
+def model(sample, tokenizer_json, tmp_path_factory) -> StaticModel:
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ["en", "ja"])
+    kept = shared_folder(tmp_path_factory) / "lsi.npy"
+    with alone(kept.with_suffix(".lock"), set()):  # of several processes that share the tests one makes it
+        if not kept.exists():
+            np.save(kept, indexed(sample, units))
+    return StaticModel(units, np.load(kept))
+
+
+def indexed(sample, units):
+    """The vectors of units by latent semantic indexing: float32 (units, 300)."""
     size = len(units.tokens)
     counts = np.zeros((len(sample["en"]), size), np.float32)
     for language in ("en", "ja"):
@@ -24,7 +35,7 @@ def model(sample, tokenizer_json) -> StaticModel:
     values, left = np.linalg.eigh(gram.astype(np.float64))
     top = left[:, ::-1][:, 1:301]
     matrix = ((counts * weights).T @ top / np.sqrt(values[::-1][1:301])) * weights[:, None]
-    return StaticModel(units, np.ascontiguousarray(matrix, np.float32))
+    return np.ascontiguousarray(matrix, np.float32)
 
 
 @pytest.fixture(scope="session")
