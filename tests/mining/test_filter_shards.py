@@ -38,24 +38,29 @@ def bitext(sample, tmp_path_factory):
     return path
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(verdicts, "BLOCK", 64)
-    monkeypatch.setattr(verdicts, "WINDOW", 4096)
-    monkeypatch.setattr(filtering, "WINDOW", 4096)
+@pytest.fixture(scope="module", autouse=True)
+def small_blocks():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(verdicts, "BLOCK", 64)
+        patched.setattr(verdicts, "WINDOW", 4096)
+        patched.setattr(filtering, "WINDOW", 4096)
+        yield
 
 
-@pytest.fixture
-def local(mini, bitext, tmp_path, small_blocks):
-    return filter_bitext(mini, bitext, tmp_path / "local.tsv", rejects=tmp_path / "local.no", threads=2, **HOW)
+@pytest.fixture(scope="module")
+def local(mini, bitext, tmp_path_factory, small_blocks):
+    """What one process makes of the bitext, and the folder of its files."""
+    folder = tmp_path_factory.mktemp("local")
+    return filter_bitext(mini, bitext, folder / "o.tsv", rejects=folder / "o.no", threads=2, **HOW), folder
 
 
 def same(folder, found, local):
-    assert (found.reasons.tobytes(), found.threshold) == (local.reasons.tobytes(), local.threshold)
-    assert np.array_equal(found.scores, local.scores, equal_nan=True)
+    alone, alone_in = local
+    assert (found.reasons.tobytes(), found.threshold) == (alone.reasons.tobytes(), alone.threshold)
+    assert np.array_equal(found.scores, alone.scores, equal_nan=True)
     assert len({reason for reason in found.reasons.tolist() if reason}) > 2
     for end in ("tsv", "no"):
-        assert (folder / f"o.{end}").read_bytes() == (folder / f"local.{end}").read_bytes()
+        assert (folder / f"o.{end}").read_bytes() == (alone_in / f"o.{end}").read_bytes()
 
 
 def test_an_array_in_any_order(mini, bitext, local, tmp_path, monkeypatch):

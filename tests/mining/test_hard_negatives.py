@@ -77,6 +77,7 @@ def test_all_formats_say_the_same(model, bitext, tmp_path):
             assert list(csv.DictReader(stream, delimiter=delimiter)) == rows
 
 
+@pytest.mark.slow
 def test_sentence_transformers_takes_the_columns(model, bitext, tmp_path):
     datasets = pytest.importorskip("datasets")
     pytest.importorskip("sentence_transformers")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import suppress
 from unittest.mock import Mock
 
@@ -201,11 +200,11 @@ def test_duplicates_by_an_array(model, twice, method, monkeypatch):
         twice.with_name("o.tsv").unlink(missing_ok=True)
 
 
-def test_tasks_of_an_array_that_are_given_twice_at_once(model, twice):
+def test_tasks_of_an_array_that_are_given_twice_at_once(warm_python, twice):
     here = deduplicated(xswe.load("mini"), twice, "here")
     words = ["dedup", "model=mini", f"input={twice}", f"output={twice.with_name('o.txt')}", "threshold=0.5", "threads=1"]
     words += [f"rejects={twice.with_name('o.tsv')}", "execution=array", "execution.count=2", "execution.wait=60"]
-    given = [[sys.executable, "-m", "xswe", *words, f"execution.index={index}"] for index in (0, 0, 1)]
+    given = [[warm_python / "python", "-m", "xswe", *words, f"execution.index={index}"] for index in (0, 0, 1)]
     tasks = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for each in given]
     told = [task.communicate(timeout=100)[0].splitlines()[:1] for task in tasks]
     assert ([task.returncode for task in tasks], told) == ([0] * 3, [[here[0]]] * 3)
