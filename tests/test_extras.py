@@ -16,7 +16,8 @@ EXTRAS = tomllib.loads((LIBRARY.parent / "pyproject.toml").read_text())["project
 def complaints():
     """The library and extra that each ``needs`` and each DependencyError of the code names."""
     for path in sorted(LIBRARY.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if re.search(r"\b(needs|DependencyError)\(", text) else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("needs", "DependencyError"):
                 values = [argument.value for argument in node.args[:2] if isinstance(argument, ast.Constant)]
                 if len(values) == 2:
