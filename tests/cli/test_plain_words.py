@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cli.verbs import composed
+from tests.cli import verbs
 from xswe.cli.main import quoted
 from xswe.cli.settings import composed_defaults, names, simple
 from xswe.cli.verbs import VERBS
@@ -79,7 +79,7 @@ CASES = [
 
 
 def by_hydra(verb, words):
-    return composed(verb, *quoted(words, names(verb)))
+    return verbs.by_hydra(verb, *quoted(words, names(verb)))
 
 
 @pytest.mark.parametrize("words", CASES, ids=" ".join)
@@ -127,7 +127,7 @@ def test_most_commands_need_no_hydra():
     assert simple("encode", [*NAMED[1:], "modl=a"]) is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.sampled_from(TOKENS), max_size=4), st.booleans(), st.sampled_from(["input", "threads", "columns"]))
 def test_any_value_is_read_as_hydra_reads_it_or_left_to_it(tokens, is_list, name):
     value = f"[{''.join(tokens)}]" if is_list else "".join(tokens)
