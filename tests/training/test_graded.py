@@ -157,6 +157,7 @@ def test_a_run_records_the_graded_pairs_and_shapes_what_it_made(tmp_path):
     scores = tmp_path / "scores.tsv"
     scores.write_text("5\tThe cat sleeps.\tDie Katze schläft.\n1\tThe cat sleeps.\tDer Zug hat Verspätung.\n", "utf-8")
     few = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 16, "threads": 1, "objective.prefixes": ()}
+    few["corpus.limit"] = 400
     run = tmp_path / "run"
     plain = xswe.train("sample", ["en", "de"], recipe="static", output=run, **few)
     more = {"graded.paths": (str(scores),), "graded.batch_size": 2, "shape": {"norms": 0.5, "centre": 2.0}}

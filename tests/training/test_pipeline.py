@@ -48,7 +48,7 @@ def config(tokenizer_json, tmp_path_factory):
     def make(languages, **changes):
         made = TrainConfig(
             languages,
-            CorpusConfig(paths=sample_paths(languages)),
+            CorpusConfig(paths=sample_paths(languages), limit=500, held_out=0.05, development=0.05),
             units=UnitsConfig(vocabulary=str(vocabulary)),
             pca=PCAConfig(dim=16),
             refine=RefineConfig(max_steps=30, batch_size=64, learning_rate=0.01, eval_steps=10),
@@ -94,7 +94,8 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, con
     calls = []
     vectors = fake_teacher.vectors
     fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
-    c = config(("en", "de", "ja"), objective=Objective(distillation=1.0))
+    whole = CorpusConfig(paths=sample_paths(("en", "de", "ja")))
+    c = config(("en", "de", "ja"), corpus=whole, objective=Objective(distillation=1.0))
     joint = run_stages(c, None, tmp_path, distilled=fake_teacher)
     assert len(calls) == len(set(calls))
     corpus = next((tmp_path / "stages").glob("corpus-*"))
@@ -103,7 +104,7 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, con
     again = run_stages(c, None, tmp_path, distilled=fake_teacher)
     assert len(calls) == len(set(calls))
     assert again.model.matrix.tobytes() == joint.model.matrix.tobytes()
-    plain = run_stages(config(("en", "de", "ja")), None, tmp_path)
+    plain = run_stages(replace(c, objective=Objective()), None, tmp_path)
     assert plain.model.matrix.tobytes() != joint.model.matrix.tobytes()
     rows = score_pivots(joint, c.languages, 1)
     assert {row.subset for row in rows} == {"de-ja"}
@@ -567,7 +568,8 @@ def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog,
 
 def test_span_training_follows_the_refinement(tmp_path, config, caplog):
     caplog.set_level("INFO", "xswe")
-    c = config(("en", "ja"), spans=SpanTraining(max_steps=30, batch_size=64, learning_rate=0.01, eval_steps=10))
+    spans = SpanTraining(max_steps=30, batch_size=64, learning_rate=0.01, eval_steps=10)
+    c = config(("en", "ja"), corpus=CorpusConfig(paths=sample_paths(("en", "ja"))), spans=spans)
     made = run_stages(c, None, tmp_path)
     assert list(made.stages)[-2:] == ["refinement", "span training"]
     history = made.report["spans"]["history"]

@@ -16,6 +16,7 @@ from xswe.evaluation.metrics import Bootstrap, Row
 from xswe.training.sweep import Sweep, SweepPoint
 
 SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
+SMALL |= {"corpus.limit": 400, "corpus.held_out": 0.1}
 STATIC = {**SMALL, "objective.prefixes": [], "recipe": "static"}
 
 
@@ -124,11 +125,11 @@ def test_mistakes_are_told_before_anything_is_trained(tmp_path, grid, further, m
     assert not (tmp_path / "s" / "stages").exists()
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+@pytest.mark.parametrize("launcher", ["basic", pytest.param("joblib", marks=pytest.mark.slow)])
 def test_runs_of_a_multirun_with_one_output_lie_side_by_side(launcher, tmp_path, capfd):
     """One after the other, or at the same time; what they have in common is done once, and one table compares them."""
     settings = ["pair=en-de", "recipe=static", "teacher=none", "units.vocabulary=mini", "refine.max_steps=2", "threads=1"]
-    settings += ["refine.batch_size=32", "objective.prefixes=[]", "pca.dim=8,16", "output=all"]
+    settings += ["corpus.limit=400", "refine.batch_size=32", "objective.prefixes=[]", "pca.dim=8,16", "output=all"]
     if launcher == "joblib":
         pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
         settings += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
