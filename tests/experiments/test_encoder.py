@@ -67,10 +67,9 @@ def test_the_encoder_starts_as_the_static_model():
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
 
 
-@pytest.mark.parametrize("micro_batch", [4, 7, 40])
-def test_micro_batches_do_not_change_the_step(micro_batch):
+def test_micro_batches_do_not_change_the_step():
     tables = []
-    for size in (40, micro_batch):
+    for size in (40, 4, 7):
         config = EncoderConfig(
             bfloat16=False, batch_size=40, micro_batch=size, learning_rate=1e-3, token_rate=1e-2, max_steps=10
         )
@@ -78,7 +77,8 @@ def test_micro_batches_do_not_change_the_step(micro_batch):
         for _ in range(2):
             trainer.step(toy(teacher=True), np.arange(40))
         tables.append(trainer.table.copy())
-    np.testing.assert_allclose(*tables, atol=2e-3)
+    for table in tables[1:]:
+        np.testing.assert_allclose(tables[0], table, atol=2e-3)
     assert np.abs(tables[0] - EncoderTrainer(build(static(), SHAPE, 0), config, Objective()).table).max() > 0.005
 
 
@@ -121,14 +121,19 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("killed_at", [1, 4, 9])
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, killed_at):
-    def run(**options):
-        model = build(static(), SHAPE, 0)
-        history = train_encoder(model, [toy(60), toy(50, seed=3)], [toy(20, seed=1)], CONFIG, Objective(), **options)
-        return history, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+def run(**options):
+    model = build(static(), SHAPE, 0)
+    history = train_encoder(model, [toy(60), toy(50, seed=3)], [toy(20, seed=1)], CONFIG, Objective(), **options)
+    return history, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
-    undisturbed = run()
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return run()
+
+
+@pytest.mark.parametrize("killed_at", [1, 4, 9])
+def test_a_killed_run_goes_on_to_the_same_bytes(undisturbed, tmp_path, monkeypatch, killed_at):
     step = EncoderTrainer.step
 
     def dies(self, *rest):
