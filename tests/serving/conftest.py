@@ -141,8 +141,6 @@ SERVERS = {
     "hypercorn": "hypercorn app:app --bind 127.0.0.1:{port}",
     "granian": "granian --interface asgi app:app --port {port}",
 }
-# What holds behind all of them is tried behind the first in every run: to start one takes seconds.
-EACH_SERVER = [pytest.param(name, marks=[pytest.mark.slow] * (name != "xswe")) for name in SERVERS]
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ def saved(page, selector):
     ("page", "query"),
     [
         (380, "snow"),
-        (1400, "電車"),
+        pytest.param(1400, "電車", marks=pytest.mark.slow),
         pytest.param(1400, "Schnee", marks=pytest.mark.slow),
         pytest.param(380, "雪", marks=pytest.mark.slow),
     ],
@@ -75,6 +75,7 @@ def test_search_in_four_languages(page, query):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.slow
 def test_links_can_be_shared(page, browser):
     search(page, "snow")
     page.locator("#languages input[value=en]").uncheck()
@@ -113,6 +114,7 @@ def test_a_direction_is_kept_in_the_address_and_in_what_is_exported(page):
     assert page.input_value("#from") == "en"
 
 
+@pytest.mark.slow
 def test_a_string_is_found_with_what_its_translations_say(page):
     page.select_option("#match", "exact")
     page.select_option("#from", "en")
@@ -161,6 +163,7 @@ def test_passages_that_say_the_same_are_shown_once(page):
     assert page.locator("#results .folded").inner_text() == "2 ×"
 
 
+@pytest.mark.slow
 def test_keys_move_between_the_forms(page):
     search(page, "snow")
     page.evaluate("document.activeElement.blur()")
@@ -175,6 +178,7 @@ def test_keys_move_between_the_forms(page):
     assert page.evaluate("document.activeElement.id") == "query"
 
 
+@pytest.mark.slow
 def test_what_is_ticked_is_exported(page):
     search(page, "snow")
     page.locator(".lines input").first.check()
@@ -194,6 +198,7 @@ def test_what_is_ticked_is_exported(page):
     page.wait_for_timeout(100)
 
 
+@pytest.mark.slow
 def test_more_passages_of_a_form(page):
     search(page, "snow")
     shown = "document.querySelector('.variant .lines').children.length"

@@ -16,14 +16,14 @@ import pytest
 
 import xswe
 from tests.conftest import SAMPLE
-from tests.serving.conftest import EACH_SERVER, HOSTILE, served_by
+from tests.serving.conftest import HOSTILE, SERVERS, served_by
 from xswe.serving.messages import from_query
 
 XML = "{http://www.w3.org/XML/1998/namespace}lang"
 TEXTS = ["A cat sleeps.", "猫が寝ている。", " ", "Der Zug hat Verspätung. " * 200]
 
 
-@pytest.fixture(scope="module", params=["in process", *EACH_SERVER])
+@pytest.fixture(scope="module", params=["in process", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
 def client(request, client, corpora, tmp_path_factory):
     """One who asks the application itself, and through servers."""
     if request.param == "in process":

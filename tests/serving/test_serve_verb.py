@@ -104,7 +104,7 @@ def mining(port, lines, outcome):
     return asking
 
 
-@pytest.mark.parametrize(("seconds", "lines"), [(2, 40_000), (30, 4_000)])
+@pytest.mark.parametrize(("seconds", "lines"), [pytest.param(2, 40_000, marks=pytest.mark.slow), (30, 4_000)])
 def test_it_ends_without_a_traceback_while_it_works(seconds, lines):
     """What takes longer than ``seconds`` is refused, all else is finished."""
     with serving("max_texts=50000", f"seconds={seconds}") as (running, port):

@@ -14,12 +14,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.serving.conftest import EACH_SERVER, SERVERS, resident, served_by
+from tests.serving.conftest import SERVERS, resident, served_by
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-@pytest.fixture(scope="module", params=EACH_SERVER)
+# To start a server takes seconds.
+OWN, *OTHERS = SERVERS
+
+
+@pytest.fixture(scope="module", params=[OWN, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def behind(request, tmp_path_factory) -> Iterator[SimpleNamespace]:
     with served_by(request.param, tmp_path_factory.mktemp("served"), [], seconds=1.0, max_bytes=1 << 20) as server:
         yield server
