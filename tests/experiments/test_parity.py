@@ -15,7 +15,7 @@ from xswe.text.tokenizers import pieces_only
 
 run, figures = eval_script("parity.run"), eval_script("parity.figures")
 LINES = 10_000
-LONG = ("extraction", "segmentation")
+LONG = ("extraction", "retrieval", "segmentation")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in run.COMPONENTS])

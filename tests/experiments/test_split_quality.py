@@ -36,7 +36,11 @@ def test_cuts_that_are_missed_and_those_too_many_are_counted(script):
     assert list(script.joined(["甲。", "乙。"], "zh", 2)) == [("甲。乙。", {2})]
 
 
-@pytest.mark.parametrize("name", sorted(FLOORS))
+QUICK = ("documentation en", "everyday ja", "news de")
+OTHERS = sorted({*FLOORS} - {*QUICK})
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_real_sentences_are_found_again(script, name):
     file, column, language, _ = script.SETS[name]
     path = script.DATA / "train" / f"{file}.tsv.gz"
