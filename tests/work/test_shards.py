@@ -292,6 +292,7 @@ def test_other_settings_that_cannot_work():
             ExecutionConfig(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heavy", [False, True])
 def test_on_ray_as_here_though_a_worker_is_killed(ray_cluster, tmp_path, heavy):
     (tmp_path / "trouble-5").write_text("deadly")  # kills the worker, once
@@ -435,6 +436,7 @@ def test_a_block_that_fails_calls_off_what_is_not_begun(in_turn, tmp_path):
     assert stage.counts(6) is None
 
 
+@pytest.mark.slow
 def test_a_failure_on_ray_is_said_as_here(ray_cluster, tmp_path):
     (tmp_path / "trouble-2").write_text("bad line")
     stage = stage_in(tmp_path)
