@@ -130,6 +130,7 @@ def test_an_average_needs_all_of_its_tasks():
     assert averages("tatoeba", rows) == []
 
 
+@pytest.mark.slow
 def test_every_kind_of_text_task_runs(model):
     """mteb's own mock tasks: classification, clustering, reranking, retrieval, summarisation and the others."""
     import mteb

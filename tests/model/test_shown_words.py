@@ -25,6 +25,9 @@ def mini():
     return xswe.load("mini")
 
 
+MODELS = ["mini", pytest.param(BASE, id="base", marks=pytest.mark.slow)]
+
+
 @functools.cache
 def lexicon(name):
     """Return a model, its words of English and Japanese, and the pairs of a lexicon of these."""
@@ -69,7 +72,7 @@ def test_neighbours_are_written_as_in_their_language(mini):
         assert not {"時間", "时间"} & {near.word for near in mini.neighbours(own, k=30)}
 
 
-@pytest.mark.parametrize("name", ["mini", BASE])
+@pytest.mark.parametrize("name", MODELS)
 def test_a_lexicon_holds_japanese(name):
     if name == BASE and not BASE.is_dir():
         pytest.skip("models/base is not there")
@@ -94,7 +97,7 @@ def test_a_lexicon_holds_words_of_the_training_text(xswe_data):
     assert precision(mini, source, target, xswe_data / "lexicon" / "muse.en-ja.tsv.gz").at_1 > 0.80
 
 
-@pytest.mark.parametrize("name", ["mini", BASE])
+@pytest.mark.parametrize("name", MODELS)
 def test_most_words_of_a_lexicon_are_in_the_dictionary(name):
     fugashi, unidic = pytest.importorskip("fugashi"), pytest.importorskip("unidic_lite")
     if name == BASE and not BASE.is_dir():
