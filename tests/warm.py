@@ -71,12 +71,22 @@ def serving(folder: Path) -> Iterator[Path]:
         yield folder
 
 
-def kill_when(python: Path, words: Sequence[str], cwd: Path, seen: Callable[[], bool]) -> bool:
-    """Run a verb in a process that is killed as soon as something is seen; returns True if that was before its end."""
-    code = "import os, sys; print(os.getpid(), flush=True); from xswe.__main__ import main; sys.exit(main(sys.argv[1:]))"
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+VERB = "import sys; from xswe.__main__ import main; sys.exit(main(sys.argv[1:]))"
+
+
+def kill_when(
+    python: Path, words: Sequence[str], cwd: Path, seen: Callable[[], bool], code: str = VERB, given: bytes = b""
+) -> bool:
+    """Run a verb, or other code, in a process that is killed as soon as something is seen.
+
+    Returns True if that was before its end; the standard input stays open until then.
+    """
+    code = f"import os; print(os.getpid(), flush=True)\n{code}"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([python / "python", "-c", code, *words], cwd=cwd, **pipes) as process:
         number, limit = int(process.stdout.readline()), time.monotonic() + 120
+        process.stdin.write(given)
+        process.stdin.flush()
         while not seen() and process.poll() is None and time.monotonic() < limit:
             time.sleep(0.001)
         with contextlib.suppress(ProcessLookupError):

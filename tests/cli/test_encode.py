@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import gzip
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
 import xswe
-from tests.cli.verbs import command
+from tests.cli.verbs import command, run_verb
+from tests.warm import kill_when
 from xswe.errors import ConfigError
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
-COMMAND = [sys.executable, "-m", "xswe", "encode"]
 
 
 @pytest.fixture(scope="module")
@@ -60,31 +58,26 @@ def test_a_file_becomes_rows(folder, lines, expected, tmp_path, threads):
 
 
 def test_standard_input_to_int8(folder, lines, expected, tmp_path):
-    command = [*COMMAND, f"model={folder / 'model'}", "input=-", "output=a.npy", "dtype=int8"]
-    text = "\r\n".join(lines).encode()
-    done = subprocess.run(command, input=text, capture_output=True, cwd=tmp_path, env=environment())
+    words = ["encode", f"model={folder / 'model'}", "input=-", "output=a.npy", "dtype=int8"]
+    done = run_verb(*words, cwd=tmp_path, given="\r\n".join(lines))
     assert done.returncode == 0, done.stderr
     rows = np.load(tmp_path / "a.npy", mmap_mode="r") * np.load(tmp_path / "a.scales.npy")[:, None]
     np.testing.assert_allclose(rows, expected, atol=0.5 / 127)
-    assert b"a.scales.npy" in done.stdout
+    assert "a.scales.npy" in done.stdout
 
 
-def test_a_run_on_standard_input_that_is_killed_begins_anew_and_leaves_nothing(folder, lines, expected, tmp_path):
-    text = ("\n".join(lines * 4) + "\n").encode()
+def test_a_run_on_standard_input_that_is_killed_begins_anew_and_leaves_nothing(
+    folder, lines, expected, tmp_path, warm_python
+):
+    text = "\n".join(lines * 4) + "\n"
     whole = np.concatenate([expected] * 4)
     assert len(whole) > 3 * 4096
-    command = [*COMMAND, f"model={folder / 'model'}", "input=-", "output=a.npy", "threads=1"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=tmp_path, env=environment())
-    partial, stop = tmp_path / ".a.npy.partial", time.monotonic() + 120
-    process.stdin.write(text[: text.rindex(b"\n", 0, len(text) // 2)])
-    process.stdin.flush()
-    while not (partial.exists() and partial.stat().st_size > 4096) and time.monotonic() < stop:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    words, partial = ["encode", f"model={folder / 'model'}", "input=-", "output=a.npy"], tmp_path / ".a.npy.partial"
+    half = text[: text.rindex("\n", 0, len(text) // 2)].encode()
+    assert kill_when(warm_python, words, tmp_path, lambda: partial.exists() and partial.stat().st_size > 4096, given=half)
     assert not (tmp_path / "a.npy").exists()
     assert partial.exists()
-    done = subprocess.run(command, input=text, capture_output=True, cwd=tmp_path, env=environment())
+    done = run_verb(*words, cwd=tmp_path, given=text)
     assert done.returncode == 0, done.stderr
     assert np.load(tmp_path / "a.npy").tobytes() == whole.tobytes()
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]

@@ -6,10 +6,6 @@ import csv
 import dataclasses
 import gzip
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +15,7 @@ from tokenizers import Tokenizer
 import xswe
 from tests.cli.verbs import composed, run_verb
 from tests.clusters import slices
+from tests.warm import kill_when
 from xswe.alignment.phrases import hit_rows, read_queries, search_phrases
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.model.static import StaticModel
@@ -134,7 +131,7 @@ def test_a_phrase_is_given_itself_and_the_other_side_of_a_bitext_is_shown(folder
 
 
 _KILLED = """
-import sys, xswe
+import xswe
 from pathlib import Path
 from xswe import progress
 from xswe.phrases import find, search
@@ -143,15 +140,10 @@ find.find_phrases(xswe.load("model"), ["cat"], find.PassageFile("long.txt", Path
 """
 
 
-def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, monkeypatch):
+def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, monkeypatch, warm_python):
     lines = [" ".join(sample["en"][i : i + 4]) for i in range(len(sample["en"]) - 4)] * 12
     (folder / "long.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    process = subprocess.Popen([sys.executable, "-c", _KILLED], cwd=folder)
-    while not (state := list(folder.glob("work/*/state.safetensors"))) and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert state
+    assert kill_when(warm_python, [], folder, lambda: any(folder.glob("work/*/state.safetensors")), _KILLED)
     monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 20_000)
     model, read = xswe.load(folder / "model"), []
     monkeypatch.setattr(
