@@ -22,12 +22,6 @@ from xswe.cli.main import main, quoted
 pytest.importorskip("torch")
 
 
-def cli(*arguments, cwd):
-    """Run a process of its own."""
-    command, env = [sys.executable, "-m", "xswe", *map(str, arguments)], {**os.environ, "XSWE_PROGRESS": "0"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
-
-
 @pytest.mark.parametrize("before", [None, "0"])
 def test_a_verb_leaves_its_process_as_it_was(before, monkeypatch, capsys):
     thresholds = gc.get_threshold()
@@ -286,9 +280,15 @@ def test_a_comma_separates_runs_only_where_there_are_several():
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["train", "--cfg", "job"]])
 def test_help_and_version(arguments, tmp_path):
-    done = cli(*arguments, cwd=tmp_path)
+    done = run_verb(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_a_process_of_its_own_does_all_this(tmp_path):
+    command = [sys.executable, "-m", "xswe", "train", "--cfg", "job"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "XSWE_PROGRESS": "0"})
+    assert (done.returncode, done.stdout) == (0, run_verb("train", "--cfg", "job", cwd=tmp_path).stdout), done.stderr
 
 
 def test_nothing_is_written_beside_the_output(trained):

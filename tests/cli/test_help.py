@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
 import subprocess
 import sys
 
 import pytest
 
-from tests.cli.verbs import composed, run_verb
+from tests.cli.verbs import by_hydra, run_verb
 from xswe.cli.help import SHORT, settings, verb_help
+from xswe.cli.main import main
 from xswe.cli.settings import composed_defaults
 from xswe.cli.verbs import VERBS
 from xswe.io.signatures import MISSING
@@ -39,7 +40,7 @@ def in_yaml(value):
 def test_the_help_has_every_setting_with_its_default_and_no_other(verb):
     """What the generated table says is what Hydra composes of the dataclasses."""
     needed = {name: "x" for name, value in composed_defaults(verb).items() if value == MISSING}
-    values = dict(named(composed(verb, *(f"{name}={value}" for name, value in needed.items()))))
+    values = dict(named(by_hydra(verb, *(f"{name}={value}" for name, value in needed.items()))))
     told = {setting.name: setting for setting in settings(verb)}
     apart = {*VERBS[verb].groups, "execution"} - {"recipe"}
     known = {name for name in values if not name.startswith(("pair.", "distilled.", "execution.kind"))}
@@ -103,10 +104,10 @@ def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said, tmp_
     assert done.stderr.startswith("xswe: ")
 
 
-def test_what_is_printed_is_utf8_whatever_the_code_page(tmp_path):
+def test_what_is_printed_is_utf8_whatever_the_code_page(tmp_path, monkeypatch):
     (tmp_path / "ja.txt").write_text("猫が寝ている。\n", encoding="utf-8")
-    command = [sys.executable, "-m", "xswe", "search", "model=mini", "input=ja.txt", "queries=cat", "mark=false"]
-    env = {**os.environ, "PYTHONIOENCODING": "latin-1", "XSWE_PROGRESS": "0"}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    assert "猫が寝ている。" in done.stdout.decode("utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "latin-1"))
+    assert main(["search", "model=mini", "input=ja.txt", "queries=cat", "mark=false"]) == 0
+    sys.stdout.flush()
+    assert "猫が寝ている。" in sys.stdout.buffer.getvalue().decode("utf-8")
