@@ -154,7 +154,17 @@ def run(python, case, folder, stop, given=b""):
     return process.returncode, "\n".join(said), int(calls)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# One of each way to keep what is done, and one that keeps nothing; the others take as long again.
+QUICK = {
+    *("encode, some lines", "encode by shards", "mine, in the search", "filter, all compared", "phrases, some passages"),
+    *("search, an index half built", "train, in the refinement", "split"),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name, marks=[] if name in QUICK else [pytest.mark.slow]) for name, case in CASES.items()],
+)
 def test_what_ctrl_c_says_is_so(case, folder, warm_python):
     status, said, _ = run(warm_python, case, folder, stop=True)
     assert status == 130, said
