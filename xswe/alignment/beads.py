@@ -500,20 +500,27 @@ def best_of_parts(
             narrowed.append(replace(part, band=Band.near(cells, len(part.source), len(part.target), config.search)))
             tell(len(part.source) + len(part.target))
         parts = narrowed
-        prices = _learnt(np.concatenate([*(np.diff(cells, axis=0) for cells in found), *known]), prices, config.most)
+        prices = _learnt([np.diff(cells, axis=0) for cells in found], known, prices, config.most)
     return found, prices
 
 
-def _learnt(steps: np.ndarray, prices: Prices, most: int) -> Prices:
-    """Return the prices with shapes and gaps as a path has them; how often beads are crossed is never learnt."""
+def _learnt(paths: Sequence[np.ndarray], known: Sequence[np.ndarray], prices: Prices, most: int) -> Prices:
+    """Return the prices with shapes and gaps as paths have them; how often beads are crossed is never learnt."""
+    steps = np.concatenate([*paths, *known])
     usual, counts = usual_shapes(most), np.zeros((most, most))
     bead = np.asarray((steps > 0).all(1))
     np.add.at(counts, (steps[bead, 0] - 1, steps[bead, 1] - 1), 1)
     shapes = (counts + _USUAL_BEADS * usual) / (bead.sum() + _USUAL_BEADS)
     shapes = np.where(_crossed(most), np.minimum(shapes, usual), shapes)
-    begun = int((~bead & np.concatenate([[True], bead[:-1]])).sum()) if len(bead) else 0
+    begun = sum(map(_gaps_begun, paths))
     gaps = (begun + _USUAL_BEADS * _USUAL_GAPS) / (bead.sum() + begun + _USUAL_BEADS)
     return replace(prices, gaps=float(gaps), shapes=shapes / shapes.sum())
+
+
+def _gaps_begun(steps: np.ndarray) -> int:
+    """Return how many runs of gaps a path has."""
+    gap = ~(steps > 0).all(1)
+    return int(gap[:1].sum() + (gap[1:] & ~gap[:-1]).sum())
 
 
 def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bool = False) -> np.ndarray:
