@@ -183,7 +183,8 @@ def check_terms(
 ) -> TermCheck:
     """Check whether translations render terms as agreed.
 
-    Terms and translations are found in any inflection; a term within a longer one of the list is not sought there.
+    Terms and translations are found in any inflection; a term within a longer one of the list is not sought there, nor is
+    any in a pair without a translation, as gaps of an alignment are.
 
     Args:
         links: pairs of sentences with links, as of :func:`xswe.align_words`.
@@ -215,7 +216,7 @@ def check_terms(
     used: defaultdict[str, list[tuple[int, str, LinkedPair, tuple[int, int]]]] = defaultdict(list)
     places = 0
     for number, pair in enumerate(links, 1):
-        for source, span in finder.find(pair.source):
+        for source, span in finder.find(pair.source) if pair.target.strip() else ():
             places += 1
             found = _finding(f"{name}:{number}".lstrip(":"), agreed[source], pair, span)
             if isinstance(found, str):
