@@ -9,26 +9,24 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree.ElementTree import Element
 
 from xswe.alignment.rows import REJECTED, SUFFIXES, read_rows
 from xswe.alignment.terms import bilingual_terms
 from xswe.alignment.words import LinkedPair
-from xswe.errors import ConfigError, InputError, needs
+from xswe.bitext.termbases import read_tbx
+from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input
-from xswe.io.lines import open_binary
 from xswe.io.results import Result
 from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import splits_word
-from xswe.text.languages import base_language, check_languages, has_cjk
+from xswe.text.languages import check_languages, has_cjk
 from xswe.text.stopwords import GENERAL_WORDS
 
 _WORD = re.compile(r"\w+(?:[-’']\w+)*")
 _COMPOUND = 5  # letters of a term from which on it is found at either end of a longer word, as in a German compound
 _STEM = 4  # letters by which a term's first word is sought; see same_term
 _VERBAL = re.compile("(?:する|[うくぐすつぬぶむるい])$")
-_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 class AgreedTerm(NamedTuple):
@@ -127,50 +125,13 @@ def read_terms(input: str | Path, languages: Sequence[str] = ()) -> list[AgreedT
             raise ConfigError(
                 f"{path}: which languages are those of source and target? set languages, as in languages=[en,ja]"
             )
-        terms = list(_read_tbx(path, codes[0], codes[1]))
+        terms = [AgreedTerm(*one) for one in read_tbx(path, codes[0], codes[1])]
     else:
         rows = read_rows(path, codes).rows
         terms = [AgreedTerm(*row.texts, row.status not in REJECTED) for row in rows if all(row.texts)]
     if not terms:
         raise InputError(path, "no term with a translation in it", "give a list with a term and its translation a row")
     return list(dict.fromkeys(terms))
-
-
-def _read_tbx(path: Path, source: str, target: str) -> Iterator[AgreedTerm]:
-    with needs("defusedxml", "corpora", "reading TBX"):
-        from defusedxml import DefusedXmlException
-        from defusedxml.ElementTree import ParseError, parse
-    try:
-        with open_binary(path) as stream:
-            root = parse(stream).getroot()
-    except (ParseError, DefusedXmlException) as error:
-        raise InputError(path, f"no valid XML: {error}", "export it again") from None
-    for entry in root.iter():
-        if _name(entry) not in ("termEntry", "conceptEntry"):
-            continue
-        found: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
-        for section in entry:
-            if _name(section) in ("langSet", "langSec"):
-                code = base_language(section.get(_XML_LANG) or "")
-                found[code] += [one for group in section if (one := _term_of(group)) is not None]
-        for a, _ in found[source]:
-            yield from (AgreedTerm(a, b, allowed) for b, allowed in found[target])
-
-
-def _name(element: Element) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
-def _term_of(group: Element) -> tuple[str, bool] | None:
-    """Return the term of a group, and whether it may be used."""
-    texts = {_name(one): " ".join("".join(one.itertext()).split()) for one in group.iter()}
-    notes = {
-        one.get("type"): (one.text or "").strip()
-        for one in group.iter()
-        if _name(one) in ("termNote", "administrativeStatus")
-    }
-    status = notes.get("administrativeStatus") or texts.get("administrativeStatus", "")
-    return (texts["term"], not status.startswith("deprecated")) if texts.get("term") else None
 
 
 def check_terms(

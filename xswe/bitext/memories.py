@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,16 +18,17 @@ from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
 from xswe.text.languages import base_language
+from xswe.text.readers import local_name
 from xswe.version import __version__
 
 MemoryUnit = tuple[int, Any, tuple[str, str] | str]  # its number from 1, the element, both texts or why it has none
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
-_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 SEGMENTS = ("trans-unit", "segment")
+_base = lru_cache(base_language)
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
-_PARTS = ("unit", "group", "file")  # elements that hold units, and are dropped with them
 _FIRST = 1000  # units that say what a file's languages are
 _PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in a message of libxml2
 _MEMORY_CURE = "export the file again, or set on_error=skip to use what comes before the damage"
@@ -47,9 +49,10 @@ class _Watched:
             )
         return data
 
-    def mark_unit_end(self) -> None:
-        """Begin to count anew."""
-        self._since = 0
+    def mark_unit_end(self) -> bool:
+        """Begin to count anew; return whether anything was read since the last time."""
+        since, self._since = self._since, 0
+        return since > 0
 
 
 def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
@@ -59,7 +62,7 @@ def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Memo
     that is damaged, or has no unit with both languages, raises InputError, unless ``on_error`` is ``skip``.
     """
     path, (a, b), met, fitting = source.paths[0], source.languages, set[str](), False
-    for number, (_, unit) in enumerate(_elements(Path(path), ("tu",), (), source.on_error, skipped), 1):
+    for number, (_, unit) in enumerate(elements(Path(path), ("tu",), (), source.on_error, skipped), 1):
         found = _variants(unit)
         both = a in found and b in found
         met.update(found)
@@ -73,13 +76,13 @@ def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Memo
 def named_codes(path: str | Path) -> list[str]:
     """Return the codes by which the first units of a TMX or XLIFF file name languages, each once, the source's first."""
     source, met = "", dict[str, None]()
-    for event, element in islice(_elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _FIRST):
+    for event, element in islice(elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _FIRST):
         if event == "start":
             source = source or base_language(element.get("srclang") or "")
             if (both := _directions(element)) is not None:
                 return list(both)
         else:
-            met |= dict.fromkeys(one.get(_LANG) or one.get("lang") or "" for one in element.iterfind("{*}tuv"))
+            met |= dict.fromkeys(one.get(LANG) or one.get("lang") or "" for one in element.iterfind("{*}tuv"))
     return sorted(met, key=lambda code: base_language(code) != source)
 
 
@@ -94,17 +97,19 @@ def languages_of(path: str | Path) -> tuple[str, str]:
 
 def read_memory(path: str | Path) -> Iterator[dict[str, str]]:
     """Yield the units of a TMX file: the texts of each by language, as many as it has."""
-    return (_variants(unit) for _, unit in _elements(Path(path), ("tu",), (), "raise", Skipped()))
+    return (_variants(unit) for _, unit in elements(Path(path), ("tu",), (), "raise", Skipped()))
 
 
 def _variants(unit: Any) -> dict[str, str]:
     """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
     found: dict[str, str] = {}
-    for variant in unit.iterchildren("{*}tuv"):  # in C, as find and iterfind are not
-        code = base_language(variant.get(_LANG) or variant.get("lang") or "")
-        segment = next(variant.iterchildren("{*}seg"), None)
-        if segment is not None:
-            found.setdefault(code, _text(segment))
+    for variant in unit:
+        if local_name(variant.tag) != "tuv":
+            continue
+        for segment in variant:
+            if local_name(segment.tag) == "seg":
+                found.setdefault(_base(variant.get(LANG) or variant.get("lang") or ""), _text(segment))
+                break
     return found
 
 
@@ -115,7 +120,7 @@ def xliff_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Me
     InputError.
     """
     swapped, number, languages = False, 0, source.languages
-    for event, element in _elements(Path(source.paths[0]), SEGMENTS, _FILES, source.on_error, skipped):
+    for event, element in elements(Path(source.paths[0]), SEGMENTS, _FILES, source.on_error, skipped):
         if event == "start":
             if (both := _directions(element)) is None or not languages:
                 continue
@@ -155,14 +160,14 @@ def _directions(element: Any) -> tuple[str, str] | None:
     return None if source is None or target is None else (source, target)
 
 
-def _elements(
+def elements(
     path: Path, units: tuple[str, ...], opening: tuple[str, ...], on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[str, Any]]:
-    """Parse a file; yield ``start`` with each element that opens a part of it, ``end`` with each unit, then drop it."""
+    """Parse a file; yield ``start`` with each element that opens a part of it, ``end`` with each unit, later dropped."""
     with needs("lxml", "corpora", "reading TMX and XLIFF"):
         from lxml import etree
     safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
-    names = [f"{{*}}{name}" for name in (*units, *opening, *_PARTS)]
+    names = [f"{{*}}{name}" for name in (*units, *opening)]
     with open_binary(path) as raw:
         stream = _Watched(raw, path)
         how: Any = {"tag": names, "remove_comments": True, "remove_pis": True, **safe}
@@ -173,24 +178,24 @@ def _elements(
                 if first:
                     first = False
                     _check_declarations(element, path)
-                name = element.tag.rpartition("}")[2]
-                if event == "start":
-                    if name in opening:
-                        yield event, element
-                    continue
-                if name in units:
+                if local_name(element.tag) in (opening if event == "start" else units):
                     yield event, element
-                    stream.mark_unit_end()
-                parent = element.getparent()
-                element.clear()
-                while parent is not None and parent[0] is not element:
-                    del parent[0]
+                    if event == "end" and stream.mark_unit_end():
+                        _drop_before(element)
         except damage(etree.XMLSyntaxError, ValueError, LookupError, RecursionError) as error:
             if RAISES[on_error]:
                 line = getattr(error, "position", (None, None))[0] or None
                 problem = _PLACE.sub("", str(error)).strip()
                 raise InputError(path, f"not well-formed ({problem})", _MEMORY_CURE, line) from None
             skipped.add("damaged XML")
+
+
+def _drop_before(element: Any) -> None:
+    """Free what comes before a unit, but for what is in the same one."""
+    while (parent := element.getparent()) is not None:
+        if local_name(parent.tag) != "unit":
+            del parent[: parent.index(element)]
+        element = parent
 
 
 def _check_declarations(element: Any, path: Path) -> None:
@@ -208,7 +213,7 @@ def _text(element: Any) -> str:
     for child in element:
         if not isinstance(child.tag, str):
             raise ValueError(f"undefined entity {child.text}")
-        if child.tag.rpartition("}")[2] not in _CODES:
+        if local_name(child.tag) not in _CODES:
             parts.append(_text(child))
         parts.append(child.tail or "")
     return "".join(parts).strip()

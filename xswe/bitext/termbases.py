@@ -1,13 +1,18 @@
-"""Terms in several languages: TBX-Basic."""
+"""Terms in several languages: TBX, read, and written as TBX-Basic."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from xswe.bitext.memories import HEAD, NOT_XML, attribute, escaped
+from xswe.bitext.memories import HEAD, LANG, NOT_XML, attribute, elements, escaped
 from xswe.errors import ConfigError
+from xswe.io.lines import Skipped
+from xswe.text.languages import base_language
+from xswe.text.readers import local_name
 
 
 class Candidate(NamedTuple):
@@ -17,6 +22,27 @@ class Candidate(NamedTuple):
     context: str = ""
     note: str = ""
     part_of_speech: str = ""
+
+
+def read_tbx(path: Path, source: str, target: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the terms of TBX of 2008 or 2019, each with a translation, and whether this may be used.
+
+    InputError: the file is missing, or not well-formed.
+    """
+    for _, entry in elements(path, ("termEntry", "conceptEntry"), (), "raise", Skipped()):
+        found: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
+        for section in entry.iterchildren("{*}langSet", "{*}langSec"):
+            found[base_language(section.get(LANG) or "")] += filter(None, map(_term_of, section))
+        for a, _ in found[source]:
+            yield from ((a, b, allowed) for b, allowed in found[target])
+
+
+def _term_of(group: Any) -> tuple[str, bool] | None:
+    """Return the term of a group, and whether it may be used."""
+    texts = {local_name(one.tag): " ".join("".join(one.itertext()).split()) for one in group.iter()}
+    notes = {one.get("type"): (one.text or "").strip() for one in group.iter("{*}termNote", "{*}administrativeStatus")}
+    status = notes.get("administrativeStatus") or texts.get("administrativeStatus", "")
+    return (texts["term"], not status.startswith("deprecated")) if texts.get("term") else None
 
 
 def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
@@ -321,15 +322,17 @@ def _docx_notes(path: Path, kind: str) -> dict[str, list[str]]:
 
 def _references(paragraph: Any, kind: str) -> list[str]:
     """Return the numbers of the notes that a paragraph refers to, but for those in its text boxes."""
-    return [_attribute(part, "id") for part in _docx_parts(paragraph) if _local(part) == f"{kind}Reference"]
+    return [_attribute(part, "id") for part in _docx_parts(paragraph) if local_name(part.tag) == f"{kind}Reference"]
 
 
 def _attribute(element: Any, name: str) -> str:
     return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
 
 
-def _local(element: Any) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+@lru_cache
+def local_name(tag: Any) -> str:
+    """Return the name of an XML element without its namespace; "" for what is none, as an entity."""
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def _docx_paragraphs(element: Any) -> Iterator[Any]:
@@ -337,7 +340,7 @@ def _docx_paragraphs(element: Any) -> Iterator[Any]:
     waiting = [element]
     while waiting:
         here = waiting.pop()
-        name = _local(here)
+        name = local_name(here.tag)
         if name in _NO_DOCX_TEXT or (name == "tr" and here.find("{*}trPr/{*}del") is not None):
             continue
         if name == "p":
@@ -350,14 +353,15 @@ def _docx_parts(paragraph: Any) -> Iterator[Any]:
     waiting = list(reversed(paragraph))
     while waiting:
         here = waiting.pop()
-        if _local(here) not in _NO_DOCX_TEXT and _local(here) != "txbxContent":
+        if local_name(here.tag) not in _NO_DOCX_TEXT and local_name(here.tag) != "txbxContent":
             yield here
             waiting += reversed(here)
 
 
 def _docx_lines(paragraph: Any) -> list[str]:
     texts = (
-        part.text or "" if _local(part) == "t" else _DOCX_MARKS.get(_local(part), "") for part in _docx_parts(paragraph)
+        part.text or "" if local_name(part.tag) == "t" else _DOCX_MARKS.get(local_name(part.tag), "")
+        for part in _docx_parts(paragraph)
     )
     return [line for line in "".join(texts).split("\n") if line.strip()]
 
