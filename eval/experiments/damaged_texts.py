@@ -2,6 +2,9 @@
 
     python -m eval.experiments.damaged_texts files=10000 [seed=0] [output=eval/results/damaged_texts.json]
 
+The record is written every 200 files, and a run that was stopped goes on from it; with other code of the readers it begins
+anew. So ``files=2000``, and then ``files=4000``, do the second 2,000 alone.
+
 Whole files of each format are damaged in one of ten ways: cut off, bytes changed, inserted, removed or repeated, marks
 exchanged, another encoding, a line of other bytes, a very long line, or nothing but noise. Each is read as the pairs of a
 corpus and as records that stay as they stand (strictly, and skipping what is damaged), or as the paragraphs of a document.
@@ -29,9 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from eval.settings import run_script
+from eval.settings import ROOT, run_script
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import XsweError
+from xswe.io.files import file_digest, fingerprint, read_json
 from xswe.io.lines import Skipped
 from xswe.io.results import table
 from xswe.text.readers import paragraphs_of
@@ -41,6 +45,7 @@ PAIR = ("en", "ja")
 ROWS = [(f"This is sentence number {i}.", f"これは{i}番目の文です。") for i in range(400)]
 _PATIENCE = 20.0  # seconds that a reading may take
 _LINE = 1 << 20  # characters of a very long line
+_NOTED = 200  # files after which the record is written
 
 
 def tsv() -> bytes:
@@ -209,27 +214,39 @@ def trial(folder: Path, name: str, data: bytes, document: bool) -> dict[str, str
     return out
 
 
+def begun(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of an earlier run with the same seed and code of the readers, or one of no file."""
+    code = [file_digest(path) for room in ("bitext", "io", "text") for path in sorted((ROOT / "xswe" / room).rglob("*.py"))]
+    told = {"files": 0, "seed": settings["seed"], "readers": fingerprint(code), "readings": {}, "bad": []}
+    if settings["output"] and Path(settings["output"]).is_file():
+        earlier = read_json(Path(settings["output"]))
+        if all(earlier.get(name) == told[name] for name in ("seed", "readers")):
+            return earlier
+    return told
+
+
 def main(settings: dict[str, Any]) -> None:
     """Damage and read; print what came of it, and write the counts."""
     made = [(name, data, False) for name, data in bases().items()] + [(n, d, True) for n, d in documents().items()]
-    counts: dict[str, Counter[str]] = {}
-    bad: list[dict[str, Any]] = []
+    told = begun(settings)
+    counts = {name: Counter(one) for name, one in told["readings"].items()}
+    bad: list[dict[str, Any]] = told["bad"]
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(settings["files"]):
+        for number in range(told["files"], settings["files"]):
             name, data, document = made[number % len(made)]
             damaged = mutate(data, np.random.default_rng([settings["seed"], number]))
             for way, what in trial(Path(folder), name, damaged, document).items():
                 counts.setdefault(name, Counter())[what.partition(":")[0]] += 1
                 if what not in ("error", "skipped", "fine"):
                     bad.append({"number": number, "file": name, "way": way, "what": what})
+            if settings["output"] and ((number + 1) % _NOTED == 0 or number + 1 == settings["files"]):
+                told |= {"files": number + 1, "readings": counts}
+                Path(settings["output"]).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     kinds = sorted({kind for one in counts.values() for kind in one})
     print(table(["file", *kinds], [[name, *(f"{one[kind]:,}" for kind in kinds)] for name, one in counts.items()]))
     print(f"\n{settings['files']:,} damaged files: {len(bad):,} readings neither a clear error nor sound")
     for one in bad[:20]:
         print(one)
-    if settings["output"]:
-        told = {"files": settings["files"], "seed": settings["seed"], "readings": counts, "bad": bad}
-        Path(settings["output"]).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
