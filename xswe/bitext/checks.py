@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from xswe.errors import InputError
 from xswe.text.detection import likely_language
@@ -55,17 +56,10 @@ def check_columns_are_text(
     rows = [[field.strip() for field in line.split("\t")] for _, line in lines]
     if rows and lines[0][0] == 1 and all(_COLUMN.fullmatch(rows[0][column]) for column in columns):
         _warn_of_header(path, *(rows[0][column] for column in columns))
-    found = _no_text([row[columns[0]] for row in rows], [row[columns[1]] for row in rows])
-    if found is None:
-        return
-    side, kind, bad = found
-    raise InputError(
-        path,
-        f"column {columns[side]} (counted from 0), read as {_language(languages, side)} text, is {kind} in {len(bad)} of "
-        f"the first {len(lines)} lines",
-        _cure(path, rows, in_corpus),
-        lines[bad[0]][0],
-    )
+    sides = ([row[column] for row in rows] for column in columns)
+    names = [f"column {c} (counted from 0), read as {_language(languages, n)} text," for n, c in enumerate(columns)]
+    how: dict[str, Any] = {"cure": lambda: _cure(path, rows, in_corpus), "lines": [number for number, _ in lines]}
+    check_sides_are_text(path, languages, *sides, **how, names=names)
 
 
 @lru_cache
@@ -83,15 +77,17 @@ def check_sides_are_text(
     *,
     cure: str | Callable[[], str] = "name the files, or the fields, that hold the two texts",
     lines: Sequence[int] = range(1, JUDGED + 1),
+    names: Sequence[str] = (),
 ) -> None:
     """Raise InputError if one side of line-aligned files or records is a number or a web address in nearly every line.
 
-    The first texts of both are looked at, of the lines with these numbers.
+    The first texts of both are looked at, of the lines with these numbers; ``names`` are what the sides are called.
     """
     found = _no_text(source, target)
     if found is not None:
         side, kind, bad = found
-        problem = f"its {_language(languages, side)} side is {kind} in {len(bad)} of the first {len(source)} lines"
+        name = names[side] if names else f"its {_language(languages, side)} side"
+        problem = f"{name} is {kind} in {len(bad)} of the first {len(source)} lines"
         raise InputError(where, problem, cure if isinstance(cure, str) else cure(), lines[bad[0]])
 
 
