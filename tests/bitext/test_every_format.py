@@ -21,7 +21,7 @@ import xlsxwriter
 import zstandard
 
 import xswe
-from xswe.alignment.phrases import PhraseFiles
+from xswe.alignment.phrases import PhraseFiles, PhraseSearchConfig
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
@@ -134,13 +134,13 @@ def test_a_corpus_to_serve_an_evaluation_and_phrases_read_the_same_pairs(tmp_pat
     path = put(tmp_path, suffix, packing)
     wanted = sorted(PAIRS) if suffix == ".mo" else PAIRS
     corpus = Corpus.of({"path": str(path), "languages": list(LANGUAGES)})
-    blocks = list(corpus.blocks())
+    blocks = list(corpus.blocks(Skipped()))
     assert [pair for texts in blocks for pair in zip(texts["en"], texts["de"], strict=True)] == wanted
     accuracy = xswe.evaluate(mini, tasks=[str(path)])
     assert any(row.n == len(PAIRS) for row in accuracy)
     if suffix != ".txt":  # which is plain text
-        files = PhraseFiles("Katze", str(path), "-", languages=LANGUAGES)
-        assert list(files.pairs(Skipped())) == wanted
+        files = PhraseFiles("Katze", str(path), "-", PhraseSearchConfig(languages=LANGUAGES))
+        assert list(files.texts().pairs(Skipped())) == wanted
         assert files.is_bitext
 
 

@@ -90,7 +90,7 @@ def test_a_damaged_line_may_be_skipped(folder):
     (folder / "cat.txt").write_text("cat\n")
     settings = ("model=model", "queries=cat.txt", "input=damaged.txt", "output=-", "k=3", "on_error=skip")
     done = cli(*settings, cwd=folder)
-    assert "3 passages, 1 skipped: not UTF-8" in done.stderr
+    assert "; left out: 1 not UTF-8" in done.stderr
     assert {line.split("\t")[2] for line in done.stdout.splitlines()[1:3]} == {"1", "3"}
 
 
@@ -215,7 +215,7 @@ def test_whatever_holds_the_passages_many_search_them(folder, sample, tmp_path, 
         search_phrases(model, *files, **how, execution=second)
     there = search_phrases(xswe.load(model), *files, **how, execution=first)
     assert (tmp_path / "o.tsv").read_bytes() == whole
-    assert (there.passages, there.skipped, there.other) == (here.passages, here.skipped, here.other)
+    assert (there.passages, there.left_out, there.other) == (here.passages, here.left_out, here.other)
 
 
 @pytest.mark.parametrize(

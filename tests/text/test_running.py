@@ -12,10 +12,10 @@ import pytest
 
 import xswe
 from xswe.__main__ import main
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp
 from xswe.io.lines import Skipped
-from xswe.model.encode_file import as_lines
 from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
 
 pytest.importorskip("sentencex")
@@ -279,8 +279,8 @@ def test_sentences_of_a_file_are_known_again(tmp_path):
     (tmp_path / "a.txt").write_text("Es regnet. Es schneit.", "utf-8")
     stamps = []
     for _ in range(2):
-        path = as_lines(str(tmp_path / "a.txt"), True, "de", tmp_path)
+        path = TextSource(str(tmp_path / "a.txt"), "de", True).lines(tmp_path, Skipped())
         assert Path(path).read_text("utf-8") == "Es regnet.\nEs schneit.\n"
         stamps.append(file_stamp(path))
     assert stamps[0] == stamps[1]
-    assert as_lines(str(tmp_path / "a.txt"), None, None, tmp_path) == str(tmp_path / "a.txt")
+    assert TextSource(str(tmp_path / "a.txt")).lines(tmp_path, Skipped()) == str(tmp_path / "a.txt")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
@@ -12,8 +12,9 @@ from xswe.alignment.term_check import AgreedTerm, TermCheck, TermCheckConfig, ch
 from xswe.alignment.terms import BilingualTerms, bilingual_terms
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
 from xswe.bitext.source import Source
+from xswe.io.arguments import pairs_or_names
 from xswe.io.files import check_output
-from xswe.io.lines import OnError
+from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.results import check_suffix
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.model.ensemble import AnyModel, open_model
@@ -69,22 +70,25 @@ class LinkedBitext:
         pairs: how many pairs of sentences.
         links: how many links they have.
         made: the lexicon, the terms or the check; None where the links themselves were written.
+        left_out: pairs without texts, which have no links, counted by the reason.
     """
 
     pairs: int
     links: int
     made: PhraseTable | BilingualTerms | TermCheck | None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Describe in one line what there is."""
         if isinstance(self.made, TermCheck):
-            return f"{self.pairs:,} pairs, {self.made.summary()}"
-        return f"{self.pairs:,} pairs, {self.links:,} links{f', {self.made}' if self.made is not None else ''}"
+            return f"{self.pairs:,} pairs, {self.made.summary()}{left_out_of(self.left_out)}"
+        made = "" if self.made is None else f", {self.made}"
+        return f"{self.pairs:,} pairs, {self.links:,} links{made}{left_out_of(self.left_out)}"
 
 
 def link(
     model: AnyModel | str | Path,
-    input: str | Path | Sequence[str | Path],
+    input: str | Path | Sequence[str | Path] | Sequence[tuple[str, str]],
     output: str | Path,
     *,
     config: BitextLinkConfig | None = None,
@@ -94,8 +98,8 @@ def link(
 
     Args:
         model: what encodes words, or its name.
-        input: bitext: tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, plain or packed, ``-`` for standard input; or two
-            line-aligned files.
+        input: a list of pairs; or bitext: tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, plain or packed, ``-`` for
+            standard input; or two line-aligned files.
         output: of links: Pharaoh's format (``0-0 1-2``), ``.html`` (words in colours), ``.jsonl``, ``.tsv`` (a row a link),
             ``-`` for standard output; of a lexicon or a check ``.tsv``, ``.csv``, ``.json``, ``.xlsx`` or
             ``.parquet``; of terms those, and ``.tbx``.
@@ -116,27 +120,29 @@ def link(
         '0-0 1-1 2-2\n'
     """
     config = changed(config or BitextLinkConfig(), settings, "link")
-    paths = [str(path) for path in ([input] if isinstance(input, (str, Path)) else input)]
+    pairs, paths = pairs_or_names(input)
     _check(str(output), [*paths, *([config.terms] if config.terms else [])], config.what)
     model = open_model(model, "link(model, input, output)")
     languages = tuple(config.languages) or tuple(model.pair)
-    file = Source(tuple(paths), tuple(config.columns), languages, config.on_error)
-    texts, counts = (record.texts or ("", "") for record in file.read()), [0, 0]
+    left_out, counts, texts = Skipped(), [0, 0], iter(pairs)
+    if paths:
+        file = Source(tuple(paths), tuple(config.columns), languages, config.on_error)
+        languages, texts = file.languages, (record.texts or ("", "") for record in file.read(left_out))
 
     def linked() -> Iterator[LinkedPair]:
         for pair in link_pairs(model, texts, config, config.tokens):
             counts[0], counts[1] = counts[0] + 1, counts[1] + len(pair.links)
             yield pair
 
-    terms = read_terms(config.terms, file.languages) if config.terms else None
-    made = _made(linked(), file.languages, config, terms, Path(paths[0]).name)
+    terms = read_terms(config.terms, languages) if config.terms else None
+    made = _made(linked(), languages, config, terms, Path(paths[0]).name if paths else "")
     if made is not None:
         made.write(Path(output))
     elif holds_all(output):
         WordLinks(tuple(linked())).write(output)
     else:
         write_links(output, linked())
-    return LinkedBitext(counts[0], counts[1], made)
+    return LinkedBitext(counts[0], counts[1], made, left_out.counts)
 
 
 def _check(output: str, inputs: Iterable[str], what: Made) -> None:

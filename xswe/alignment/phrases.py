@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from xswe.alignment.words import counterparts
 from xswe.bitext.formats import BY_SUFFIX
 from xswe.bitext.memories import Unit, write_tmx
-from xswe.bitext.source import Source, find_pairs, read_pairs
+from xswe.bitext.source import Source, find_pairs
 from xswe.bitext.termbases import Candidate, write_tbx
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json
+from xswe.io.arguments import file_name
+from xswe.io.files import check_input, check_output
 from xswe.io.inputs import Inputs, state_of
-from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
+from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.parallel import available_threads
 from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.io.sources import is_tar, is_zip, suffix_of
-from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words, open_words
@@ -32,7 +33,6 @@ from xswe.text.languages import check_languages
 from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import spooled, work_folder
-from xswe.work.once import once
 
 if TYPE_CHECKING:
     from xswe.settings import PhraseSearchSettings
@@ -43,8 +43,26 @@ _EXCHANGE = (".tbx", ".tmx")
 _EITHER = (".tsv", ".jsonl", ".ndjson")  # passages that are bitext where languages are given
 _BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_EITHER, ".txt"))  # that are read as bitext only
 _TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
-_PASSAGES = "passages.txt"
 _AROUND = 40  # characters of context on either side of an example
+
+
+@dataclass(frozen=True)
+class PhraseSearchConfig(SpanConfig):
+    """What is searched for, and how files are read.
+
+    Attributes:
+        mode: ``phrases``: the best places of each phrase; ``terms``: the best distinct candidates, counted, with examples.
+        languages: of the phrases and of the passages, as in ``[en,ja]``: for ``.tmx``, ``.tbx``, bitext, and to split.
+        split: cut the passages into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        on_error: what a damaged line of the passages does: ``raise``, or ``skip`` (it has no hits, and is counted).
+        execution: who searches: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
+    """
+
+    mode: Mode = "phrases"
+    languages: tuple[str, ...] = ()
+    split: bool | None = None
+    on_error: OnError = "raise"
+    execution: ExecutionConfig = LOCAL
 
 
 @dataclass(frozen=True)
@@ -54,18 +72,16 @@ class PhraseFiles:
     queries: str  # text file; ``-`` for standard input
     passages: str  # likewise
     output: str  # file; ``-`` for standard output
-    mode: Mode = "phrases"  # ``phrases``, or ``terms`` for distinct candidates, counted
-    languages: tuple[str, ...] = ()  # of the phrases and of the passages, empty where they do not matter
-    on_error: OnError = "raise"  # what a damaged line of the passages does
-    split: bool | None = None  # cut the passages into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF)
+    config: PhraseSearchConfig = field(default_factory=PhraseSearchConfig)
 
     def __post_init__(self) -> None:
-        check_choice("mode", self.mode, Mode)
+        check_choice("mode", self.config.mode, Mode)
         if self.queries == self.passages == "-":
             raise ConfigError("queries=- passages=-: one of them can be read from standard input")
         check_output(self.output, [self.queries, self.passages])
-        kind, named = self.format, check_languages(self.languages) if self.languages else ()
-        if kind == ".tbx" and not _TERMS[self.mode]:
+        languages = tuple(self.config.languages)
+        kind, named = self.format, check_languages(languages) if languages else ()
+        if kind == ".tbx" and not _TERMS[self.config.mode]:
             raise ConfigError(f"output={self.output}: terms are written as .tbx: set mode=terms")
         if kind not in _EXCHANGE:
             check_suffix(self.output)
@@ -90,24 +106,24 @@ class PhraseFiles:
     def _suffix(self) -> str:
         if not (is_zip(Path(self.passages)) or is_tar(Path(self.passages))) or is_document(self.passages):
             return suffix_of(self.passages)
-        sides = Source((self.passages,), languages=self.languages).paths
+        sides = Source((self.passages,), languages=self.config.languages).paths
         return suffix_of(sides[0]) if len(sides) == 1 else ".tsv"
 
     @property
     def is_cut(self) -> bool:
         """Whether the passages are running text, which is cut into sentences."""
-        return self.split or (self.split is None and self.passages != "-" and is_document(self.passages))
+        return TextSource(self.passages, split=self.config.split).is_cut
 
     @property
     def is_bitext(self) -> bool:
         """Whether the passages have another side."""
-        return not self.is_cut and len(self.languages) == 2 and self._suffix in (*_BITEXTS, *_EITHER)
+        return not self.is_cut and len(self.config.languages) == 2 and self._suffix in (*_BITEXTS, *_EITHER)
 
-    def pairs(self, skipped: Skipped) -> Iterator[tuple[str, str]]:
-        """Stream a bitext: the side in the language of the phrases, and the passage."""
-        a, b = self.languages
-        for file in find_pairs([self.passages], (a, b)):
-            yield from read_pairs(file, on_error=self.on_error, skipped=skipped)
+    def texts(self, name: str = "") -> TextSource:
+        """Return the passages, or those of a copy of this name: the second side of a bitext."""
+        name, (a, b) = name or self.passages, self.config.languages or ("", "")
+        bitexts = find_pairs([name], (a, b)) if self.is_bitext else ()
+        return TextSource(name, b, self.config.split, self.config.on_error, tuple(bitexts))
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,7 @@ class FoundInFiles:
     Attributes:
         found: the hits, or the candidates, of each phrase.
         passages: how many were read.
-        skipped: damaged lines by reason.
+        left_out: damaged lines, and what of a document is no part of its text, counted.
         seconds: of the search.
         files: what was read and written.
         queries: the phrases.
@@ -127,7 +143,7 @@ class FoundInFiles:
 
     found: Sequence[Sequence[Hit | Term]]
     passages: int
-    skipped: dict[str, int]
+    left_out: Mapping[str, int]
     seconds: float
     files: PhraseFiles
     queries: Sequence[str] = ()
@@ -136,32 +152,12 @@ class FoundInFiles:
 
     def __str__(self) -> str:
         total, some = sum(map(len, self.found)), sum(map(bool, self.found))
-        kind = "candidates" if _TERMS[self.files.mode] else "hits"
-        left_out = "".join(f", {number:,} skipped: {reason}" for reason, number in sorted(self.skipped.items()))
+        kind = "candidates" if _TERMS[self.files.config.mode] else "hits"
         nothing = f", nothing found for {len(self.found) - some:,}" if some < len(self.found) else ""
         return (
-            f"{self.passages:,} passages{left_out}, {len(self.found):,} queries, {total:,} {kind} for {some:,} of them"
-            f"{nothing}, {took(self.passages, self.seconds, 'passages')}: {self.files.output}"
+            f"{self.passages:,} passages, {len(self.found):,} queries, {total:,} {kind} for {some:,} of them"
+            f"{nothing}, {took(self.passages, self.seconds, 'passages')}: {self.files.output}{left_out_of(self.left_out)}"
         )
-
-
-@dataclass(frozen=True)
-class PhraseSearchConfig(SpanConfig):
-    """What is searched for, and how files are read.
-
-    Attributes:
-        mode: ``phrases``: the best places of each phrase; ``terms``: the best distinct candidates, counted, with examples.
-        languages: of the phrases and of the passages, as in ``[en,ja]``: for ``.tmx``, ``.tbx``, bitext, and to split.
-        split: cut the passages into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        on_error: what a damaged line of the passages does: ``raise``, or ``skip`` (it has no hits, and is counted).
-        execution: who searches: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
-    """
-
-    mode: Mode = "phrases"
-    languages: tuple[str, ...] = ()
-    split: bool | None = None
-    on_error: OnError = "raise"
-    execution: ExecutionConfig = LOCAL
 
 
 def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike those of the dataclass
@@ -197,48 +193,30 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
         Unfinished: with an array, the tasks that have other shards are not done yet.
     """
     config = changed(config or PhraseSearchConfig(), settings, "a search of phrases")
-    names = str(queries), str(input), str(output)
-    files = PhraseFiles(*names, config.mode, tuple(config.languages), config.on_error, config.split)
+    instead = "texts are searched by xswe.find_phrases(model, queries, texts)"
+    names = file_name(queries, "queries", instead), file_name(input, "input", instead)
+    files = PhraseFiles(*names, str(output), config)
     terms, threads, execution = _TERMS[config.mode], threads or available_threads(), config.execution
     refuse_unused(config, {"without mode=terms": () if terms else ["examples"]})
     spans = SpanConfig(**{field.name: getattr(config, field.name) for field in fields(SpanConfig)})
     spans, asked = replace(spans, distinct=terms, threads=threads), read_queries(files.queries)
     source = load_words(model, threads) if isinstance(model, str) else open_words(model)
-    skipped, begun = Skipped(), time.monotonic()
+    left_out, begun = Skipped(), time.monotonic()
     execution.check_names(files.passages, files.output)
     search: Any = find_terms if terms else find_phrases
-    how: dict[str, Any] = {"bitext": files.pairs(Skipped())} if files.is_bitext and terms else {}
+    how: dict[str, Any] = {"bitext": files.texts().pairs(Skipped())} if files.is_bitext and terms else {}
     with work_folder(files.output, execution, leave=None) as folder:
         name = spooled(files.passages, folder, execution)
         given = Inputs((name,), (state_of(name)[1],))
-        lines = _as_lines(replace(files, passages=name, split=files.is_cut), folder, skipped)
-        passages = PassageFile(lines, folder, execution, model if isinstance(model, str) else "")
+        texts = files.texts(name)
+        passages = PassageFile(texts.lines(folder, left_out), folder, execution, model if isinstance(model, str) else "")
         found = search(source, asked, passages, spans, **how)
         seconds = time.monotonic() - begun
-        other = _other_sides(files, found)
+        other = _other_sides(texts, found)
         marks = _marks(source, found, other)
         given.check_unchanged()
         _write(files, asked, found, spans.examples, other, marks)
-    return FoundInFiles(found, passages.lines, dict(skipped.counts), seconds, files, asked, other, marks)
-
-
-def _as_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
-    """Return a file of the passages, a line each: made once for all processes if need be."""
-    if files.is_cut or (not files.is_bitext and RAISES[files.on_error]):
-        return as_lines(files.passages, files.is_cut, "".join(files.languages[1:]), folder)
-    made = folder / f"passages-{fingerprint(file_stamp(files.passages), files.languages, files.on_error)}"
-
-    def write(place: Path) -> None:
-        """Write the passages, and what was skipped."""
-        counts = Skipped()
-        with (place / _PASSAGES).open("wb") as stream:
-            for text in _passages(files, counts):
-                stream.write(text.encode() + b"\n")
-        write_json(place / "skipped.json", counts.counts)
-
-    once(made, made.name, write)
-    skipped.counts.update(read_json(made / "skipped.json"))
-    return str(made / _PASSAGES)
+    return FoundInFiles(found, passages.lines, left_out.counts, seconds, files, asked, other, marks)
 
 
 def read_queries(given: str) -> list[str]:
@@ -250,26 +228,18 @@ def read_queries(given: str) -> list[str]:
         if not given.strip() or (" " not in given and Path(given).suffix in _TEXTS):
             raise InputError(given, "no such file", "give a text file, or a phrase")
         return [given]
-    check_lines(given)
-    found = [text.strip() for _, text in read_lines(given) if text and text.strip()]
+    found = [text.strip() for text in TextSource(given, split=False) if text.strip()]
     if not found:
         raise InputError(given, "no phrase in it", "give a file with one phrase a line, or a phrase")
     return found
 
 
-def _passages(files: PhraseFiles, skipped: Skipped) -> Iterator[str]:
-    """Stream the passages; a line that is skipped is empty, so that all others keep their numbers."""
-    if files.is_bitext:
-        return (text for _, text in files.pairs(skipped))
-    return (line or "" for _, line in read_lines(files.passages, on_error=files.on_error, skipped=skipped))
-
-
-def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:
+def _other_sides(texts: TextSource, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:
     """Read the other side of the passages that hits are in; None where they have none."""
-    if not files.is_bitext:
+    if not texts.bitexts:
         return None
     wanted = {place.passage for hits in found for hit in hits for place in hit.places}
-    return {row: text for row, (text, _) in enumerate(files.pairs(Skipped())) if row in wanted}
+    return {row: text for row, (text, _) in enumerate(texts.pairs(Skipped())) if row in wanted}
 
 
 def _marks(
@@ -294,11 +264,11 @@ def _write(
 ) -> None:
     """Write what was found, in the format of the output's suffix."""
     if files.format == ".tbx":
-        write_text(files.output, write_tbx(_candidates(queries, found), files.languages))
+        write_text(files.output, write_tbx(_candidates(queries, found), files.config.languages))
     elif files.format == ".tmx":
-        write_text(files.output, write_tmx(_units(queries, found), files.languages))
+        write_text(files.output, write_tmx(_units(queries, found), files.config.languages))
     else:
-        terms = _TERMS[files.mode]
+        terms = _TERMS[files.config.mode]
         rows = term_rows(queries, found, examples, other, marks) if terms else hit_rows(queries, found, other, marks)
         rows.write(files.output)
 

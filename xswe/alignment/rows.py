@@ -12,7 +12,7 @@ from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.source import Source
 from xswe.bitext.tables import csv_rows, csv_separator, find_columns, table_texts
 from xswe.errors import InputError
-from xswe.io.lines import open_binary, read_lines
+from xswe.io.lines import Skipped, open_binary, read_lines
 from xswe.io.sources import suffix_of
 
 Run = tuple[int, ...]  # lines of one side, from 0
@@ -94,7 +94,7 @@ def is_score(status: str) -> bool:
 
 def _units(path: Path, languages: tuple[str, ...]) -> Iterator[EditedRow]:
     """Read the units of a translation memory that have both languages; one of them may be empty."""
-    for number, unit in enumerate(read_units(Source((str(path),), languages=languages)), 1):
+    for number, unit in enumerate(read_units(Source((str(path),), languages=languages), Skipped()), 1):
         if unit is None:
             continue
         sides = [_numbers(side) for side in unit.lines.split("|")]

@@ -20,9 +20,10 @@ from xswe.alignment.moved import NONE, Moved, find_moved, score_spans, without
 from xswe.alignment.rows import Run
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, lines_of
-from xswe.io.lines import check_lines, read_lines
+from xswe.io.lines import Skipped, left_out_of
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -31,7 +32,7 @@ from xswe.mining.threshold import PrecisionEstimate, Threshold, estimate_from_de
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.text.languages import base_language, check_languages, has_cjk, has_kana
-from xswe.text.sentences import Sentence, is_document, split_text
+from xswe.text.sentences import SplitText, split_text
 from xswe.work.folder import work_folder
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class AlignedTexts(Result[Bead], row=Bead):
     target: Texts
     prices: Prices
     languages: tuple[str, ...] = ()
-    places: tuple[Sequence[Sentence] | None, Sequence[Sentence] | None] = (None, None)
+    places: tuple[SplitText | None, SplitText | None] = (None, None)
     seconds: float = 0.0
     threshold: Threshold = _ALL
     expected: PrecisionEstimate | None = None
@@ -138,9 +139,19 @@ class AlignedTexts(Result[Bead], row=Bead):
         cut = "" if self.threshold.origin == "none" else f", {self.threshold.sentence()}"
         beads = f"{int(self.is_pair.sum()):,} beads with {shares} of them"
         changes = f"; corrections: {self.changes}" if self.changes else ""
-        alone = lines - int(np.diff(self.spans)[:, ::2][self.is_pair].sum())
-        left = "" if self.manner.gaps or not alone else f"; left out: {alone:,} lines without a counterpart"
-        return f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}{left}"
+        told = f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}"
+        return told + left_out_of(self.left_out)
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """What of documents is no part of their text, and the lines that are not written, counted."""
+        found = Skipped()
+        for places in self.places:
+            found.update({} if places is None else places.left_out)
+        if not self.manner.gaps:
+            aligned = int(np.diff(self.spans)[:, ::2][self.is_pair].sum())
+            found.add("lines without a counterpart", len(self.source) + len(self.target) - aligned)
+        return found.counts
 
     @property
     def is_pair(self) -> np.ndarray:
@@ -288,22 +299,18 @@ def manner_of(config: AlignConfig, languages: tuple[str, ...], source: Side = ""
     return Manner(config.languages or languages, config.gaps, config.bom, config.date, original)
 
 
-def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sequence[Sentence] | None]:
+def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, SplitText | None]:
     """Return the lines of one side, and where they stand if it was running text.
 
     ConfigError: it must be cut into sentences, and its language is not known.
     """
-    is_file = isinstance(given, (str, Path))
-    if split or (split is None and is_file and is_document(given)):  # type: ignore[arg-type]
+    file = TextSource(str(given), language, split) if isinstance(given, (str, Path)) else None
+    if split or (file and file.is_cut):
         if not language:
             raise ConfigError("running text is cut into sentences by its language: set languages, as in languages=[en,de]")
-        text = Path(given) if is_file else "\n".join(given)  # type: ignore[arg-type]
-        places = split_text(text, language)
+        places = split_text(Path(file.name) if file else "\n".join(given), language)
         return Texts.of([place.text for place in places]), places
-    if is_file:
-        check_lines(given)  # type: ignore[arg-type]
-    lines = [text or "" for _, text in read_lines(given)] if isinstance(given, (str, Path)) else given
-    return Texts.of([line.strip() for line in lines]), None
+    return Texts.of([line.strip() for line in file or given]), None
 
 
 class _Kept(NamedTuple):

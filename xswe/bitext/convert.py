@@ -20,7 +20,7 @@ from xswe.bitext.source import MARK, Source
 from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
-from xswe.io.lines import OnError, left_out_of
+from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.results import write_table, write_text
 from xswe.text.languages import base_language
 
@@ -69,22 +69,20 @@ def rewrite_bitext(
     pair = (languages[0], languages[1])
     files = [Source((str(path),), tuple(columns), pair, on_error) for path in paths]
     named = next((_locales(file) for file in files if FORMATS[file.kind].family != "lines"), pair)
-    left, counted = Counter[str](), Counter[str]()
+    left, counted = Skipped(), Counter[str]()
 
     def units() -> Iterator[Unit]:
-        for unit in chain.from_iterable(map(read_units, files)):
-            if unit is None:
-                left["damaged or of other languages"] += 1
-                continue
-            counted["pairs"] += 1
-            yield unit
+        for unit in chain.from_iterable(read_units(file, left) for file in files):
+            if unit is not None:
+                counted["pairs"] += 1
+                yield unit
 
     _write(str(output), kind, units(), named, date, left)
-    return Rewritten(counted["pairs"], named, str(output), {what: n for what, n in left.items() if n})
+    return Rewritten(counted["pairs"], named, str(output), left.counts)
 
 
 def _write(
-    output: str, kind: str, units: Iterator[Unit], languages: tuple[str, str], date: str | None, left: Counter[str]
+    output: str, kind: str, units: Iterator[Unit], languages: tuple[str, str], date: str | None, left: Skipped
 ) -> None:
     if kind in MEMORIES:
         write_text(output, MEMORIES[kind](units, languages, date))
@@ -97,13 +95,13 @@ def _write(
         write_text(output, _lines(units, left))
 
 
-def _lines(units: Iterable[Unit], left: Counter[str]) -> Iterator[str]:
+def _lines(units: Iterable[Unit], left: Skipped) -> Iterator[str]:
     """Yield tab-separated pairs, and count what has no place in them."""
     for unit in units:
         for what, value in zip(("ids", "notes", "scores", "statuses"), _beside(unit), strict=False):
-            left[what] += value not in ("", None)
+            left.add(what, value not in ("", None))
         sides = [one_line(unit.source), one_line(unit.target)]
-        left["line breaks and tabs within texts"] += sides != [unit.source, unit.target]
+        left.add("line breaks and tabs within texts", sides != [unit.source, unit.target])
         yield "\t".join(sides) + "\n"
 
 
@@ -125,14 +123,15 @@ def _locales(source: Source) -> tuple[str, str]:
     return a, b
 
 
-def read_units(source: Source) -> Iterator[Unit | None]:
-    """Yield the units of a file, None for what is damaged or lacks a language."""
+def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
+    """Yield the units of a file, None for what is damaged or lacks a language, which is counted."""
     if FORMATS[source.kind].family == "lines":
-        records = ((record.texts, _scored(source, record)) for record in source.read())
+        records = ((record.texts, _scored(source, record)) for record in source.read(left_out))
         return (None if texts is None else _unit(texts, beside=score) for texts, score in records)
     told = _TOLD[source.kind]
     return (
-        None if isinstance(pair, str) else _unit((pair[0], pair[1]), *told(beside)) for _, beside, pair in source.units()
+        None if isinstance(pair, str) else _unit((pair[0], pair[1]), *told(beside))
+        for _, beside, pair in source.units(left_out)
     )
 
 

@@ -78,6 +78,12 @@ class LineBlock:
             line = decode_line(raw, path, self.number + row, "raise", Skipped()) or ""
             raise too_few_columns(path, line.count("\t") + 1, tuple(columns), self.number + row)
 
+    def count(self, states: Sequence[np.ndarray], left_out: Skipped) -> None:
+        """Count the damaged lines by what is wrong with them."""
+        for state in states[:2]:
+            for code, reason in _REASONS.items():
+                left_out.add(reason, int((state == code).sum()))
+
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
         """Refuse lines whose texts are numbers or addresses; of the first ones, those in ``fine``."""
         texts, spread = self._decoded(fine[:JUDGED]), self._decoded(fine[:: len(fine) // SPREAD + 1])
@@ -168,10 +174,7 @@ def line_job(
         of = block.lines if len(block.lines) > 1 else block.lines * len(spans)
         texts = [copied(one.data, span[fine, 0], span[fine, 1]) for one, span in zip(of, spans, strict=True)]
         skipped, scores, negatives = Skipped(), None, None
-        for state in states[:2]:
-            for code, reason in _REASONS.items():
-                if count := int((state == code).sum()):
-                    skipped.add(reason, count)
+        block.count(states, skipped)
         if len(block.lines) == 1:
             negatives = Negatives.of_columns(texts[2:]) if len(texts) > 2 else None
         elif len(texts) > 2:

@@ -166,15 +166,15 @@ class Source(Described):
 
     # Its records.
 
-    def read(self) -> Iterator[Record]:
-        """Stream the records.
+    def read(self, left_out: Skipped | None = None) -> Iterator[Record]:
+        """Stream the records, and count why some have no texts.
 
         InputError: with file and line: (unless skipping) a record is damaged; sides of unequal length.
         """
         if self.kind in _BY_LINES:
-            yield from (record for block in self.blocks() for record in block.records())
+            yield from (record for block in self.blocks(left_out=left_out) for record in block.records())
             return
-        records = self._read()
+        records = self._read(Skipped() if left_out is None else left_out)
         first = list(islice(records, JUDGED))
         if self.columns[0] != self.columns[1]:
             whole = [(number, record.texts) for number, record in first if record.texts]
@@ -183,10 +183,10 @@ class Source(Described):
             check_languages_of(self.name, self.languages, *sides)
         yield from (record for _, record in chain(first, records))
 
-    def _read(self) -> Iterator[tuple[int, Record]]:
+    def _read(self, left_out: Skipped) -> Iterator[tuple[int, Record]]:
         self._check_two()
         kind, separator, end = self.kind, self.separator, self._end
-        for number, beside, texts in self.units():
+        for number, beside, texts in self.units(left_out):
             pair = None if isinstance(texts, str) else (texts[0], texts[1])
             raw, row = raw_of(kind, number, beside, pair, separator)
             yield number, Record(raw, beside[1] if kind == "jsonl" else end, pair, row)
@@ -199,20 +199,25 @@ class Source(Described):
         if len(self.columns) > 2:
             raise ConfigError(f"columns={list(self.columns)}: name two columns, the source's first")
 
-    def units(self) -> Iterator[tuple[int, Any, tuple[str, ...] | str]]:
+    def units(self, left_out: Skipped) -> Iterator[tuple[int, Any, tuple[str, ...] | str]]:
         """Stream what is no text by lines: the number of each record, what stands beside its texts, and these.
 
-        What stands beside them is gone with the next record. In place of texts that are missing there is why.
+        What stands beside them is gone with the next record. In place of texts that are missing there is why, which is
+        counted.
         """
-        return _UNITS[self.kind](self, True, Skipped())
+        for number, beside, texts in _UNITS[self.kind](self, True, left_out):
+            if isinstance(texts, str):
+                left_out.add(texts or "blank")
+            yield number, beside, texts
 
-    def blocks(self, most: int = BLOCK_LINES, window: int = 0) -> Iterator[RecordBlock]:
+    def blocks(self, most: int = BLOCK_LINES, window: int = 0, left_out: Skipped | None = None) -> Iterator[RecordBlock]:
         """Stream the records, so many at a time; columns of text are cut by compiled code.
 
         Args:
             most: records a block.
             window: bytes. Of tab-separated text, a block ends where so many do, counted from the file's beginning: spans
                 of whole windows have the same blocks as the file.
+            left_out: counts the damaged ones.
 
         Raises:
             InputError: as :meth:`read`.
@@ -231,6 +236,8 @@ class Source(Described):
                     _tell_blank(lines.lines[0], states[0], max(columns))
                 if RAISES[self.on_error]:
                     lines.complain(states, columns)
+                if left_out is not None:
+                    lines.count(states, left_out)
                 damaged = np.maximum.reduce(states) != kernels.FINE
                 for one, texts in zip(found, lines.lines if len(lines.lines) > 1 else lines.lines * 2, strict=True):
                     if lines.begins and texts.data[: len(MARK)].tobytes() == MARK and one[0, 0] == 0:
@@ -336,14 +343,15 @@ class Source(Described):
 def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a source, each side a line without blanks at its ends; a side may be empty.
 
-    InputError: as :meth:`Source.jobs`.
+    What is left out is counted, or told in the log. InputError: as :meth:`Source.jobs`.
     """
-    skipped = skipped if skipped is not None else Skipped()
+    found = Skipped() if skipped is None else skipped
     for job in replace(source, on_error=on_error).jobs():
         rows = job()
-        for reason, count in rows.skipped.items():
-            skipped.add(reason, count)
+        found.update(rows.skipped)
         yield from zip(rows.source, rows.target, strict=True)
+    if skipped is None:
+        found.tell(source.name)
 
 
 def _ready(rows: Rows) -> Job:

@@ -18,7 +18,7 @@ from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.tables import csv_rows, parquet_rows
 from xswe.corpus.fetch import digest_of
 from xswe.errors import InputError
-from xswe.io.lines import read_lines
+from xswe.io.lines import check_lines, read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import suffix_of
 
@@ -107,6 +107,8 @@ def _texts(file: Path) -> Iterator[str]:
         rows = csv_rows(file) if kind == ".csv" else parquet_rows(file)
         yield from (text for _, row in islice(rows, 1, None) for text in _strings(list(row)))
         return
+    if kind not in (".jsonl", ".ndjson"):
+        check_lines(file)
     for number, line in read_lines(file):
         if kind in (".jsonl", ".ndjson"):
             try:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from xswe.bitext.formats import format_by_name
-from xswe.bitext.source import Source, files_of, read_pairs
+from xswe.bitext.source import files_of
+from xswe.bitext.texts import TextSource
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.cards import card_version, fetch_release, find_card, find_sources, is_card
 from xswe.corpus.cleaning import DETECTS, CleanConfig
@@ -28,6 +29,7 @@ from xswe.progress import bar
 from xswe.text.boundaries import split_sentences, splitter
 from xswe.text.detection import in_other_language
 from xswe.text.languages import LANGUAGES
+from xswe.text.sentences import is_document
 
 logger = logging.getLogger(__name__)
 _BLOCK_PARAGRAPHS = 1024
@@ -65,23 +67,14 @@ class Sentences:
         return cls(languages, Texts.open(folder, f"{languages[0]}.source"))
 
 
-@dataclass(frozen=True)
-class TextFiles:
-    """Files of sentences of one language."""
+def sentences_of(found: Sequence[TextSource], split: bool, left_out: Skipped, threads: int = 1) -> Iterator[str]:
+    """Yield sentences, stripped of blanks at both ends; some may be empty, and what is left out is counted.
 
-    files: tuple[Source, ...]  # plain text files (one sentence a line), or bitexts
-    side: int | None = None  # which side of the bitexts, 0 or 1; None for plain text
-    pair: tuple[str, str] | None = None  # the bitexts' languages
-
-    def texts(self, config: CorpusConfig, skipped: Skipped, language: str, threads: int = 1) -> Iterator[str]:
-        """Yield the sentences, stripped of blanks at both ends; some may be empty, and damaged lines are counted."""
-        for file in self.files:
-            if self.side is None:
-                lines = read_lines(file.name, on_error=config.on_error, skipped=skipped)
-                texts = ((text or "").strip() for _, text in lines)
-                yield from _cut(texts, language, threads) if config.split else texts
-            else:
-                yield from (pair[self.side] for pair in read_pairs(file, on_error=config.on_error, skipped=skipped))
+    With ``split`` each line of plain text is a paragraph, and cut.
+    """
+    for one in found:
+        texts = ((text or "").strip() for text in one.read(left_out))
+        yield from _cut(texts, one.language, threads) if split and not (one.bitexts or one.is_cut) else texts
 
 
 def _cut(paragraphs: Iterator[str], language: str, threads: int) -> Iterator[str]:
@@ -100,12 +93,12 @@ def batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
         yield block
 
 
-def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
-    """Return the files of a language; those of corpus cards are fetched.
+def sentence_files(config: CorpusConfig, language: str) -> list[TextSource]:
+    """Return the sources of a language; those of corpus cards are fetched.
 
-    ``corpus.paths`` is a list of plain text files and monolingual corpus cards, or a mapping: its entry ``en`` is such a
-    list, and of an entry ``en-ja``, of bitexts, the English side is taken. ConfigError: no path is given, none of the
-    entries has the language, or a setting is for translations alone.
+    ``corpus.paths`` is a list of files of plain or running text and monolingual corpus cards, or a mapping: its entry
+    ``en`` is such a list, and of an entry ``en-ja``, of bitexts, the English side is taken. ConfigError: no path is given,
+    none of the entries has the language, or a setting is for translations alone.
     """
     if replace(config.clean, language="") != CleanConfig() or config.min_score is not None:
         raise ConfigError(
@@ -113,21 +106,17 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
             "corpus/clean=none"
         )
     paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths or ()}
-    found = []
+    found: list[TextSource] = []
     for name, given in paths.items():
         codes = tuple(str(name).split("-"))
         entries = [given] if isinstance(given, str) else list(given)
         if codes == (language,):
-            found.append(TextFiles(tuple(Source((str(path),)) for path in _text_files(entries, config, language))))
+            files = _text_files(entries, config, language)
+            found += [TextSource(str(path), language, on_error=config.on_error) for path in files]
         elif language in codes and len(codes) == 2 and set(codes) <= set(LANGUAGES):
             pair = codes[0], codes[1]
-            found.append(
-                TextFiles(
-                    tuple(find_sources(entries, pair, config.columns, config.cache, config.offline)),
-                    pair.index(language),
-                    pair,
-                )
-            )
+            bitexts = tuple(find_sources(entries, pair, config.columns, config.cache, config.offline))
+            found.append(TextSource(str(name), language, False, config.on_error, bitexts, pair.index(language)))
     if not found:
         raise ConfigError(
             f"corpus.paths has {', '.join(map(str, paths)) or 'nothing'}: no entry has the language {language}"
@@ -136,7 +125,7 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
 
 
 def _text_files(entries: Sequence[Any], config: CorpusConfig, language: str) -> list[Path]:
-    """Return the plain text files of entries of ``corpus.paths``, fetching those of corpus cards."""
+    """Return the text files of entries of ``corpus.paths``, fetching those of corpus cards."""
     out: list[Path] = []
     for entry in entries:
         if is_card(entry):
@@ -166,6 +155,8 @@ def _fetched(entry: Mapping[str, Any], config: CorpusConfig, language: str) -> l
 
 def _refuse_bitext(path: Path, language: str) -> None:
     """Raise an InputError if a file is a bitext by its name, or by the tabs in its first lines."""
+    if is_document(path):
+        return
     packed = is_zip(path) or is_tar(path)
     kind = "archive" if packed else format_by_name(path)
     if kind == "tsv":
@@ -181,14 +172,14 @@ def _refuse_bitext(path: Path, language: str) -> None:
     )
 
 
-def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list[Any]:
+def describe_sentences(config: CorpusConfig, found: Sequence[TextSource]) -> list[Any]:
     """Return what determines the sentences and their split: settings, the files' checksums, the sides and languages."""
-    out: list[Any] = [[describe(config, one.files), one.side, *([one.pair] if one.pair else [])] for one in found]
-    return out + ([{"split": splitter()}] if config.split else [])
+    out: list[Any] = [[describe(config, one.sources), one.side, [file.languages for file in one.bitexts]] for one in found]
+    return out + ([{"split": splitter()}] if config.split or any(one.is_cut for one in found) else [])
 
 
 def load_sentences(
-    config: CorpusConfig, language: str, found: Sequence[TextFiles], threads: int = 1
+    config: CorpusConfig, language: str, found: Sequence[TextSource], threads: int = 1
 ) -> tuple[Sentences, dict[str, Any]]:
     """Return the sentences in file order, without blank, over-long, repeated, evaluation and foreign ones, and the counts.
 
@@ -199,19 +190,18 @@ def load_sentences(
     seen: set[bytes] = set()
     kept: list[bytes] = []
     with bar(f"read {language}", unit="sentence") as progress:
-        for one in found:
-            for text in one.texts(config, skipped, language, threads):
-                report.read += 1
-                progress.update()
-                raw = text.encode("utf-8", "replace")
-                key = hashlib.blake2b(raw, digest_size=10).digest()
-                long = len(text) > config.max_characters
-                if reason := "too long" if long else "duplicate" if key in seen else "" if text else "blank":
-                    report.dropped[reason] = report.dropped.get(reason, 0) + 1
-                    continue
-                seen.add(key)
-                kept.append(raw)
-            report.checksums |= {str(path): digest_of(path) for file in one.files for path in file.files}
+        for text in sentences_of(found, config.split, skipped, threads):
+            report.read += 1
+            progress.update()
+            raw = text.encode("utf-8", "replace")
+            key = hashlib.blake2b(raw, digest_size=10).digest()
+            long = len(text) > config.max_characters
+            if reason := "too long" if long else "duplicate" if key in seen else "" if text else "blank":
+                report.dropped[reason] = report.dropped.get(reason, 0) + 1
+                continue
+            seen.add(key)
+            kept.append(raw)
+    report.checksums = {str(path): digest_of(path) for one in found for file in one.sources for path in file.files}
     for reason, count in skipped.counts.items():
         report.dropped[reason] = report.dropped.get(reason, 0) + count
     texts = Texts.packed(kept)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,28 @@ def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
     if odd is not None:
         raise ConfigError(f"input: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
     return pairs, names
+
+
+def file_name(given: Any, name: str, instead: str) -> str:
+    """Return the name of a file; TypeError: texts or a data frame were given, and ``instead`` says what takes these."""
+    if not isinstance(given, (str, Path)):
+        raise TypeError(f"{name} is {_kind(given)}: give the name of a file; {instead}")
+    return str(given)
+
+
+def file_names(given: Any, name: str, instead: str, what: str = "the name of a file, or several") -> list[str]:
+    """Return names of files; TypeError: as :func:`file_name`."""
+    rows = [given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Iterator) else given
+    if not isinstance(rows, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in rows):
+        raise TypeError(f"{name} is {_kind(given)}: give {what}; {instead}")
+    for row, one in enumerate(map(str, rows)):
+        if (
+            not isinstance(given, (str, Path))
+            and " " in one
+            and not (glob.has_magic(one) or os.path.exists(one.partition("!")[0]))
+        ):
+            raise TypeError(f"{name}[{row}] is {one[:40]!r}, and no such file is there: give {what}; {instead}")
+    return list(map(str, rows))
 
 
 def lines_of(given: Any, name: str) -> Any:

@@ -65,6 +65,16 @@ class Skipped:
         if count:
             self.counts[reason] = self.counts.get(reason, 0) + count
 
+    def update(self, counts: Mapping[str, int]) -> None:
+        """Count what others have counted."""
+        for reason, count in counts.items():
+            self.add(reason, count)
+
+    def tell(self, name: str) -> None:
+        """Say in the log what was left out of a file, if anything was."""
+        if self.counts:
+            logger.info("%s%s", name, left_out_of(self.counts))
+
 
 def left_out_of(counts: Mapping[str, int]) -> str:
     """Return the end of a summary that says what was left out, "" for nothing."""

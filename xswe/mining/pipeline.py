@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from xswe.bitext.output import Format
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError, InputError
 from xswe.io.arguments import check_finite
 from xswe.io.files import fingerprint, read_json
-from xswe.io.lines import OnError
+from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.locks import locked
 from xswe.io.settings import check_choice, refuse_unused
 from xswe.mining.cascade import judge_pairs
@@ -37,7 +38,6 @@ from xswe.mining.threshold import (
     near_duplicate_note,
     with_limits,
 )
-from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.search.kernels import merge
@@ -168,13 +168,15 @@ class Mined:
 class SideReport:
     """What was read of a side: lines ``read`` and ``kept``, and those ``dropped``, by reason.
 
-    ``near`` is the share of near-duplicates of earlier lines among the first hundred thousand that were kept.
+    ``near`` is the share of near-duplicates of earlier lines among the first hundred thousand that were kept; ``left_out``
+    counts what of a document is no part of its text.
     """
 
     read: int
     kept: int
     dropped: dict[str, int]
     near: float = 0.0
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ class MineReport:
         sides = {"lines": self.source} if self.target is None else {"source": self.source, "target": self.target}
         for name, side in sides.items():
             counts = f"{side.read:,} lines read, {side.kept:,} kept; dropped: {_listed(side.dropped) or 'none'}"
-            counts += near_duplicate_note(side.near, "lines") if side.kept else ""
+            counts += left_out_of(side.left_out) + (near_duplicate_note(side.near, "lines") if side.kept else "")
             lines.append(f"{name}: {counts}")
         if self.ruled_out:
             lines.append(f"candidate pairs ruled out: {_listed(self.ruled_out)}")
@@ -229,7 +231,7 @@ def _listed(counts: dict[str, int]) -> str:
 
 def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MineReport:
     """Return the summary of a run."""
-    source, other = (SideReport(side.read, len(side), side.dropped, side.near) for side in sides)
+    source, other = (SideReport(side.read, len(side), side.dropped, side.near, side.left_out) for side in sides)
     target = None if sides[0] is sides[1] else other
     threshold = mined.threshold.sentence()
     if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
@@ -442,9 +444,12 @@ def mine_sides(
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
         with locked(folder / f".{name}"):  # other tasks of an array wait for the first
-            path = as_lines(path, config.split if texts is None else False, known, folder)
+            left_out = Skipped()
+            if texts is None:
+                path = TextSource(path, known or "", config.split).lines(folder, left_out)
             how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
-            sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
+            side = prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts)
+            sides.append(replace(side, left_out=left_out.counts))
     if not any(side.read for side in sides):
         read = " and ".join(lines if isinstance(lines, str) else "the lines given" for lines in given if lines is not None)
         raise InputError(read, "no line in it", "give texts, one a line")

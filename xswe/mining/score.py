@@ -6,7 +6,7 @@ To score, a column is appended; every other byte and the order stay as they are.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -20,9 +20,9 @@ from xswe.bitext.records import Record
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
-from xswe.io.arguments import check_model, pairs_or_names, texts_of
-from xswe.io.files import check_output, file_stamp, fingerprint, scratch
-from xswe.io.lines import OnError
+from xswe.io.arguments import check_model, file_names, pairs_or_names, texts_of
+from xswe.io.files import check_output, file_stamp, fingerprint, read_json, scratch, write_json
+from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
@@ -187,7 +187,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class ScoredBitext:
-    """How a bitext was scored: its lines, those that could not be, the mean score, and the seconds it took."""
+    """How a bitext was scored: its lines, those that could not be and why, the mean score, and the seconds it took."""
 
     lines: int
     unscored: int
@@ -196,12 +196,13 @@ class ScoredBitext:
     seconds: float
     output: str
     distribution: Distribution = field(default_factory=Distribution)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         left_out = f", {self.unscored:,} of them not scored (nan)" if self.unscored else ""
         mean = f", mean {self.score} {self.mean:.4f}" if self.lines > self.unscored else ""
         first = f"{self.lines:,} lines{left_out}{mean}, {took(self.lines, self.seconds, 'lines')}: {self.output}"
-        return f"{first}\n{self.distribution}".rstrip("\n")
+        return f"{first}{left_out_of(self.left_out)}\n{self.distribution}".rstrip("\n")
 
 
 def score_file(
@@ -230,7 +231,7 @@ def score_file(
     config = changed(config or ScoreFileConfig(), settings, "mode=score")
     if work is not None and config.streams:
         raise ConfigError("work does nothing without a margin as score: leave it out")
-    paths = tuple(str(path) for path in ([input] if isinstance(input, (str, Path)) else input))
+    paths = tuple(file_names(input, "input", "texts are scored by xswe.score(model, source, target)"))
     check_output(output, [path for path in paths if path != "-"])
     model = open_model(model, "score_file(model, input, output)")
     file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
@@ -238,28 +239,32 @@ def score_file(
     if kind != format_of(file):
         raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
     started = time.monotonic()
+    left_out = Skipped()
     if config.streams:
-        counts = _stream(model, file, str(output), config)
+        counts = _stream(model, file, str(output), config, left_out)
     else:
         with work_folder(str(output), keep=config.keep, work=work) as place:
-            counts = _by_margin(model, file, str(output), config, place)
+            counts = _by_margin(model, file, str(output), config, place, left_out)
     lines, scores, decoys = counts
     mean = float(scores.mean(dtype=np.float64)) if len(scores) else UNSCORED
     taken, spread = time.monotonic() - started, Distribution.of(scores, decoys)
-    return ScoredBitext(lines, lines - len(scores), mean, config.score, taken, str(output), spread)
+    return ScoredBitext(lines, lines - len(scores), mean, config.score, taken, str(output), spread, left_out.counts)
 
 
 # Of a bitext: its lines, and the scores of those that have one and of their decoys.
 _Scores = tuple[int, np.ndarray, np.ndarray]
 
 
-def _by_margin(model: AnyModel, file: Source, output: str, config: ScoreFileConfig, work: Path) -> _Scores:
+def _by_margin(
+    model: AnyModel, file: Source, output: str, config: ScoreFileConfig, work: Path, left_out: Skipped
+) -> _Scores:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
     file = file.spooled(work)
     inputs = [model.identity, [file_stamp(path) for path in file.paths]]
     identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
     once(spool, identity, lambda place: _spool(model, file, place, config))
+    left_out.update(read_json(spool / "left_out.json"))
     names = ("source", "target")
     hashes = [np.fromfile(spool / f"{name}.hashes", np.uint64) for name in names]
     scored = np.flatnonzero(hashes[0])
@@ -281,11 +286,11 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig) -> _Scores:
+def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig, left_out: Skipped) -> _Scores:
     """Score and write block after block."""
     total, found, decoys = 0, [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     threads = config.neighbours.workers
-    lines = file.read()
+    lines = file.read(left_out)
 
     def scored() -> Iterator[tuple[Record, float]]:
         """Yield the records with their scores, and count."""
@@ -309,7 +314,8 @@ def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig)
 
 def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreFileConfig) -> None:
     """Write the vectors of each side's distinct texts, and a hash of every line's texts."""
-    seen, lines = (KeySet(), KeySet()), file.read()
+    seen, left_out = (KeySet(), KeySet()), Skipped()
+    lines = file.read(left_out)
     threads = config.neighbours.workers
     with ExitStack() as stack:
 
@@ -334,6 +340,7 @@ def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreFileConfig)
                 if len(new):
                     vectors[side].append(model.encode([texts[i] for i in new], threads=threads))
             progress.update(len(block))
+    write_json(folder / "left_out.json", left_out.counts)
 
 
 _SUFFIXES = (".csv", ".jsonl", ".parquet", ".tsv")
@@ -510,13 +517,15 @@ def _sides(
     pairs: Sequence[tuple[str, str]], names: Sequence[str], config: NegativesConfig, languages: tuple[str, ...]
 ) -> tuple[Texts, Texts]:
     """Return both sides of pairs, or of files of them; pairs with a blank side are left out."""
-    records = Source(tuple(names), config.columns, languages, config.on_error).read() if names else ()
+    left_out = Skipped()
+    records = Source(tuple(names), config.columns, languages, config.on_error).read(left_out) if names else ()
     read = (record.texts for record in records if record.texts is not None)
     sides: tuple[list[str], list[str]] = ([], [])
     for pair in read if names else ((a.strip(), b.strip()) for a, b in pairs):
         if all(pair):
             for side, text in zip(sides, pair, strict=True):
                 side.append(text)
+    left_out.tell("".join(names[:1]))
     return Texts.of(sides[0]), Texts.of(sides[1])
 
 

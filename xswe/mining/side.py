@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -45,6 +45,7 @@ class Side:
     dropped: dict[str, int]  # how many lines were left out, by reason
     examples: dict[str, list[str]] = field(default_factory=dict)  # some of those, drawn at random
     near: float = 0.0  # share of near-duplicates of earlier lines among the first that stay
+    left_out: Mapping[str, int] = field(default_factory=dict)  # what of a document is no part of its text, counted
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError
-from xswe.io.arguments import several
+from xswe.io.arguments import file_names
 from xswe.io.files import (
     check_output,
     file_stamp,
@@ -25,7 +26,7 @@ from xswe.io.files import (
     write_json,
 )
 from xswe.io.inputs import Inputs
-from xswe.io.lines import READ_LINES, check_lines, read_blocks
+from xswe.io.lines import READ_LINES, Skipped, check_lines, left_out_of, read_blocks
 from xswe.io.locks import locked
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -33,7 +34,6 @@ from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate, open_model, share_model
 from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.progress import bar, took
-from xswe.text.sentences import is_document, split_text
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
@@ -43,8 +43,6 @@ from xswe.work.parts import BEGINNING, PARTS, Part, Parts, PartsJob, parts_ahead
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.run import run_shards
 from xswe.work.stage import NOWHERE, Stage
-
-_SENTENCES = "sentences.txt"
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,7 @@ class EncodedFile:
         seconds: how long it took.
         threads: how many worked.
         executor: who did it.
+        left_out: what of documents is no part of their text, as navigation and footers, counted.
     """
 
     path: Path
@@ -72,6 +71,7 @@ class EncodedFile:
     seconds: float
     threads: int
     executor: str = "local"
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.rows
@@ -81,7 +81,8 @@ class EncodedFile:
         fast = f"{took(self.rows - self.kept, self.seconds, 'lines')} on {where}"
         again = f" ({self.kept:,} of them by an earlier run)" if self.kept else ""
         scales = f", scales: {self.scales}" if self.scales else ""
-        return f"{self.rows:,} lines{again}, {self.dim} dimensions, {self.dtype}, {fast}: {self.path}{scales}"
+        told = f"{self.rows:,} lines{again}, {self.dim} dimensions, {self.dtype}, {fast}: {self.path}{scales}"
+        return told + left_out_of(self.left_out)
 
 
 def encode_file(
@@ -123,12 +124,13 @@ def encode_file(
         >>> numpy.load(folder / "a.npy").shape
         (2, 256)
     """
-    input = input if isinstance(input, (str, Path)) else several(input, "input", "the name of a file, or several")
+    names = file_names(input, "input", "texts are encoded by model.encode(texts)")
     if threads is not None and threads < 1:
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
     check_here(output)
-    files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
-    if language is not None and not any(split or (split is None and name != "-" and is_document(name)) for name in files):
+    files, target, threads, begun = expand(names), Path(output), threads or available_threads(), time.monotonic()
+    texts, left_out = [TextSource(name, language or "", split) for name in files], Skipped()
+    if language is not None and not any(text.is_cut for text in texts):
         raise ConfigError("language does nothing without split=true: leave it out")
     execution.check_names(*files, output)
     here = execution.alone and "*" not in target.name
@@ -138,11 +140,11 @@ def encode_file(
             raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
     model = open_model(model, "encode_file(model, input, output)")
     if here:
-        rows, kept = _encode_here(model, files, target, dtype, threads, split, language)
+        rows, kept = _encode_here(model, texts, target, dtype, threads, left_out)
     else:
-        rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
-    taken, kind = time.monotonic() - begun, execution.kind
-    return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), taken, threads, kind)
+        rows, kept = _encode_shards(model, texts, target, dtype, execution, threads, left_out)
+    taken, told = time.monotonic() - begun, (execution.kind, left_out.counts)
+    return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), taken, threads, *told)
 
 
 def _scales(path: Path, dtype: str) -> Path | None:
@@ -155,21 +157,16 @@ def _file(target: Path, model: AnyModel, dtype: str) -> VectorFile:
 
 
 def _encode_here(
-    model: AnyModel,
-    names: Sequence[str],
-    target: Path,
-    dtype: str,
-    threads: int,
-    split: bool | None,
-    language: str | None,
+    model: AnyModel, texts: Sequence[TextSource], target: Path, dtype: str, threads: int, left_out: Skipped
 ) -> tuple[int, int]:
     """Encode the lines of files in this process; returns the rows, and those that a killed run had written."""
     file = _file(target, model, dtype)
     with scratch() as folder:
+        names = [text.name for text in texts]
         known = {name: file_stamp(name) for name in names if is_remote(name) or Path(name).is_file()}
-        sources = tuple(as_lines(name, split, language, Path(folder)) for name in names)
-        stamps = [[known.get(name) or unrepeatable(), lines != name] for name, lines in zip(names, sources, strict=True)]
-        identity = fingerprint(__version__, model.identity, file.path.suffix, dtype, file.width, stamps, language)
+        sources = tuple(text.lines(Path(folder), left_out) for text in texts)
+        stamps = [[known.get(text.name) or unrepeatable(), text.is_cut, text.language] for text in texts]
+        identity = fingerprint(__version__, model.identity, file.path.suffix, dtype, file.width, stamps)
         plan, inputs = TextPlan(sources, (None,) * len(sources), 1), Inputs(tuple(known), tuple(known.values()))
         stage = Stage(NOWHERE, "encode", plan.count, PARTS, EncodeJob(NOWHERE, NOWHERE, dtype), identity, inputs)
         with parts_ahead(stage, LOCAL, threads, (model, plan)) as parts, open_writer(file, identity) as writer:
@@ -283,31 +280,14 @@ class EncodeJob(TextJob):
         return [output, scales] if scales else [output]
 
 
-def as_lines(name: str, split: bool | None, language: str | None, folder: Path) -> str:
-    """Return a file with a sentence a line: the file itself or, made once for all processes in a folder, its sentences.
-
-    ``split`` says whether to cut them; None cuts documents (:func:`xswe.text.sentences.is_document`). ConfigError: running
-    text without a language. InputError: the file is missing, damaged or no text.
-    """
-    if not (split or (split is None and name != "-" and is_document(name))):
-        check_lines(name)
-        return name
-    if not language:
-        raise ConfigError(f"{name} is cut into sentences by its language, which is not known: name it, as in language=en")
-    made = folder / f"sentences-{fingerprint(unrepeatable() if name == '-' else file_stamp(name), language)}"
-    once(made, made.name, lambda place: split_text(Path(name), language).write(place / _SENTENCES))
-    return str(made / _SENTENCES)
-
-
-def encode_shards(
+def _encode_shards(
     model: AnyModel,
-    files: Sequence[str],
+    texts: Sequence[TextSource],
     output: Path,
     dtype: str,
     execution: ExecutionConfig,
-    threads: int | None = None,
-    split: bool | None = False,
-    language: str | None = None,
+    threads: int,
+    left_out: Skipped,
 ) -> tuple[int, int]:
     """Encode the lines of files, one after the other, in shards; returns the rows, and those that were there before.
 
@@ -318,9 +298,10 @@ def encode_shards(
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file, begun, stays = _file(target, model, dtype), time.time(), output.suffix * many
+    files = [text.name for text in texts]
 
-    def planned(texts: Sequence[str], folder: Path) -> tuple[Stage, TextPlan]:
-        plan, inputs = TextPlan.of(texts, execution.shard)
+    def planned(names: Sequence[str], folder: Path) -> tuple[Stage, TextPlan]:
+        plan, inputs = TextPlan.of(names, execution.shard)
         identity = fingerprint(__version__, model.identity, dtype, model.dim, stays, plan_identity(plan, inputs))
         place = folder.absolute() if many else folder.absolute() / f"encode-{identity}"
         job = EncodeJob(place, folder.absolute() / (".model" if many else "model") / "model", dtype)
@@ -334,7 +315,7 @@ def encode_shards(
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:
-            stage, plan = planned([as_lines(name, split, language, folder) for name in files], folder)
+            stage, plan = planned([text.lines(folder, left_out) for text in texts], folder)
             done = folder / "done"
 
             def join(parts: Parts, place: Path) -> None:
@@ -351,7 +332,7 @@ def encode_shards(
                     once(done, stage.identity, partial(join, parts), [target])
             count, kept = read_json(done / "encoded.json")
             return count, kept
-    if split or (split is None and any(map(is_document, files))):
+    if any(text.is_cut for text in texts):
         hint = "cut them by  xswe split  first, or take their lines as they are with split=false"
         raise ConfigError(f"output={output}: texts are cut into sentences for one file of vectors; {hint}")
     for name in files:

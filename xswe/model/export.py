@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError, needs
 from xswe.io.arguments import check_model
 from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
-from xswe.io.lines import read_lines
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.model.ensemble import load_single, locate
 from xswe.model.precision import Precision
@@ -271,7 +271,7 @@ def export_model(
         model = load_single(locate(model))
     check_model(model, "export(model, output)")
     if isinstance(counts, (str, Path)):
-        counts = model.count_units(line or "" for _, line in read_lines(counts))
+        counts = model.count_units(TextSource(str(counts), split=False))
     path = export(model, config, Path(output), counts)
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
     return Exported(path, sum(file.stat().st_size for file in files))

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xswe.alignment.phrases import read_queries
+from xswe.bitext.texts import TextSource
+from xswe.io.arguments import file_name
 from xswe.io.files import check_output
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import changed, refuse_unused
@@ -23,7 +25,6 @@ from xswe.search.index import Index
 from xswe.search.layout import IndexMethod
 from xswe.search.rerank import Encoder
 from xswe.search.vectors import Storage
-from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 
 if TYPE_CHECKING:
@@ -129,7 +130,9 @@ def search_file(
         InputError: a file is missing or damaged.
     """
     config = changed(config or FileSearchConfig(), settings, "search")
-    folder, file = (None if name is None else str(name) for name in (index, input))
+    folder = None if index is None else str(index)
+    instead = "texts are searched by xswe.index(model, texts).search(queries)"
+    file = None if input is None else file_name(input, "input", instead)
     check_here(folder or "", "index")
     _check(config, folder, file, output is not None, rerank is not None)
     texts = [str(name) for name in (input, queries) if isinstance(name, (str, Path))]
@@ -171,7 +174,7 @@ def answer(given: dict[str, Any]) -> str:
 def _check(config: FileSearchConfig, folder: str | None, file: str | None, written: bool, reranks: bool) -> None:
     """Refuse settings that nothing would look at."""
     built = bool(folder and Path(folder).exists())
-    cut = config.split if config.split is not None else file not in (None, "-") and is_document(str(file))
+    cut = file is not None and TextSource(file, split=config.split).is_cut
     unused: dict[str, Iterable[str]] = {
         "without rerank=": () if reranks else ["candidates"],
         "without split=true": () if cut else ["language"],

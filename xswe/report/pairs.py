@@ -19,6 +19,7 @@ from xswe.bitext.source import MARK, Source
 from xswe.bitext.tables import column_names
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
+from xswe.io.lines import Skipped
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter import Filtered
 from xswe.mining.learning import Noise
@@ -140,7 +141,7 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
     has no score.
     """
     file = _scored(str(path), tuple(languages))
-    scores = np.fromiter((_score(file, unit, n) for n, unit in enumerate(read_units(file), 1)), np.float32)
+    scores = np.fromiter((_score(file, unit, n) for n, unit in enumerate(read_units(file, Skipped()), 1)), np.float32)
     if not len(scores):
         raise InputError(path, "no pair in it", "give a file of pairs, as mine writes it")
     groups = draw_groups(scores, -np.inf)

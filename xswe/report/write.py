@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +10,12 @@ from typing import Any, Literal, get_args
 
 from xswe.alignment.phrases import FoundInFiles
 from xswe.alignment.sentences import AlignedTexts
+from xswe.bitext.tables import csv_rows
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.evaluate import Comparison
 from xswe.io.files import check_output
 from xswe.io.lines import read_lines
+from xswe.io.sources import suffix_of
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel, open_model
@@ -177,7 +178,7 @@ class TermView:
 
 def view_of_search(search: FoundInFiles) -> TermView:
     """Return the view of a search between files."""
-    view = TermView.of(search.queries, search.found, search.files.languages, search.other)
+    view = TermView.of(search.queries, search.found, search.files.config.languages, search.other)
     return replace(view, passages=search.passages, summary=str(search))
 
 
@@ -213,16 +214,12 @@ def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a table with the number of their line."""
-    suffixes = path.suffixes
-    if ".jsonl" in suffixes:
-        for line, text in read_lines(path):
-            if text and text.strip():
-                yield line, json.loads(text)
+    if suffix_of(path) == ".jsonl":
+        yield from ((line, json.loads(text)) for line, text in read_lines(path) if text and text.strip())
         return
-    lines = (f"{text}\n" for _, text in read_lines(path) if text is not None)
-    reader = csv.DictReader(lines, delimiter="," if ".csv" in suffixes else "\t")
-    for row in reader:
-        yield reader.line_num, row
+    rows = csv_rows(path, "," if suffix_of(path) == ".csv" else "\t")
+    names = next(rows, (1, []))[1]
+    yield from ((line, dict(zip(names, row, strict=False))) for line, row in rows if row)
 
 
 def _of_row(row: Mapping[str, Any]) -> Found | None:

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError, XsweError
 from xswe.io.arguments import check_model, several
 from xswe.io.files import (
@@ -24,11 +25,10 @@ from xswe.io.files import (
     whole_folder,
     write_json,
 )
-from xswe.io.lines import read_lines
+from xswe.io.lines import Skipped
 from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice
 from xswe.io.sources import check_here
-from xswe.model.encode_file import as_lines
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.columns import Columns, ColumnType
@@ -39,7 +39,6 @@ from xswe.search.sentences import FORMAT_VERSION, Sentences
 from xswe.search.vectors import Storage, check_storage
 from xswe.search.verification import sums_of_files, verify_index
 from xswe.search.writer import NEW, Block, Writer, with_metadata
-from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import discard, work_folder
 from xswe.work.kept import keep
@@ -104,7 +103,7 @@ def index(
         [(2, {'file': 'a.ja'})]
     """
     check_model(model, "index(model, input)")
-    texts = input if isinstance(input, (str, Path, Iterator)) else several(input, "input")
+    texts = input if isinstance(input, (str, Path, Iterator, TextSource)) else several(input, "input")
     check_names("index", building, Building)
     method, storage = building.get("method", "exact"), building.get("storage", "float32")
     threads, execution = building.get("threads"), building.get("execution", LOCAL)
@@ -120,7 +119,7 @@ def index(
     check_here(place)
     if isinstance(texts, (str, Path)) and Path(texts).is_file():
         plan = plan._replace(stamp=file_stamp(str(texts)))
-        return _index_file(plan, lambda _: str(texts), metadata, place, execution, threads)
+        return _index_file(plan, TextSource(str(texts)), metadata, place, execution, threads)
     check_free(place)
     with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
         _fill(plan.begin(unfinished), encoded(model, texts, storage, threads), metadata)
@@ -153,16 +152,13 @@ class _Plan(NamedTuple):
 
 def _index_file(
     plan: _Plan,
-    cut: Callable[[Path], str],
+    texts: TextSource,
     metadata: Iterable[Any] | None,
     place: Path,
     execution: ExecutionConfig,
     threads: int | None,
 ) -> Index:
-    """Build the index of a file's lines: the vectors in shards, then the index.
-
-    ``cut`` is given a folder for the work, and returns the name of the file.
-    """
+    """Build the index of a file's texts: the vectors in shards, then the index."""
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{plan.identity}"
 
@@ -180,7 +176,9 @@ def _index_file(
         if not is_made(done, plan.identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
                 check_free(place)
-            with numbers_ahead(plan.model, cut(work), vectors, plan.storage, execution, threads) as encoded:
+            with numbers_ahead(
+                plan.model, texts.lines(work, Skipped()), vectors, plan.storage, execution, threads
+            ) as encoded:
                 written_once(done, plan.identity, partial(build, encoded), [place], execution)
     return Index(place, plan.model)
 
@@ -290,8 +288,8 @@ def open_index(
     check_names("open_index", building, Building)
     check_here(folder or "", "index")
     stamp = file_stamp(documents) if documents not in (None, "-") else None
-    is_cut = bool(stamp) and (split or (split is None and is_document(str(documents))))
-    if stamp and is_cut:
+    texts = TextSource(str(documents), language or "", split)
+    if stamp and texts.is_cut:
         stamp += ["sentences", language]
     execution = building.get("execution", LOCAL)
     execution.check_names(folder or None, documents)
@@ -310,15 +308,10 @@ def open_index(
     if model is None or documents is None:
         raise ConfigError("give model= and input= to search in, or the index= of an earlier search")
     if not (folder and stamp):
-        with scratch() as place:
-            lines = as_lines(str(documents), split, language, Path(place))
-            texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
-            return index(model, texts, folder=folder, **building)
+        return index(model, texts, folder=folder, **building)
     method, storage = building.get("method", "exact"), building.get("storage", "float32")
     plan = _Plan(model, method, storage, Columns(), stamp)
-
-    cut = partial(as_lines, str(documents), is_cut, language)
-    return _index_file(plan, cut, None, Path(folder), execution, building.get("threads"))
+    return _index_file(plan, texts, None, Path(folder), execution, building.get("threads"))
 
 
 def _piece(first: Block | None, rows: Iterator[Block]) -> Iterator[Block]:

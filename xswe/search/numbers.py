@@ -11,9 +11,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from xswe.bitext.texts import TextSource
 from xswe.io.arguments import no_text
-from xswe.io.files import fingerprint
-from xswe.io.lines import read_blocks
+from xswe.io.files import fingerprint, scratch
+from xswe.io.lines import Skipped, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.model.encode_file import TextJob
@@ -56,9 +57,15 @@ def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
 def encoded(
     model: AnyModel, texts: str | Path | Iterable[str], storage: Storage, threads: int | None
 ) -> Iterator[tuple[Texts, Numbers]]:
-    """Encode texts, or the lines of a file of this name, block by block; a TypeError says which of them is no text."""
-    blocks = read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts)
+    """Encode texts, or those of a file of this name, block by block; a TypeError says which of them is no text."""
+    texts = TextSource(str(texts)) if isinstance(texts, (str, Path)) else texts
+    blocks = _read(texts) if isinstance(texts, TextSource) else _packed(texts)
     return in_order(lambda block: (block, numbers_of(model, block, storage)), blocks, threads or available_threads())
+
+
+def _read(texts: TextSource) -> Iterator[Texts]:
+    with scratch("xswe-texts-") as folder:
+        yield from read_blocks(texts.lines(Path(folder), Skipped()), BLOCK)
 
 
 def _packed(texts: Iterable[str]) -> Iterator[Texts]:

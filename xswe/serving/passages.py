@@ -13,8 +13,10 @@ import numpy as np
 
 from xswe.bitext.memories import read_memory
 from xswe.bitext.source import find_pairs
+from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError
-from xswe.io.lines import read_blocks
+from xswe.io.files import scratch
+from xswe.io.lines import Skipped, read_blocks
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.sources import suffix_of
 from xswe.progress import bar
@@ -62,8 +64,8 @@ class Corpus:
             )
         return cls(entry, path, name, codes)
 
-    def blocks(self) -> Iterator[dict[str, Texts]]:
-        """Stream the passages by language, as many of each, "" where a unit lacks one.
+    def blocks(self, left_out: Skipped) -> Iterator[dict[str, Texts]]:
+        """Stream the passages by language, as many of each, "" where a unit lacks one; what is left out is counted.
 
         InputError: the file is missing, or a line of it is damaged.
         """
@@ -72,13 +74,16 @@ class Corpus:
             while some := list(islice(units, _ENCODED_AT_A_TIME)):
                 yield {code: Texts.of([unit.get(code, "") for unit in some]) for code in LANGUAGES}
         elif len(self.languages) == 1:
-            yield from ({self.languages[0]: texts} for texts in read_blocks(self.path))
+            with scratch("xswe-passages-") as folder:
+                lines = TextSource(str(self.path), *self.languages).lines(Path(folder), left_out)
+                yield from ({self.languages[0]: texts} for texts in read_blocks(lines))
         else:
             a, b = self.languages
             given = self.entry if isinstance(self.entry, Mapping) else str(self.entry)
             for file in find_pairs([given], (a, b)):
                 for job in file.jobs():
                     rows = job()
+                    left_out.update(rows.skipped)
                     yield {a: rows.source, b: rows.target}
 
 
@@ -110,8 +115,8 @@ def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[st
     base = 0
     with bar("read", unit="passage") as progress:
         for number, corpus in enumerate(corpora):
-            first = base
-            for texts in corpus.blocks():
+            first, left_out = base, Skipped()
+            for texts in corpus.blocks(left_out):
                 for code in found.keys() & texts:
                     column = texts[code]
                     kept = np.flatnonzero(column.sizes > 0)
@@ -119,6 +124,7 @@ def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[st
                     numbers[code].append(np.stack([base + kept, np.full_like(kept, number), base - first + 1 + kept]))
                     progress.update(len(kept))
                 base += len(next(iter(texts.values())))
+            left_out.tell(corpus.name)
     out = {}
     for code, own in found.items():
         if any(map(len, own)):

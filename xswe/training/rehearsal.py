@@ -19,7 +19,7 @@ import numpy as np
 from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig, clean_file, kept_rows, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cards import card_version, entries_of, find_card, find_sources, is_card, sample_sentences
-from xswe.corpus.monolingual import sentence_files
+from xswe.corpus.monolingual import sentence_files, sentences_of
 from xswe.errors import ConfigError
 from xswe.io.lines import Skipped
 from xswe.io.parallel import available_memory
@@ -164,10 +164,8 @@ def _alone(corpus: CorpusConfig, language: str, threads: int) -> tuple[float, bo
     if any(map(is_card, entries)):
         return float(corpus.limit or 1e6), False, sample_sentences().get(language, sample_sentences()["en"])
     found = sentence_files(corpus, language)
-    texts = list(
-        islice((text for one in found for text in one.texts(corpus, Skipped(), language, threads) if text), SAMPLE)
-    )
-    files = [path for one in found for pairs in one.files for path in pairs.files]
+    texts = list(islice(filter(None, sentences_of(found, corpus.split, Skipped(), threads)), SAMPLE))
+    files = [path for one in found for pairs in one.sources for path in pairs.files]
     read = sum(len(text.encode("utf-8", "replace")) + 1 for text in texts)
     whole = len(texts) < SAMPLE
     count = float(len(texts)) if whole else max(float(len(texts)), len(texts) * _bytes_of(files) / max(1, read))
