@@ -109,6 +109,49 @@ def test_pairs_of_other_libraries_are_accepted(mini, call):
     assert made(zip(EN, DE, strict=True)) == expected
 
 
+# Functions that read files, and what each says takes texts; what is given them in the place of a name.
+FILES = {
+    "align_files": (lambda model, given: xswe.align_files(model, given, "b.txt", "c.tsv"), r"xswe\.align\(model, source"),
+    "encode_file": (lambda model, given: xswe.encode_file(model, given, "a.npy"), r"model\.encode\(texts\)"),
+    "evaluate": (lambda model, given: xswe.evaluate(model, given), "pairs are read from files"),
+    "score_file": (lambda model, given: xswe.score_file(model, given, "a.tsv"), r"xswe\.score\(model, source, target\)"),
+    "search_file": (lambda model, given: xswe.search_file(model, given, "cat"), r"xswe\.index\(model, texts\)\.search"),
+    "search_phrases": (
+        lambda model, given: xswe.search_phrases(model, "cat", given, "a.tsv"),
+        r"xswe\.find_phrases\(model, queries, texts\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", FILES)
+def test_functions_of_files_refuse_texts_and_say_what_takes_them(mini, call):
+    pandas, arrow = (pytest.importorskip(name) for name in ("pandas", "pyarrow"))
+    frame, (function, cure) = {"source": EN, "target": DE}, FILES[call]
+    pairs = list(zip(EN, DE, strict=True))
+    for given in (
+        pandas.DataFrame(frame),
+        polars.DataFrame(frame),
+        arrow.table(frame),
+        np.array(EN),
+        pairs,
+        EN,
+        iter(EN),
+        None,
+    ):
+        if given is None and call == "search_file":  # which then searches an index
+            continue
+        with pytest.raises((TypeError, XsweError), match=cure if given is not None else "is None: give"):
+            function(mini, given)
+
+
+def test_pairs_are_linked_as_those_of_a_file(mini, tmp_path):
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(EN, DE, strict=True)), "utf-8")
+    xswe.link(mini, tmp_path / "a.tsv", tmp_path / "file.txt")
+    for given in (list(zip(EN, DE, strict=True)), polars.DataFrame({"source": EN, "target": DE})):
+        assert xswe.link(mini, given, tmp_path / "given.txt").pairs == 3
+        assert (tmp_path / "given.txt").read_bytes() == (tmp_path / "file.txt").read_bytes()
+
+
 @pytest.mark.parametrize("call", sorted({*CALLS, *OTHERS} - {"encode", "encode_stream", "search", "similarity"}))
 def test_texts_in_the_place_of_the_model_are_told_from_it(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

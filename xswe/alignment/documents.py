@@ -19,7 +19,7 @@ from xswe.alignment.corrections import SUFFIXES
 from xswe.alignment.formats import Written, bead_format, write_beads
 from xswe.alignment.sentences import AlignedTexts, align, manner_of, read_side
 from xswe.errors import ConfigError, InputError
-from xswe.io.arguments import check_model, several, texts_of
+from xswe.io.arguments import check_model, file_name, several, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
@@ -486,6 +486,8 @@ def align_files(
         InputError: a file is missing or damaged.
     """
     config = changed(config or AlignConfig(), settings, "align")
+    for name, given in (("source", source), ("target", target)):
+        file_name(given, name, "texts are aligned by xswe.align(model, source, target)")
     if str(source) == str(target) == "-":
         raise ConfigError("source=- target=-: one of them can be read from standard input")
     call = "align_files(model, source, target, output)"

@@ -18,7 +18,7 @@ from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.run_names import names_of_runs
 from xswe.evaluation.speed import sample_texts, sentences_per_second
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
-from xswe.io.arguments import check_model, several
+from xswe.io.arguments import check_model, file_names, several
 from xswe.io.files import check_output, read_json, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, cell, check_suffix, table
@@ -120,7 +120,7 @@ def evaluate(
         >>> [row.value for row in scores if row.metric == "accuracy"]
         [1.0]
     """
-    tasks = [tasks] if isinstance(tasks, str) else several(tasks, "tasks", "names of tasks or files")
+    tasks = _names(tasks)
     results = _checked(tasks, data, output, results)
     bootstrap = bootstrap or Bootstrap()
     if not isinstance(model, (str, Path, Mapping)):
@@ -129,6 +129,10 @@ def evaluate(
     rows = with_intervals(run_tasks(encoder, tasks, data, results), bootstrap)
     named = str(model) if isinstance(model, (str, Path)) else encoder.name
     return _written(Scores(encoder.name, named, tuple(rows), bootstrap.level), output)
+
+
+def _names(tasks: Any) -> list[str]:
+    return file_names(tasks, "tasks", "pairs are read from files, as .tsv or .parquet", "names of tasks or files")
 
 
 def _checked(
@@ -459,7 +463,7 @@ def compare(
         >>> [model.name for model in xswe.compare(models, str(file), seconds=0)]
         ['mini', 'again']
     """
-    tasks = [tasks] if isinstance(tasks, str) else several(tasks, "tasks", "names of tasks or files")
+    tasks = _names(tasks)
     results = _checked(tasks, data, output, results)
     one = isinstance(models, (str, Path, Mapping))
     named_ones: Sequence[Any] = [models] if one else several(models, "models", "several, as in [model, 'mini']")
