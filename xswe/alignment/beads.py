@@ -519,8 +519,8 @@ def _learnt(paths: Sequence[np.ndarray], known: Sequence[np.ndarray], prices: Pr
 
 def _gaps_begun(steps: np.ndarray) -> int:
     """Return how many runs of gaps a path has."""
-    gap = ~(steps > 0).all(1)
-    return int(gap[:1].sum() + (gap[1:] & ~gap[:-1]).sum())
+    gap = np.any(steps <= 0, axis=1)
+    return int(gap[:1].sum() + (gap[1:] > gap[:-1]).sum())
 
 
 def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bool = False) -> np.ndarray:

@@ -304,13 +304,13 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sp
 
     ConfigError: it must be cut into sentences, and its language is not known.
     """
-    file = TextSource(str(given), language, split) if isinstance(given, (str, Path)) else None
-    if split or (file and file.is_cut):
+    read = TextSource(str(given), language, split) if isinstance(given, (str, Path)) else given
+    if split or (isinstance(read, TextSource) and read.is_cut):
         if not language:
             raise ConfigError("running text is cut into sentences by its language: set languages, as in languages=[en,de]")
-        places = split_text(Path(file.name) if file else "\n".join(given), language)
+        places = split_text(Path(read.name) if isinstance(read, TextSource) else "\n".join(read), language)
         return Texts.of([place.text for place in places]), places
-    return Texts.of([line.strip() for line in file or given]), None
+    return Texts.of([line.strip() for line in read]), None
 
 
 class _Kept(NamedTuple):
