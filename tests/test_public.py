@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.bitext.convert import rewrite_bitext
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "A cat sleeps on the roof.", "We buy bread.", "The train is late."]
@@ -201,6 +202,16 @@ def test_the_words_nearest_in_meaning_are_of_the_language_asked_for(mini):
     assert not {"car", "Car"} & {word for _, word in mini.neighbours("car", k=30)}
     with pytest.raises(ConfigError, match="fr"):
         mini.neighbours("car", language="fr")
+
+def test_a_bitext_is_evaluated_in_the_languages_that_its_name_or_its_texts_say(mini, sample, tmp_path, caplog):
+    pairs = list(zip(sample["en"][:60], sample["zh"][:60], strict=True))
+    for name in ("news.en-zh.tsv", "news.tsv"):
+        (tmp_path / name).write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    rewrite_bitext([str(tmp_path / "news.en-zh.tsv")], str(tmp_path / "news.tmx"), ("en", "zh"))
+    for name in ("news.en-zh.tsv", "news.tsv", "news.tmx"):
+        assert xswe.evaluate(mini, str(tmp_path / name), threads=1)[0].n == 60
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
 
 
 def test_similarities_are_those_of_the_vectors(mini):

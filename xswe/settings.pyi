@@ -11,7 +11,7 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.evaluation.metrics import Bootstrap
-from xswe.mining.side import FilterConfig
+from xswe.mining.hard_rules import FilterConfig
 from xswe.search.lists import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, TrainConfig

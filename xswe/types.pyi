@@ -16,10 +16,10 @@ from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measu
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
 from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated, Line as Line
 from xswe.mining.filter import Filtered as Filtered, Judged as Judged
+from xswe.mining.hard_rules import FilterConfig as FilterConfig
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
 from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
 from xswe.mining.score import HardNegatives as HardNegatives, Negatives as Negatives, NegativesConfig as NegativesConfig, ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
-from xswe.mining.side import FilterConfig as FilterConfig
 from xswe.mining.threshold import Threshold as Threshold
 from xswe.mining.verdicts import BitextFilter as BitextFilter
 from xswe.model.encode_file import EncodedFile as EncodedFile

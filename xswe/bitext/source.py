@@ -384,7 +384,7 @@ def _fields_of(path: str) -> tuple[str, ...]:
 
 
 def find_pairs(
-    paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, str], columns: tuple[int, ...] = (0, 1)
+    paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, ...], columns: tuple[int, ...] = (0, 1)
 ) -> list[Source]:
     """Resolve what a user typed to sources of pairs.
 
@@ -440,7 +440,7 @@ def files_of(given: str | Path) -> list[Path]:
     return found
 
 
-def _sides(file: Path, languages: tuple[str, str]) -> tuple[str, ...]:
+def _sides(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
     """Return a file, or if it is one side of a Moses pair both, the source's first."""
     language = without_packing(file).suffix.lstrip(".")
     if language not in languages or languages[0] == languages[1] or parted(file)[1]:
@@ -474,7 +474,7 @@ def _members(archive: str, languages: Sequence[str]) -> tuple[str, ...]:
     raise InputError(archive, problem, f"an archive must hold {wanted}; or name one, as in {Path(archive).name}!NAME")
 
 
-def _hub_set(entry: Mapping[str, Any], languages: tuple[str, str]) -> Source:
+def _hub_set(entry: Mapping[str, Any], languages: tuple[str, ...]) -> Source:
     """Return the data set that a mapping in ``corpus.paths`` describes."""
     known = ("hub", "config", "split", "revision", "streaming", "fields")
     _check_known(entry, known, "a data set")

@@ -36,7 +36,7 @@ from xswe.io.lines import (
 from xswe.io.ragged import Texts
 from xswe.io.results import write_table
 from xswe.io.sources import damage
-from xswe.text.languages import base_language
+from xswe.text.languages import LANGUAGES, base_language
 
 logger = logging.getLogger(__name__)
 _BATCH = 16_384
@@ -51,8 +51,9 @@ def find_columns(
     """Return which of the names are of source and target, and those of negatives after them; None if they are not there.
 
     ``columns`` are names, or numbers from 0, and (0, 1) stands for none: then it is the columns named after the two
-    languages, with a locale or without; in pairs of one language ``anchor`` (or ``query``), ``positive`` and all that
-    begin with ``negative``; else ``source`` and ``target``. ``by_number`` says that other numbers count.
+    languages, with a locale or without, or after any two of ours where none are given; in pairs of one language ``anchor``
+    (or ``query``), ``positive`` and all that begin with ``negative``; else ``source`` and ``target``. ``by_number`` says
+    that other numbers count.
     """
     if any(isinstance(column, str) for column in columns) or (by_number and tuple(columns[:2]) != (0, 1)):
         found = [
@@ -60,11 +61,12 @@ def find_columns(
             for one in columns
         ]
         return None if None in found else [place for place in found if place is not None]
-    wanted: list[str] = []
+    own = {base_language(name): name for name in names if base_language(name) in LANGUAGES}
+    wanted = list(own.values()) if not languages and len(own) == 2 else []
     if len(languages) == 2 and languages[0] != languages[1]:
         there = [next((name for name in names if base_language(name) == code), "") for code in languages]
         wanted = [code if code in names else name for code, name in zip(languages, there, strict=True)]
-    elif "positive" in names:
+    elif not wanted and "positive" in names:
         wanted = ["query" if "query" in names and "anchor" not in names else "anchor", "positive"]
         wanted += sorted(name for name in names if name.startswith("negative"))
     wanted = wanted if wanted and set(wanted) <= set(names) else ["source", "target"]

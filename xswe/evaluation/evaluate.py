@@ -25,6 +25,7 @@ from xswe.io.results import Result, cell, check_suffix, table
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
 from xswe.progress import track
+from xswe.text.languages import languages_in_name
 
 T = TypeVar("T", "Scores", "Comparison")
 Model = str | Path | Mapping[str, Any] | StaticModel | Ensemble | SentenceEncoder
@@ -187,8 +188,9 @@ def _file(encoder: SentenceEncoder, path: str) -> list[Row]:
     """Evaluate on a file: ``score<TAB>a<TAB>b``, or an aligned bitext."""
     if Path(path).is_file() and is_scored(Path(path)):
         return evaluate_scored(encoder.encode, Path(path))
-    first, second = (*encoder.languages, *encoder.languages)[:2]
-    return [row for file in find_pairs([path], (first, second)) for row in evaluate_bitext(encoder.encode, file)]
+    named, known = languages_in_name(Path(path).name), (*encoder.languages, *encoder.languages)[:2]
+    languages = named if len(named) == 2 else known if len(encoder.languages) <= 2 else ()
+    return [row for file in find_pairs([path], languages) for row in evaluate_bitext(encoder.encode, file.told())]
 
 
 def skipped(rows: Iterable[Row]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,10 +19,8 @@ from xswe.io.lines import Skipped, read_blocks
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.sources import suffix_of
 from xswe.progress import bar
-from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.languages import LANGUAGES, check_languages, languages_in_name
 
-_CODE = "|".join(LANGUAGES)
-_NAMED = re.compile(rf"(?:^|[._-])({_CODE})(?:-({_CODE}))?(?=[._]|$)")
 _ENCODED_AT_A_TIME = 8192
 
 Entry = str | Path | Mapping[str, Any]
@@ -51,8 +48,7 @@ class Corpus:
         else:
             path, codes, name = Path(entry), (), Path(entry).name
         memory = suffix_of(path) == ".tmx"
-        if not codes and not memory and (found := _NAMED.findall(path.name)):
-            codes = tuple(code for code in found[-1] if code)
+        codes = codes or (() if memory else languages_in_name(path.name))
         if codes:
             check_languages(codes)
         if memory:

@@ -54,6 +54,18 @@ def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
+def languages_in_name(name: str) -> tuple[str, ...]:
+    """Return the codes by which the name of a file says its languages, none if it does not.
+
+    Example:
+        >>> languages_in_name("news.en-de.tsv.gz"), languages_in_name("manual.ja.txt"), languages_in_name("news.tsv")
+        (('en', 'de'), ('ja',), ())
+    """
+    codes = "|".join(LANGUAGES)
+    found = re.findall(rf"(?:^|[._-])({codes})(?:-({codes}))?(?=[._]|$)", name)
+    return tuple(filter(None, found[-1])) if found else ()
+
+
 def base_language(code: str) -> str:
     """Return the language of a code with a script or a country: ``en`` of ``en-GB``, ``zh`` of ``zh-Hant``."""
     return code.replace("_", "-").split("-")[0].strip().lower()
