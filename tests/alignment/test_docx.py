@@ -9,6 +9,7 @@ import pytest
 
 from xswe.alignment.docx import write_docx
 from xswe.alignment.formats import Manner, Written, bead_format, write_beads
+from xswe.errors import ConfigError
 from xswe.text.readers import paragraphs_of
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -55,3 +56,8 @@ def test_other_programs_read_it(tmp_path):
 def test_our_own_reader_reads_it(tmp_path):
     write_docx(tmp_path / "a.docx", [("1", "Source.", "Ziel.", "")])
     assert {"Source.", "Ziel."} <= set(paragraphs_of(tmp_path / "a.docx"))
+
+
+def test_the_name_of_a_format_that_beads_are_not_written_in_is_refused_with_those_that_they_are():
+    with pytest.raises(ConfigError, match=r"a\.npy: pairs are not written as \.npy; use .*\.tmx.*\.docx, \.html"):
+        bead_format("auto", "a.npy", ("en", "de"))

@@ -83,7 +83,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
         return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)
     if wanted == "bucc":
         raise ConfigError("format=bucc holds pairs of ids, and beads have lines: use ladder")
-    return output_format(wanted, output, languages)
+    return output_format(wanted, output, languages, _OWN.values())
 
 
 def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: Manner) -> None:

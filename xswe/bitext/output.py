@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from xswe.bitext.catalogues import write_catalogue
@@ -52,8 +52,10 @@ class Row(NamedTuple):
     rank: int
 
 
-def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Format:
+def output_format(wanted: str, output: str, languages: Sequence[str] = (), further: Iterable[str] = ()) -> Format:
     """Return the format: the wanted one, or for ``auto`` that of the file name (``laser`` if it says nothing).
+
+    ``further`` are suffixes of other formats that the caller writes.
 
     ConfigError: there is no such format, the name promises another one or one that pairs are not written in, or the format
     needs the languages, a file, or a file without packing. DependencyError: the library that writes it is not installed.
@@ -61,7 +63,8 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     check_choice("format", wanted, Format)
     suffix = suffix_of(output)
     if wanted == "auto" and suffix in FOREIGN:
-        raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
+        named = ", ".join((*_SUFFIXES, *further))
+        raise ConfigError(f"{output}: pairs are not written as {suffix}; use {named}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
     if kind != (named := _SUFFIXES.get(suffix, kind)) and (kind, named) != ("xliff2", "xliff"):
         raise ConfigError(f"format={kind}: {output} is the name of {named}; leave format= out, or give another name")
