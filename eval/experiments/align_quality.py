@@ -11,12 +11,14 @@ the same vectors: of overlaps of up to seven lines, that is as many bags as seve
 the library's own programme, a line's as often as it has characters. ``hunalign`` is that program, compiled
 (github.com/danielvarga/hunalign), ``bleualign`` the folder of that one (github.com/rsennrich/Bleualign); both get words,
 and XSWE_DATA's MUSE dictionaries. Growth is measured in a process for each size: the processor's seconds (up to 20,000
-lines medians of five turns each), and the memory beyond that of the texts themselves.
+lines medians of five turns each), and the memory beyond that of the texts themselves. What is not measured, of encoders
+and programs that are not named, and of growth with ``sizes=``, stays in ``output`` as it was.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import multiprocessing
 import time
 import xml.etree.ElementTree as ET
@@ -48,6 +50,7 @@ from eval.settings import DATA, RESULTS, numbers, run_script
 from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
 from xswe.alignment.documents import pair_documents
 from xswe.alignment.windows import align_texts
+from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.io.results import table
@@ -255,7 +258,12 @@ def main(settings: dict[str, Any]) -> None:
             ways[name.capitalize() if method is bleualign else name] = by_words(method, settings[name], DATA)
     for encoder in settings["encoders"].split(",") if settings["encoders"] else ():
         ways[f"xswe, vectors of {Path(encoder.partition(':')[2] or encoder).name}"] = by_encoder(encoder)
-    result: dict[str, Any] = {"model": settings["model"], "f1": {}, "growth": []}
+    output = Path(settings["output"])
+    result: dict[str, Any] = (
+        json.loads(output.read_text(encoding="utf-8")) if output.is_file() else {"f1": {}, "growth": []}
+    )
+    if result.setdefault("model", settings["model"]) != settings["model"]:
+        raise ConfigError(f"output={output}: has the figures of {result['model']}; give another file")
     for name, align in ways.items():
         result["f1"][name] = measure(found, align)
     names = list(result["f1"]["xswe"])[:-1]
@@ -264,12 +272,15 @@ def main(settings: dict[str, Any]) -> None:
         print(f"\n{kind} F1\n{table(['method', *names], rows)}", flush=True)
     result["documents"] = paired(model, DATA)
     print(result["documents"])
-    write_json(Path(settings["output"]), result)  # growth takes long
-    for size in numbers(settings["sizes"], "sizes"):
+    write_json(output, result)  # growth takes long
+    sizes = numbers(settings["sizes"], "sizes") if settings["sizes"] else []
+    if sizes:
+        result["growth"] = []
+    for size in sizes:
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             result["growth"].append(pool.submit(growth, settings["model"], DATA, size).result())
         print(result["growth"][-1], flush=True)
-        write_json(Path(settings["output"]), result)
+        write_json(output, result)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,19 @@
 ``mac`` has MAC-Dev in InterText's XML (Zhu 2021: a chapter each of six Chinese novels, and its English translation), and
 ``alpine`` Text+Berg (Volk et al. 2010: ``de/001``, ``fr/001``, ``gold/001``, …, articles of an Alpine club's yearbook in
 German and French); both aligned by hand, and cut into lines by others. The former is aligned with the vectors of the
-model, the latter with those of an encoder that knows French. From the defaults on, one setting after the other takes the
-value with the highest mean of both sets' strict F1, until none changes; what was tried is compared with the defaults by
-draws of whole documents, in which both see the same ones. Nothing here has its texts or its maker in common with the
-documents that ``align_quality.py`` edits; ``reported`` (MAC-Test: other chapters of the same novels) and those documents
-are measured with the defaults and with what was chosen, and choose nothing.
+model, the latter with those of an encoder that knows French. From the former defaults on, which edited documents had
+chosen, one setting after the other takes the value with the highest mean of both sets' strict F1, until none changes.
+``best`` is where this ends. ``chosen`` are those settings, of all that were tried, that lie nearest to the former defaults
+(in values of the lists below), and fall short of the best by no more than one standard error of this difference: thirteen
+documents do not tell them apart. Errors and intervals are of draws of whole documents, in which both settings see the same
+ones. Nothing here has its texts or its maker in common with the documents that ``align_quality.py`` edits; ``reported``
+(MAC-Test: other chapters of the same novels) and those documents are measured with all three, and choose nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from xswe.model.ensemble import AnyModel
 
 DEFAULTS: dict[str, Any] = {"mac": REQUIRED, "alpine": REQUIRED, "model": "mini", "encoder": "use-multilingual"}
 DEFAULTS |= {"reported": "", "rounds": 1000, "output": str(RESULTS / "align_settings.json")}
+FORMER = {"gap": 0.2, "merge": 0.2, "length": 0.05, "prior": 2.0}
 TRIED = {
     "gap": (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3),
     "merge": (0.1, 0.15, 0.2, 0.25, 0.3),
@@ -41,6 +44,7 @@ TRIED = {
     "prior": (1.0, 1.5, 2.0, 3.0),
 }
 Prepared = tuple[Lines, Lines, Document]
+Values = tuple[float, ...]  # of the settings, in their order
 
 
 def alpine(folder: Path) -> list[Document]:
@@ -78,17 +82,39 @@ def measured(prepared: Sequence[Prepared], config: AlignConfig) -> np.ndarray:
     return np.array(totals)
 
 
-def interval(ours: Sequence[np.ndarray], others: Sequence[np.ndarray], rounds: int) -> tuple[float, float]:
-    """Return the 95 % interval of what others add to our strict F1, mean of the sets, over draws of whole documents."""
+def added(ours: Sequence[np.ndarray], others: Sequence[np.ndarray], rounds: int) -> np.ndarray:
+    """Return what others add to our strict F1, mean of the sets, in draws of whole documents, float64 (rounds,)."""
     draw, found = np.random.default_rng(0), []
     for _ in range(rounds):
-        added = []
+        more = []
         for own, other in zip(ours, others, strict=True):
             rows = draw.integers(0, len(own), len(own))
-            added.append(f1(other[rows].sum(0))[0] - f1(own[rows].sum(0))[0])
-        found.append(np.mean(added))
-    low, high = np.percentile(found, [2.5, 97.5])
-    return float(low), float(high)
+            more.append(f1(other[rows].sum(0))[0] - f1(own[rows].sum(0))[0])
+        found.append(np.mean(more))
+    return np.array(found)
+
+
+def strict(totals: Sequence[np.ndarray]) -> float:
+    """Return the mean of the sets' strict F1."""
+    return float(np.mean([f1(total.sum(0))[0] for total in totals]))
+
+
+def choose(totals: Mapping[Values, Sequence[np.ndarray]], rounds: int) -> Values:
+    """Return the values nearest to the former ones among those at most one standard error below the best ones.
+
+    The error is that of the difference from the best ones; of several that are as near, the best are returned.
+    """
+    best = max(totals, key=lambda values: strict(totals[values]))
+
+    def is_as_good(values: Values) -> bool:
+        short = strict(totals[best]) - strict(totals[values])
+        return short <= float(added(totals[best], totals[values], rounds).std())
+
+    def away(values: Values) -> int:
+        grid = zip(TRIED.values(), values, FORMER.values(), strict=True)
+        return sum(abs(tried.index(value) - tried.index(former)) for tried, value, former in grid)
+
+    return min(filter(is_as_good, totals), key=lambda values: (away(values), -strict(totals[values])))
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -98,35 +124,36 @@ def main(settings: dict[str, Any]) -> None:
         "MAC-Dev": by_model(model, [one for *_, one in novels(Path(settings["mac"]))]),
         "Text+Berg": by_encoder(settings["encoder"], alpine(Path(settings["alpine"]))),
     }
-    names, usual = list(TRIED), tuple(getattr(AlignConfig(), name) for name in TRIED)
-    totals: dict[tuple[float, ...], list[np.ndarray]] = {}
+    names, former = list(TRIED), tuple(FORMER.values())
+    totals: dict[Values, list[np.ndarray]] = {}
 
-    def strict(values: tuple[float, ...]) -> list[float]:
-        """Return each set's strict F1."""
+    def score(values: Values) -> float:
         if values not in totals:
-            config = AlignConfig(**dict(zip(names, values, strict=True)))
-            totals[values] = [measured(one, config) for one in by_hand.values()]
-        return [f1(total.sum(0))[0] for total in totals[values]]
+            totals[values] = [measured(one, config_of(values)) for one in by_hand.values()]
+        return strict(totals[values])
 
-    best, before = usual, None
+    best, before = former, None
     while best != before:
         before = best
         for k, name in enumerate(names):
             others = [(*best[:k], value, *best[k + 1 :]) for value in TRIED[name]]
-            best = max([best, *others], key=lambda values: float(np.mean(strict(values))))
-    rows = []
-    for values in sorted(totals, key=lambda values: -float(np.mean(strict(values)))):
-        row = {**dict(zip(names, values, strict=True)), "strict": strict(values)}
-        row["lax"] = [f1(total.sum(0))[1] for total in totals[values]]
-        row["adds"] = float(np.mean(strict(values)) - np.mean(strict(usual)))
-        row["interval"] = interval(totals[usual], totals[values], settings["rounds"])
+            best = max([best, *others], key=score)
+    which = {"former": former, "best": best, "chosen": choose(totals, settings["rounds"])}
+    rows: list[dict[str, Any]] = []
+    for values in sorted(totals, key=score, reverse=True):
+        scores = np.array([f1(total.sum(0)) for total in totals[values]])
+        row = {**dict(zip(names, values, strict=True)), "strict": scores[:, 0].tolist(), "lax": scores[:, 1].tolist()}
+        row["adds"] = score(values) - score(former)
+        row["interval"] = np.percentile(added(totals[former], totals[values], settings["rounds"]), [2.5, 97.5]).tolist()
+        row["short"] = score(best) - score(values)
+        row["error"] = float(added(totals[best], totals[values], settings["rounds"]).std())
         rows.append(row)
     result: dict[str, Any] = {
         **{"model": settings["model"], "encoder": settings["encoder"]},
         "sets": {
             name: {"documents": len(one), "beads": sum(len(d.beads) for *_, d in one)} for name, one in by_hand.items()
         },
-        **{"defaults": dict(zip(names, usual, strict=True)), "best": dict(zip(names, best, strict=True))},
+        **{key: dict(zip(names, values, strict=True)) for key, values in which.items()},
         **{"rows": rows, "reported": {}},
     }
     reported: dict[str, list[Document]] = {}
@@ -136,14 +163,17 @@ def main(settings: dict[str, Any]) -> None:
         reported["novels"] = [one for *_, one in novels(Path(settings["reported"]))]
     for kind, found in reported.items():
         prepared = by_model(model, found)
-        result["reported"][kind] = {
-            which: f1(measured(prepared, AlignConfig(**dict(zip(names, values, strict=True)))).sum(0))
-            for which, values in (("defaults", usual), ("best", best))
-        }
-    header = [*names, *by_hand, "adds", "from", "to"]
-    print(table(header, [[*(row[n] for n in names), *row["strict"], row["adds"], *row["interval"]] for row in rows]))
-    print(result["best"], result["reported"], sep="\n")
+        result["reported"][kind] = {key: f1(measured(prepared, config_of(values)).sum(0)) for key, values in which.items()}
+    header = [*names, *by_hand, "adds", "from", "to", "short", "error"]
+    figures = [[*row["strict"], row["adds"], *row["interval"], row["short"], row["error"]] for row in rows]
+    print(table(header, [[*(row[n] for n in names), *one] for row, one in zip(rows, figures, strict=True)]))
+    print(which, result["reported"], sep="\n")
     write_json(Path(settings["output"]), result)
+
+
+def config_of(values: Values) -> AlignConfig:
+    """Return the settings with these values."""
+    return AlignConfig(**dict(zip(TRIED, values, strict=True)))
 
 
 if __name__ == "__main__":

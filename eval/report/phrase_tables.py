@@ -109,6 +109,7 @@ def _share(value: float | None) -> str | None:
 
 _KINDS = ("edited", "half missing", "moved", "novels")
 _BEST = 10  # rows of settings that are shown
+_WHICH = {"former": "former defaults", "best": "best", "chosen": "chosen"}
 _EACH = ("aer", "precision", "recall", "function", "other")
 
 
@@ -143,26 +144,27 @@ def growth(record: Mapping[str, Any]) -> str:
 
 def settings(record: Mapping[str, Any]) -> str:
     """What settings do on translations aligned by hand (eval/experiments/align_settings.py)."""
-    names, rows = list(record["defaults"]), []
+    names, rows = list(record["former"]), []
     for place, row in enumerate(record["rows"]):
         own = {name: row[name] for name in names}
-        if place < _BEST or own == record["defaults"]:
+        if place < _BEST or own in (record["former"], record["chosen"]):
             figures = (f"{100 * row[measure][k]:.1f}" for k in (0, 1) for measure in ("strict", "lax"))
             low, high = (f"{100 * value:+.1f}" for value in row["interval"])
-            which = "the defaults" if own == record["defaults"] else ""
-            adds = "" if which else f"{100 * row['adds']:+.1f} ({low} to {high})"
-            rows.append([*map(str, own.values()), *figures, which or adds])
+            adds = f"{100 * row['adds']:+.1f} ({low} to {high})" if own != record["former"] else ""
+            short = f"{100 * row['short']:.2f} ± {100 * row['error']:.2f}" if own != record["best"] else ""
+            which = [name for key, name in _WHICH.items() if own == record[key]]
+            rows.append([*map(str, own.values()), *figures, adds, short, ", ".join(which)])
     titles = [f"{name}, {measure}" for name in record["sets"] for measure in ("strict", "lax")]
-    return markdown([*names, *titles, "strict, beside the defaults"], rows)
+    return markdown([*names, *titles, "strict, beside the former defaults", "below the best", ""], rows)
 
 
 def reported(record: Mapping[str, Any]) -> str:
-    """The reported sets with the defaults, and with what the translations aligned by hand choose."""
+    """The reported sets with the former defaults, and with what the translations aligned by hand choose."""
     rows = []
-    for which in ("defaults", "best"):
+    for which, name in _WHICH.items():
         for k, measure in enumerate(("strict", "lax")):
             figures = (f"{100 * found[which][k]:.1f}" for found in record["reported"].values())
-            rows.append(["the defaults" if which == "defaults" else "chosen by hand-made gold", measure, *figures])
+            rows.append([name, measure, *figures])
     return markdown(["settings", "F1", *record["reported"]], rows)
 
 

@@ -73,9 +73,9 @@ class AlignConfig:
     """
 
     most: int = 5
-    gap: float = 0.2
-    merge: float = 0.2
-    length: float = 0.05
+    gap: float = 0.1
+    merge: float = 0.25
+    length: float = 0.1
     prior: float = 2.0
     search: int = 8
     min_score: float | None = None
