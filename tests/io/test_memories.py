@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
+from xswe.bitext.memories import Unit, unit_notes, write_tmx, write_xliff, write_xliff2
 from xswe.errors import ConfigError
 
 etree = pytest.importorskip("lxml.etree")
@@ -126,3 +126,11 @@ def test_xliff_is_translated(tmp_path, write, store):
     assert [bool(unit.istranslated()) for unit in found.units] == [True, True, False]
     assert "<note>ask &lt;the client&gt;</note>" in text
     assert str(found.units[0].source).strip() == "Zug & <Bahn>"
+
+
+def test_notes_that_another_tool_adds_to_a_segment_are_read(tmp_path):
+    found = read(tmp_path, ("xliff2", "Xliff2File"), text_of(write_xliff2))
+    found.units[0].addnote("by another tool")  # within the segment
+    segments = list(etree.fromstring(bytes(found)).iter("{*}segment"))
+    assert unit_notes(segments[0]) == ("u1", ["score 0.900000", "by another tool"])
+    assert unit_notes(segments[1])[1][-1] == "ask <the client>"

@@ -137,13 +137,13 @@ def xliff_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Me
 
 
 def unit_notes(segment: Any) -> tuple[str, list[str]]:
-    """Return the id of a segment of XLIFF, and the notes of its unit."""
-    unit, notes = segment, segment
+    """Return the id of a segment of XLIFF, and the notes of its unit, or of itself, where translate-toolkit puts them."""
+    unit, found = segment, list(segment.iterfind("{*}note"))
     if segment.tag.endswith(SEGMENTS[1]):
         unit = segment.getparent()
-        notes = unit.find("{*}notes")
-    found = [] if notes is None else [(note.text or "").strip() for note in notes.iterfind("{*}note")]
-    return unit.get("id") or "", [note for note in found if note]
+        found = [note for element in (unit, segment) for note in element.iterfind("{*}notes/{*}note")]
+    notes = ((note.text or "").strip() for note in found)
+    return unit.get("id") or "", [note for note in notes if note]
 
 
 def unit_properties(unit: Any) -> tuple[str, str, dict[str, str]]:
