@@ -53,6 +53,7 @@ class _Addresses(HTMLParser):
             self.loaded += [held[name] for name in ("src", "href") if held.get(name)]
 
 
+@pytest.mark.slow
 def test_links_and_files_are_there_and_nothing_is_loaded_from_elsewhere(site):
     pages = {path: _Addresses(path) for path in site.rglob("*.html")}
     assert len(pages) > 30
@@ -68,6 +69,7 @@ def test_links_and_files_are_there_and_nothing_is_loaded_from_elsewhere(site):
                 assert unquote(parts.fragment) in pages[target].anchors, f"{page.relative_to(site)}: {address}"
 
 
+@pytest.mark.slow
 def test_a_search_finds_four_languages_and_american_spellings(site):
     index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     assert index["config"]["lang"] == ["en", "de", "ja", "zh"]
@@ -77,6 +79,7 @@ def test_a_search_finds_four_languages_and_american_spellings(site):
         assert all(re.search(rf"\b{american}\b", text.lower()) for text in found)
 
 
+@pytest.mark.slow
 def test_every_setting_and_every_public_name_is_in_the_reference(site, capsys):
     for verb in VERBS:
         text = (site / "reference" / "verbs" / f"{verb}.md").read_text("utf-8")
@@ -111,6 +114,7 @@ def test_the_pictures_are_those_of_the_results(monkeypatch, tmp_path):
         assert told[0] or name == "states"
 
 
+@pytest.mark.slow
 def test_every_page_is_there_as_markdown_and_listed(site):
     listed = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text("utf-8"))
     assert "index.md" in listed

@@ -64,9 +64,9 @@ def test_sub_word_models_agree_exactly(kind, tokenizer, sample, tmp_path):
     ("languages", "segmenters", "backoff", "least"),
     [
         (("en", "de"), {}, True, 0.99),
-        (("en", "de"), {}, False, 1.0),
-        (("en", "ja"), {"ja": "teacher"}, True, 0.99),
-        (("en", "zh"), {"zh": "teacher"}, True, 0.99),
+        pytest.param(("en", "de"), {}, False, 1.0, marks=pytest.mark.slow),
+        pytest.param(("en", "ja"), {"ja": "teacher"}, True, 0.99, marks=pytest.mark.slow),
+        pytest.param(("en", "zh"), {"zh": "teacher"}, True, 0.99, marks=pytest.mark.slow),
         (ALL, {"zh": "teacher", "ja": "teacher"}, True, 0.96),
         (("en", "ja"), {"ja": "fugashi"}, True, 0.5),
     ],
@@ -83,8 +83,8 @@ def test_word_models_agree_as_far_as_the_format_goes(languages, segmenters, back
 @pytest.mark.parametrize(
     ("languages", "segmenter", "options", "least"),
     [
-        (("en", "zh"), "teacher", {"folding": False}, 0.99),
-        (("en", "de"), "teacher", {"lowercase": True}, 0.99),
+        pytest.param(("en", "zh"), "teacher", {"folding": False}, 0.99, marks=pytest.mark.slow),
+        pytest.param(("en", "de"), "teacher", {"lowercase": True}, 0.99, marks=pytest.mark.slow),
         (ALL, "teacher", {"lowercase": True, "folding": False}, 0.96),
         (("en", "ja"), "teacher-text", {}, 0.96),
     ],

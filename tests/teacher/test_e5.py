@@ -146,6 +146,7 @@ def test_settings_that_cannot_work_are_refused(script):
         script.main(defaults | {"dtype": "int8"})
 
 
+@pytest.mark.slow
 def test_the_real_encoder_is_what_the_packages_engine_computes(script, e5_small):
     found = script.check(e5_small, sample_sentences(8))
     assert found["texts"] == 32
@@ -154,6 +155,7 @@ def test_the_real_encoder_is_what_the_packages_engine_computes(script, e5_small)
     assert found["translations"] > found["others"] + 0.05
 
 
+@pytest.mark.slow
 def test_a_folder_that_differs_from_the_engine_is_refused(script, e5_small, tmp_path):
     for file in e5_small.rglob("*"):
         if file.is_file() and file.name != "tokenizer.json":
@@ -167,6 +169,7 @@ def test_a_folder_that_differs_from_the_engine_is_refused(script, e5_small, tmp_
         script.check(tmp_path, sample_sentences(2))
 
 
+@pytest.mark.slow
 def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher, monkeypatch):
     normalise = e5_teacher.tokenizer.normalizer.normalize_str
     monkeypatch.setattr(script, "_read_tensors", lambda *_: {})  # hundreds of megabytes
@@ -176,6 +179,7 @@ def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher, 
     assert [normalise(text) for text in ("ｶﾞ", "e\u0301", "①ﬁ", "㌔")] == ["ガ", "é", "1fi", "キロ"]
 
 
+@pytest.mark.slow
 def test_bfloat16_is_harmless_to_the_real_encoder(e5_teacher, e5_small, sample):
     texts = [text for code in ("en", "ja") for text in sample[code][:6]]
     exact, rough = e5_teacher, load_teacher(TeacherConfig(str(e5_small), dtype="bfloat16"))
@@ -189,6 +193,7 @@ def test_bfloat16_is_harmless_to_the_real_encoder(e5_teacher, e5_small, sample):
         assert cosines.min() > 0.98
 
 
+@pytest.mark.slow
 def test_the_prompts_tokens_are_left_out_with_pieces_that_hold_a_blank(e5_teacher):
     teacher = e5_teacher
     assert teacher.config.prompt == "query: "
