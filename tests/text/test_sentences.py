@@ -193,7 +193,7 @@ def test_spans_are_in_order_and_hold_all_that_is_no_blank(text, language):
 def test_text_that_means_harm_takes_time_by_its_length(language, unit):
     split_sentences(unit * 100, language)
     start = time.perf_counter()
-    split_sentences(unit * (200_000 // len(unit)), language)
+    split_sentences(unit * (60_000 // len(unit)), language)
     assert time.perf_counter() - start < 60  # quadratic, it would be hours
 
 

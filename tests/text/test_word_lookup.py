@@ -47,7 +47,11 @@ def pieces_of(name, tokenizer_json):
     return pieces
 
 
-@pytest.fixture(scope="module", params=SETTINGS)
+# Those that are told apart by nothing but which of their ways a language goes take as long again.
+SLOW = [name for name in SETTINGS if name.endswith((" alone", " of zh", " of ja")) or "another's" in name]
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SETTINGS])
 def units(request, tokenizer_json, sample):
     languages, segmenters, *options = SETTINGS[request.param]
     pieces = pieces_of(request.param, tokenizer_json)
