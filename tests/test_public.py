@@ -203,6 +203,7 @@ def test_the_words_nearest_in_meaning_are_of_the_language_asked_for(mini):
     with pytest.raises(ConfigError, match="fr"):
         mini.neighbours("car", language="fr")
 
+
 def test_a_bitext_is_evaluated_in_the_languages_that_its_name_or_its_texts_say(mini, sample, tmp_path, caplog):
     pairs = list(zip(sample["en"][:60], sample["zh"][:60], strict=True))
     for name in ("news.en-zh.tsv", "news.tsv"):
@@ -211,7 +212,6 @@ def test_a_bitext_is_evaluated_in_the_languages_that_its_name_or_its_texts_say(m
     for name in ("news.en-zh.tsv", "news.tsv", "news.tmx"):
         assert xswe.evaluate(mini, str(tmp_path / name), threads=1)[0].n == 60
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
-
 
 
 def test_similarities_are_those_of_the_vectors(mini):
