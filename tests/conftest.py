@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import os
 import shutil
@@ -43,8 +44,8 @@ hypothesis.settings.load_profile("untimed")
 # Files that take minutes, though they have few tests: they begin first where processes share the tests, so that none of
 # these is left with one at the end, alone.
 LONGEST = (
-    *("test_readme.py", "test_local_faults.py", "test_examples.py", "test_encoder.py", "test_report_pages.py"),
-    *("test_pipeline.py", "test_cli.py", "test_word_lookup.py"),
+    *("test_readme.py", "test_local_faults.py", "test_typing.py", "test_examples.py", "test_encoder.py", "test_site.py"),
+    *("test_report_pages.py", "test_pipeline.py", "test_interrupted.py", "test_cli.py", "test_word_lookup.py"),
 )
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
@@ -55,6 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     first = LONGEST if hasattr(config, "workerinput") else ()
     places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}
     items.sort(key=lambda item: (item.path in on_ray, places[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look no more at what was imported and collected, which stays."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
