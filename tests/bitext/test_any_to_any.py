@@ -6,10 +6,12 @@ import polib
 import pytest
 from lxml import etree
 
-from xswe.bitext.convert import rewrite_bitext
+from xswe.bitext.convert import read_units, rewrite_bitext
+from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.prepare import prepare_corpus
 from xswe.errors import ConfigError
+from xswe.io.lines import Skipped
 
 SUFFIXES = (".csv", ".jsonl", ".parquet", ".po", ".tmx", ".xlf", ".xlsx")
 TMX = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en-GB"/><body>
@@ -72,3 +74,22 @@ def test_the_verb_converts_files_to_a_file(tmp_path, memory):
     assert str(made) == f"3 pairs (en-GB-zh-Hant): {tmp_path / 'a.xlsx'}"
     with pytest.raises(ConfigError, match=r"name them, as in corpus\.paths"):
         prepare_corpus(("en", "zh"), tmp_path / "b.csv", corpus=CorpusConfig())
+
+
+def test_notes_of_a_unit_are_those_of_all_its_segments(tmp_path):
+    pairs = (("x", "y"), ("v", "w"))
+    segments = "".join(f"<segment><source>{a}</source><target>{b}</target></segment>" for a, b in pairs)
+    unit = f'<unit id="u1"><notes><note>look at this</note></notes>{segments}</unit>'
+    (tmp_path / "a.xlf").write_text(
+        f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{unit}</file></xliff>', encoding="utf-8"
+    )
+    read = list(read_units(Source((str(tmp_path / "a.xlf"),), languages=("en", "de")), Skipped()))
+    assert [(one.source, one.notes) for one in read] == [("x", "look at this"), ("v", "look at this")]
+
+
+def test_a_conversion_says_why_units_are_left_out(tmp_path):
+    (tmp_path / "a.po").write_text(
+        'msgid "cat"\nmsgstr "Katze"\n\n#, fuzzy\nmsgid "dog"\nmsgstr "Hand"\n', encoding="utf-8"
+    )
+    found = rewrite_bitext([tmp_path / "a.po"], tmp_path / "a.tsv", ("en", "de"))
+    assert (found.pairs, found.left_out) == (1, {"fuzzy or obsolete": 1})

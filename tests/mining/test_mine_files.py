@@ -398,10 +398,11 @@ def test_scoring_ends_with_how_pairs_score(model, sample, tmp_path, score):
 @pytest.mark.parametrize("score", ["cosine", "ratio"])
 def test_of_nothing_no_mean_is_told(model, tmp_path, score):
     path = tmp_path / "a.tsv"
-    for raw, told in ((b"", "0 lines, "), (b"\xff\tx\n", "1 lines, 1 of them not scored (nan), ")):
+    damaged = (b"\xff\tx\n", "1 lines, 1 of them not scored (nan), ", "; left out: 1 not UTF-8")
+    for raw, told, left_out in ((b"", "0 lines, ", ""), damaged):
         path.write_bytes(raw)
         report = score_file(model, path, tmp_path / "b.tsv", on_error="skip", score=score, neighbours=ONE)
-        assert re.fullmatch(rf"{re.escape(told)}\d\.\d s: .*b\.tsv", str(report))
+        assert re.fullmatch(rf"{re.escape(told)}\d\.\d s: .*b\.tsv{left_out}", str(report))
 
 
 def test_a_margin_of_an_aligned_bitext_is_that_of_the_mined_pair(model, sample):

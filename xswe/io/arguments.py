@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.sources import is_remote, parted
 
 _PAIRS = "pairs of texts, or names of files"
 
@@ -137,13 +138,9 @@ def file_names(given: Any, name: str, instead: str, what: str = "the name of a f
     rows = [given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Iterator) else given
     if not isinstance(rows, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in rows):
         raise TypeError(f"{name} is {_kind(given)}: give {what}; {instead}")
-    for row, one in enumerate(map(str, rows)):
-        if (
-            not isinstance(given, (str, Path))
-            and " " in one
-            and not (glob.has_magic(one) or os.path.exists(one.partition("!")[0]))
-        ):
-            raise TypeError(f"{name}[{row}] is {one[:40]!r}, and no such file is there: give {what}; {instead}")
+    texts = [one for one in map(str, rows) if " " in one and not (is_remote(one) or glob.has_magic(one))]
+    if texts and not isinstance(given, (str, Path)) and not os.path.exists(parted(texts[0])[0]):
+        raise TypeError(f"{name} has {texts[0][:40]!r}, and no such file is there: give {what}; {instead}")
     return list(map(str, rows))
 
 
