@@ -22,7 +22,7 @@ BELOW = {
     "model": {"io", "work", "text", "bitext", "corpus"},
     "teacher": {"io", "text"},
     "training": {"io", "work", "text", "bitext", "corpus", "model", "teacher", "evaluation"},
-    "search": {"io", "work", "text", "model"},
+    "search": {"io", "work", "text", "bitext", "model"},
     "mining": {"io", "work", "text", "bitext", "corpus", "model", "search"},
     "phrases": {"io", "work", "text", "bitext", "corpus", "model", "teacher"},
     "alignment": {"io", "work", "text", "bitext", "corpus", "model", "search", "mining", "phrases"},
