@@ -103,7 +103,11 @@ def folder(tmp_path_factory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# Of the ways to show bars, one each; the other verbs take as long again.
+QUICK = ("align", "compare", "encode", "filter", "mine", "search", "train")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in COMMANDS])
 def test_bars_end_full_and_apart_from_what_is_logged(name, folder, monkeypatch):
     monkeypatch.setattr(progress, "_silent", False)
     monkeypatch.setattr(sys, "argv", sys.argv)

@@ -71,13 +71,14 @@ def test_the_paper_recipe_runs_for_a_pair(tmp_path, paper):
     assert history[-1]["development_loss"] < history[0]["development_loss"]
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.slow), "ja"])
 def test_the_paper_recipe_runs_for_one_language_as_it_stands(tmp_path, paper, language):
     assert "Spearman with the teacher" in command("train", paper(f"pair={language}", "corpus.development=0.1"))
     history = report_of(tmp_path)["refinement"]["history"]
     assert history[-1]["development_loss"] < history[0]["development_loss"]
 
 
+@pytest.mark.slow
 def test_the_paper_recipe_joins_four_languages_without_refinement(tmp_path, paper):
     assert "PCA with ABTT" in command("train", paper("pair=en-de-zh-ja", "refine.max_steps=0"))
     report = report_of(tmp_path)

@@ -196,6 +196,7 @@ def test_a_truncated_data_set_is_skipped_with_the_reason(model, tmp_path, damage
     assert row.note
 
 
+@pytest.mark.slow
 def test_retrieval_and_aggregate_tasks_read_local_folders(model, tmp_path):
     import mteb
 

@@ -76,7 +76,11 @@ def test_a_page_fits_its_window_and_is_silent(visit, pages, kind):
     assert opened.widest() <= 0
 
 
-@pytest.mark.parametrize(("kind", "scheme"), [*((kind, "light") for kind in KINDS), ("mined", "dark")])
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [("terms", "light"), ("mined", "dark")]
+    + [pytest.param(kind, "light", marks=pytest.mark.slow) for kind in KINDS if kind != "terms"],
+)
 def test_a_page_is_accessible(visit, pages, kind, scheme):
     opened = visit(pages[kind], 1400, scheme)
     if not axe():
@@ -153,6 +157,7 @@ def test_marks_become_gold_pairs_that_mine_takes(visit, pages, mini, sample, tmp
     assert page.locator("[data-marked=right]").count() == 0
 
 
+@pytest.mark.slow
 def test_bands_marked_in_full_give_one_precision_with_an_interval(visit, pages, mined):
     page = visit(pages["mined"]).page
     bands = [g for g in mined.evidence.groups if g.name == "band" and g.low >= mined.threshold.value]
@@ -198,6 +203,7 @@ def test_what_each_filter_left_out_is_told(visit, pages, filtered):
             assert f"{count:,} pairs" in said
 
 
+@pytest.mark.slow
 def test_no_cell_of_a_table_that_a_page_saves_is_run(visit, pages, tmp_path):
     """Gold pairs are read by ``mine``, and stay as they are."""
     opened = visit(pages["terms"])
@@ -245,6 +251,7 @@ def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
     assert right == sorted(right, key=lambda text: [ord(c) for c in text]) or len(right) > 1
 
 
+@pytest.mark.slow
 def test_terms_are_read_by_translate_toolkit(visit, pages, tmp_path):
     tbx = pytest.importorskip("translate.storage.tbx")
     opened = visit(pages["terms"])
@@ -294,6 +301,7 @@ def test_the_theme_is_the_readers(visit, pages):
     assert page.evaluate(colour) == dark
 
 
+@pytest.mark.slow
 def test_folds_open_to_be_printed(visit, pages):
     page = visit(pages["mined"]).page
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -303,6 +311,7 @@ def test_folds_open_to_be_printed(visit, pages):
     assert page.is_visible("li.pair >> nth=-1")
 
 
+@pytest.mark.slow
 def test_many_pairs_are_sampled_and_drawn_at_once(visit, tmp_path):
     pairs = 10_000  # eval/bench/report.py takes a million
     scores = np.random.default_rng(0).normal(1.2, 0.2, pairs)

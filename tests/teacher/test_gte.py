@@ -164,7 +164,7 @@ def test_what_cannot_be_the_same_is_refused(checkpoint, changed, found):
         load_teacher(TeacherConfig(model=str(folder)))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_the_encoder_of_this_package_is_what_transformers_makes_of_its_folder(dtype):
     texts = [*TEXTS, "", "Ａ \x07a\u3000ｶﾞ <pad>", "x " * 600]
     how = {"prompt": "", "dtype": dtype, "device": "cpu"}

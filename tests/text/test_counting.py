@@ -28,7 +28,16 @@ def frequent_words(texts, splitter, most, threads=1):
 
 
 # How texts are cut is for the tests of the look-up; here, one setting of each way in which words are handed on.
-@pytest.fixture(scope="module", params=["all by libraries", "all by the teacher", "no Han", "whole texts", "lower case"])
+KINDS = [
+    "all by libraries",
+    "all by the teacher",
+    "no Han",
+    "whole texts",
+    pytest.param("lower case", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def splitter(request, tokenizer_json):
     languages, segmenters, *options = SETTINGS[request.param]
     return WordSplitter(languages, segmenters, pieces_of(request.param, tokenizer_json), **dict(*options))
