@@ -149,6 +149,9 @@ def test_what_is_not_there_is_not_found(client):
         assert refusal(answer) == (405, kind, None, "method_not_supported")
         assert set(answer.headers["allow"].split(", ")) == allowed
     assert refusal(client.get("/search", params={"query": "snow", "k": "0"}))[2:] == ("k", "integer_below_min_value")
+    misspelt = {"query": "snow", "language": "de"}
+    for answer in (client.get("/search", params=misspelt), client.post("/search", json=misspelt)):
+        assert refusal(answer) == (400, kind, "language", "unknown_parameter")
     assert refusal(client.post("/search", json={"query": "a" * 100_001}))[2:] == ("query", "string_above_max_length")
     units = client.post("/export", json={"format": "tmx", "units": [[{"language": "en"}]]})
     assert refusal(units)[2:] == ("units[0][0].text", "missing_required_parameter")

@@ -30,7 +30,7 @@ class EmbeddingsRequest(Struct):
     user: str | None = None
 
 
-class SearchRequest(Struct):
+class SearchRequest(Struct, forbid_unknown_fields=True):
     """A question to the sentences of the corpora: the k nearest of each language."""
 
     query: str
@@ -39,7 +39,7 @@ class SearchRequest(Struct):
     corpora: list[str] = []
 
 
-class PhrasesRequest(Struct):
+class PhrasesRequest(Struct, forbid_unknown_fields=True):
     """A word or phrase whose translations are sought in the corpora, or in passages that come with the request.
 
     The best ``k`` forms of each language, and ``lines`` passages of each form; ``k`` times ``lines`` is at most 20,000.
@@ -57,7 +57,7 @@ class PhrasesRequest(Struct):
     match: Matching = "meaning"
 
 
-class CompareRequest(Struct):
+class CompareRequest(Struct, forbid_unknown_fields=True):
     """Two texts, or two lists of texts, and the pair of them that is to be explained."""
 
     left: list[str]
@@ -65,7 +65,7 @@ class CompareRequest(Struct):
     pair: tuple[int, int] = (0, 0)
 
 
-class MineRequest(Struct):
+class MineRequest(Struct, forbid_unknown_fields=True):
     """Two lists of lines in which translations are sought."""
 
     source: list[str]
@@ -73,7 +73,7 @@ class MineRequest(Struct):
     score: Score = "ratio"
 
 
-class Segment(Struct):
+class Segment(Struct, forbid_unknown_fields=True):
     """A text in a language."""
 
     language: str
@@ -82,7 +82,7 @@ class Segment(Struct):
     context: str = ""
 
 
-class ExportRequest(Struct):
+class ExportRequest(Struct, forbid_unknown_fields=True):
     """Ticked units: texts with the same meaning."""
 
     format: Exported

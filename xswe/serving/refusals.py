@@ -21,6 +21,7 @@ _CLOSED = {"connection": "close"}  # the rest of the body is of no interest
 _HEADERS = {401: {"www-authenticate": "Bearer"}, 408: _CLOSED, 413: _CLOSED, 429: _SOON, 503: _SOON}
 _INVALID = (  # how msgspec says it, and the code of OpenAI's interface
     (r"Object missing required field `(?P<field>\w+)`", "missing_required_parameter"),
+    (r"Object contains unknown field `(?P<field>.+?)`", "unknown_parameter"),
     (r"Invalid enum value", "invalid_value"),
     (r"Expected `\w+` >=", "integer_below_min_value"),
     (r"Expected `\w+` <=", TOO_LARGE),
