@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
@@ -14,6 +14,9 @@ from xswe.io.results import write_text
 from xswe.text.sentences import is_document, split_text
 from xswe.work.kept import unrepeatable
 from xswe.work.once import once
+
+if TYPE_CHECKING:
+    from xswe.bitext.source import Source
 
 _TEXTS, _LEFT_OUT = "texts.txt", "left_out.json"
 
@@ -37,6 +40,8 @@ class TextSource:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The files that are read."""
+        from xswe.bitext.source import Source  # brings the compiler, which most commands do without
+
         return self.bitexts or (Source((self.name,)),)
 
     def __iter__(self) -> Iterator[str]:
@@ -63,6 +68,8 @@ class TextSource:
 
     def pairs(self, left_out: Skipped) -> Iterator[tuple[str, str]]:
         """Yield the pairs of the bitexts."""
+        from xswe.bitext.source import read_pairs
+
         for file in self.bitexts:
             yield from read_pairs(file, on_error=self.on_error, skipped=left_out)
 
