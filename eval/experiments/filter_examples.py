@@ -59,10 +59,10 @@ def main(settings: dict[str, Any]) -> None:
         for language in FILES:
             own = ("en", language)
             finder, pairs = Features(model, own), right_pairs(language, settings["right"])
-            right, vectors = features_of(model, finder, pairs)
+            right, vectors = features_of(finder, pairs)
             made = WrongPairs(pairs, vectors, foreign_texts(own), 1)
-            wrong, classes = wrong_ones(model, finder, made, settings["each"])
-            foreign = features_of(model, finder, other_languages(own))[0]
+            wrong, classes = wrong_ones(finder, made, settings["each"])
+            foreign = features_of(finder, other_languages(own))[0]
             kinds = [np.zeros(len(right)), classes, np.full(len(foreign), 1 + KINDS.index("wrong language"))]
             rows = np.concatenate([right, wrong, foreign])
             out[shipped_name(model.identity, language)] = np.c_[rows, np.concatenate(kinds).astype(np.uint8)]

@@ -138,7 +138,7 @@ def texts_of(some):
 
 def test_coverage_is_that_of_a_plain_reading(mini, pairs):
     some = pairs[:40]
-    found, _ = features_of(mini, Features(mini, PAIR), some)
+    found, _ = features_of(Features(mini, PAIR), some)
     for row, (a, b) in enumerate(some):
         left, right = (mini.units.bags([text]).ids for text in (a, b))
         norms = np.linalg.norm(mini.rows(left), axis=1)
@@ -153,8 +153,8 @@ def test_coverage_is_that_of_a_plain_reading(mini, pairs):
 
 def test_features_of_exchanged_sides_are_mirrored(mini, pairs):
     some = [*pairs[:200], ("Page 12 of Berlin?", "Seite 14 von Bonn."), ("We met Anna.", "Wir trafen Peter. Schön!")]
-    one, _ = features_of(mini, Features(mini, PAIR), some)
-    other, _ = features_of(mini, Features(mini, PAIR[::-1]), [pair[::-1] for pair in some])
+    one, _ = features_of(Features(mini, PAIR), some)
+    other, _ = features_of(Features(mini, PAIR[::-1]), [pair[::-1] for pair in some])
     assert np.abs(mirrored(one).astype(int) - other.astype(int)).max() <= 1
 
 
@@ -168,7 +168,7 @@ def test_features_of_exchanged_sides_are_mirrored(mini, pairs):
     ],
 )
 def test_numbers_are_compared(mini, pair, value):
-    found, _ = features_of(mini, Features(mini, PAIR), [pair])
+    found, _ = features_of(Features(mini, PAIR), [pair])
     assert found[0, PLACES["numbers"]] == value
 
 
@@ -195,7 +195,7 @@ def test_katakana_is_heard_in_a_word_of_the_other_side(name, other, heard):
 def test_a_name_in_katakana_that_no_unit_covers_is_covered_by_its_sound(mini):
     pairs = [("Then Bramwick Tolliver left.", "それからブラムウィック・トリバーは去った。")]
     pairs += [("Then Bramwick Tolliver left.", "それからサンドロヴィッチ・ケネトは去った。")]
-    found, _ = features_of(mini, Features(mini, ("en", "ja")), pairs)
+    found, _ = features_of(Features(mini, ("en", "ja")), pairs)
     covered = found[:, PLACES["least covered name of the target"]]
     assert covered[0] > covered[1] + 50
 
@@ -203,11 +203,12 @@ def test_a_name_in_katakana_that_no_unit_covers_is_covered_by_its_sound(mini):
 def test_any_text_has_features(mini):
     odd = ["", " ", "\x00", "?" * 300, "a" * 5000, "東京" * 900, "Ã¼ \ufffd \ue000", "😀😀", "1" * 400, "A1,2.3"]
     some = [(a, b) for a in odd for b in odd]
-    found, _ = features_of(mini, Features(mini, PAIR), some)
+    found, _ = features_of(Features(mini, PAIR), some)
     assert found.shape == (100, len(NAMES))
-    again = Features(mini, PAIR).of(
-        *texts_of(some), row_products(*(mini.encode(side) for side in texts_of(some))), threads=3
-    )
+    finder = Features(mini, PAIR)
+    read = [finder.read(side) for side in texts_of(some)]
+    again = finder.of(*texts_of(some), (read[0][1], read[1][1]), row_products(read[0][0], read[1][0]), threads=3)
+    assert all(np.array_equal(one[0], mini.encode(side)) for one, side in zip(read, texts_of(some), strict=True))
     assert np.array_equal(found, again)
 
 

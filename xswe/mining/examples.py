@@ -23,19 +23,19 @@ _FOREIGN = 1 + KINDS.index("wrong language")
 _made: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # in this process
 
 
-def features_of(model: AnyModel, features: Features, pairs: list[Pair]) -> tuple[np.ndarray, np.ndarray]:
+def features_of(features: Features, pairs: list[Pair]) -> tuple[np.ndarray, np.ndarray]:
     """Return the features of pairs, uint8 (n, features), and the vectors of their targets, float32 (n, d)."""
     source, target = (Texts.of([pair[side] for pair in pairs]) for side in (0, 1))
-    left, right = (model.encode(side) for side in (source, target))
-    return features.of(source, target, row_products(left, right)), right
+    (left, here), (right, there) = (features.read(side) for side in (source, target))
+    return features.of(source, target, (here, there), row_products(left, right)), right
 
 
-def wrong_ones(model: AnyModel, features: Features, made: WrongPairs, most: int) -> tuple[np.ndarray, np.ndarray]:
+def wrong_ones(features: Features, made: WrongPairs, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the features and the classes of wrong pairs of every kind."""
     parts, classes = [np.zeros((0, len(NAMES)), np.uint8)], [np.zeros(0, np.int64)]
     for place, kind in enumerate(KINDS, 1):
         if wrong := made.of_kind(kind, most)[0]:
-            parts.append(features_of(model, features, wrong)[0])
+            parts.append(features_of(features, wrong)[0])
             classes.append(np.full(len(wrong), place))
     return np.concatenate(parts), np.concatenate(classes)
 
@@ -83,9 +83,9 @@ def _of_sample(model: AnyModel, languages: tuple[str, ...]) -> tuple[np.ndarray,
     sample, finder = sample_sentences(), Features(model, languages)
     own = languages if len(languages) == 2 else tuple(code for code in sample if code in model.languages)[:2]
     pairs = list(zip(*(sample[code] for code in own), strict=True))
-    right, vectors = features_of(model, finder, pairs)
-    wrong, classes = wrong_ones(model, finder, WrongPairs(pairs, vectors, foreign_texts(own), 1), _EACH)
-    foreign = features_of(model, finder, other_languages(own))[0]
+    right, vectors = features_of(finder, pairs)
+    wrong, classes = wrong_ones(finder, WrongPairs(pairs, vectors, foreign_texts(own), 1), _EACH)
+    foreign = features_of(finder, other_languages(own))[0]
     return (
         np.concatenate([right, wrong, foreign]),
         np.concatenate([np.zeros(len(right), np.int64), classes, np.full(len(foreign), _FOREIGN)]),

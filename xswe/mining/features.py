@@ -22,6 +22,7 @@ from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.precision import quantise
+from xswe.model.static import pool
 from xswe.text.numbers import same_numbers
 
 # Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
@@ -130,14 +131,23 @@ class Features:
     """Finds the features of pairs, with one model."""
 
     def __init__(self, model: AnyModel, languages: tuple[str, ...]) -> None:
-        self._units = (model.parts[0] if isinstance(model, Ensemble) else model).units
+        self._model, self._units = model, (model.parts[0] if isinstance(model, Ensemble) else model).units
         self._table = UnitTable.of(model, languages)
 
-    def of(self, source: Texts, target: Texts, cosines: np.ndarray, threads: int = 1) -> np.ndarray:
-        """Return the features, uint8 (n, features), of n pairs, whose cosines are given."""
+    def read(self, texts: Texts) -> tuple[np.ndarray, Bags]:
+        """Return the vectors of texts, float32 (n, d), and their units, which are looked up but once."""
+        bags = self._units.bags(texts)
+        if isinstance(self._model, Ensemble):
+            return self._model.encode(texts), bags
+        return pool(self._model.matrix, bags, normalise=True, scales=self._model.scales), bags
+
+    def of(
+        self, source: Texts, target: Texts, sides: tuple[Bags, Bags], cosines: np.ndarray, threads: int = 1
+    ) -> np.ndarray:
+        """Return the features, uint8 (n, features), of n pairs, whose units and cosines are given."""
         out = np.zeros((len(source), len(NAMES)), np.uint8)
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
-        sides, names = (self._units.bags(source), self._units.bags(target)), np.zeros((len(source), 2, _NAMES, 2), np.int64)
+        names = np.zeros((len(source), 2, _NAMES, 2), np.int64)
         over_blocks(partial(self._work, source, target, *sides, names, out), len(source), threads)
         self._cover_names((source, target), sides, names, out)
         for row in np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS).tolist():  # in words, perhaps, or by another clock

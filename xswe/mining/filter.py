@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
@@ -254,11 +253,11 @@ class _Filter:
     def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
         """Filter pairs in memory."""
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
-        return self.decided(self._in_memory(given), lambda: given)
+        return self.decided(self._in_memory(given), given)
 
     def of_file(self, file: Source) -> Filtered:
         """Filter a file, and write nothing."""
-        return self.decided(self._in_memory(file), file.read)
+        return self.decided(self._in_memory(file), file)
 
     def _in_memory(self, given: Source | list[Record]) -> Found:
         """Compare the sides of all records, and keep nothing."""
@@ -286,7 +285,7 @@ class _Filter:
             judge = Judge(self.model, self.config, self.threads if execution.alone else 1)  # shards are on threads
             how: dict[str, Any] = {"execution": execution, "threads": self.threads, "opened": judge}
             found = two_steps(steps, work.absolute(), identity, inputs, plan.count, **how)
-            made = self.decided(Found.of(found), file.read)
+            made = self.decided(Found.of(found), file)
             what = identity, arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
             written = [path for path in (output, rejects) if path is not None]
 
@@ -297,17 +296,33 @@ class _Filter:
             written_once(work / "written", fingerprint(what), write, written, execution)
         return made
 
-    def decided(self, found: Found, records: Callable[[], Iterable[Record]]) -> Filtered:
+    def decided(self, found: Found, given: Source | list[Record]) -> Filtered:
         """Decide on every record, and gather what a report shows."""
-        learnt, note = self._learnt(found, records)
+        learnt, note = self._learnt(found, given)
         made = _decide(found, self.config) if learnt is None else _by_learning(found, learnt, self.config)
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
+            records = given.read if isinstance(given, Source) else lambda: given
             made = _judged(made, found, records, self.rerank, self.config.rerank_share)
-        made = replace(made, near=_near_duplicates(made.kept, records()))
-        return _shown(made, records() if self.config.evidence else (), self.config.languages)
+        made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_SKETCHED])))
+        shown = () if not self.config.evidence else given.read() if isinstance(given, Source) else given
+        return _shown(made, shown, self.config.languages)
 
-    def _learnt(self, found: Found, records: Callable[[], Iterable[Record]]) -> tuple[Learnt | None, str]:
+    def _texts(self, given: Source | list[Record], rows: np.ndarray) -> list[tuple[str, str]]:
+        """Return both sides of some records, whose rows ascend; nothing after the last of them is read."""
+        if isinstance(given, list):
+            return [given[row].texts or ("", "") for row in rows.tolist()]
+        out: list[tuple[str, str]] = []
+        start, blocks = 0, given.blocks(BLOCK)
+        while len(out) < len(rows):
+            block = next(blocks)
+            low, high = np.searchsorted(rows, (start, start + len(block)))
+            found = block.take(rows[low:high] - start)
+            out += zip(found.source, found.target, strict=True)
+            start += len(block)
+        return out
+
+    def _learnt(self, found: Found, given: Source | list[Record]) -> tuple[Learnt | None, str]:
         """Learn what tells right pairs from wrong ones; or return why not."""
         if self.config.method != "learned":
             return None, ""
@@ -316,21 +331,16 @@ class _Filter:
             return None, f"{len(alive):,} pairs are too few to learn from" if len(alive) else ""
         places = sample_rows(found.keys[alive])
         wanted = alive[places]
-        chosen = set(wanted.tolist())  # of a file of any size, no other texts are kept
-        read = enumerate(islice(records(), max(chosen) + 1))
-        texts = {row: record.texts for row, record in read if row in chosen and record.texts}
-        pairs = [texts[row] for row in wanted.tolist()]
+        rows = np.sort(wanted)  # of a file of any size, no other texts are kept
+        texts = self._texts(given, rows)
+        pairs = [texts[place] for place in np.searchsorted(rows, wanted).tolist()]
         learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
         learnt = learner.learn()
         return (None, learnt.doubt) if learnt.doubt else (learnt, "")
 
 
-def _near_duplicates(kept: np.ndarray, records: Iterable[Record]) -> float:
-    """Return the share of near-duplicates among the first pairs that are kept."""
-    rows = np.flatnonzero(kept)[:_SKETCHED]
-    wanted = set(rows.tolist())
-    first = islice(records, int(rows[-1]) + 1 if len(rows) else 0)
-    texts = [record.texts or ("", "") for row, record in enumerate(first) if row in wanted]
+def _near_duplicates(texts: list[tuple[str, str]]) -> float:
+    """Return the share of near-duplicates among some pairs."""
     near = NearDuplicates(_SKETCHED)
     near.add(*(Texts.of([pair[side] for pair in texts]) for side in (0, 1)))
     return near.share

@@ -20,7 +20,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numba import njit
 
+from xswe.io.compiler import LEAN
 from xswe.io.ragged import Texts
 from xswe.mining.examples import examples_for, foreign_texts, wrong_ones
 from xswe.mining.features import CENTRED, HABITS, NAMES, Features
@@ -196,11 +198,11 @@ class Learner:
         # A bitext's own ratio of lengths, and how its languages look, are the middle of what is expected.
         own = np.median(features[:, CENTRED].astype(np.float32), axis=0)
         self._shift = np.zeros(len(NAMES), np.float32)
-        self._shift[list(CENTRED)] = middles - own
+        self._shift[list(CENTRED)] = np.rint(middles - own)
         self._features = features
 
     def _centred(self, features: np.ndarray) -> np.ndarray:
-        return features.astype(np.float32) + self._shift
+        return _binned(features.astype(np.float32) + self._shift)
 
     def _predicted(self, trees: Any, features: np.ndarray, habits: bool) -> np.ndarray:
         out = np.zeros((len(features), len(CLASSES)), np.float32)
@@ -215,7 +217,7 @@ class Learner:
     def learn(self) -> Learnt:
         """Learn, and say of every pair what it is."""
         rows = self._sample.rows
-        examples = self._given.astype(np.float32)
+        examples = _binned(self._given.astype(np.float32))
         examples[:, HABITS] = np.nan
         given = _Data(examples, self._given_classes, np.full(len(examples), _EXAMPLE))
         key = self._model.identity, self._languages
@@ -261,7 +263,7 @@ class Learner:
         pairs = [self._sample.pairs[place] for place in places.tolist()]
         vectors = self._model.encode(Texts.of([target for _, target in pairs]))
         made = WrongPairs(pairs, vectors, foreign_texts(self._languages), seed)
-        found = wrong_ones(self._model, self._finder, made, most)
+        found = wrong_ones(self._finder, made, most)
         return *found, np.array([made.possible[kind] for kind in KINDS])
 
 
@@ -270,6 +272,13 @@ def _one_thread() -> Any:
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1, user_api="openmp")
+
+
+def _binned(features: np.ndarray) -> np.ndarray:
+    """Return features with 255 values at most: each is a bin then, without a slow look for quantiles."""
+    out = np.clip(features, 0, 255)
+    out[out == 253] = 254  # both are next to all
+    return out
 
 
 def _fitted(data: _Data) -> Any:
@@ -304,6 +313,21 @@ def weighed(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return out / out.sum(axis=1, keepdims=True)
 
 
+@njit(**LEAN)
+def weighed_mean(rows: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """Write the mean of rows, float64 (n, classes), each multiplied with ``factors`` and divided by its sum."""
+    for k in range(len(out)):
+        out[k] = 0.0
+    for i in range(len(rows)):
+        total = 0.0
+        for k in range(len(out)):
+            total += rows[i, k] * factors[k]
+        for k in range(len(out)):
+            out[k] += rows[i, k] * factors[k] / total
+    for k in range(len(out)):
+        out[k] /= len(rows)
+
+
 def _limits(seen: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray) -> np.ndarray:
     """Return the most that each class is taken for, float64 (classes,): 1 but for the kinds that can hardly be seen.
 
@@ -335,13 +359,14 @@ def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -
     shares = _learnt_shares()
     # What falls on each class is summed in float64 over rows that are sorted: the order of records does not matter.
     rows = probabilities[np.lexsort(probabilities.T[::-1])][:: max(1, len(probabilities) // 100_000)].astype(np.float64)
+    new = np.empty(rows.shape[1])
     for _ in range(100):
-        new = weighed(rows, shares).mean(axis=0)
+        weighed_mean(rows, shares / _learnt_shares(), new)
         new[1:] = np.maximum(new[1:] if limits is None else np.minimum(new[1:], limits[1:]), _FLOOR)
         new /= new.sum()
         if np.abs(new - shares).max() < 1e-6:
             break
-        shares = new
+        shares = new.copy()
     return weighed(probabilities, shares), shares
 
 

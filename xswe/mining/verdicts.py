@@ -175,7 +175,7 @@ class Judge:
             reasons[alive[other]] = NUMBERS
             alive = np.flatnonzero(reasons == 0)
             rows = block.take(alive)
-        left, right = (self.model.encode(side, threads=1) for side in (rows.source, rows.target))
+        (left, *here), (right, *there) = map(self._read, (rows.source, rows.target))
         cosines = row_products(left, right)
         # A pair that is alone in its block is no decoy to itself.
         decoys = np.full_like(cosines, np.nan)
@@ -191,11 +191,15 @@ class Judge:
         if self._features is None:
             return found
         features, keys = np.zeros((len(block), len(NAMES)), np.uint8), np.zeros(len(block), np.uint64)
-        features[alive] = self._features.of(rows.source, rows.target, cosines)
+        features[alive] = self._features.of(rows.source, rows.target, (*here, *there), cosines)
         own = np.empty(len(alive), np.uint64)
         hash_pairs(text_hashes(rows.source), text_hashes(rows.target), own)
         keys[alive] = own
         return {**found, "features": features, "keys": keys}
+
+    def _read(self, side: Texts) -> tuple[Any, ...]:
+        """Return the vectors of a side and, where features are found, its units."""
+        return self._features.read(side) if self._features else (self.model.encode(side, threads=1),)
 
 
 def _has_digit(texts: Texts) -> np.ndarray:
