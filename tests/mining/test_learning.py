@@ -244,20 +244,51 @@ def test_a_kind_that_is_told_from_right_pairs_by_its_number_alone_is_taken_for_a
     classes = np.repeat([2, 8], 10)
     seen[:10, 2], seen[10:, 8], seen[10:, 0] = 0.99, 0.4, 0.6  # wrong only if there are many such
     assert learning.weighed(seen, shares)[10:, 0].max() < 0.5
-    limits = learning._limits(seen / seen.sum(axis=1, keepdims=True), classes, shares, np.full(len(shares) - 1, 0.6))
+    seen /= seen.sum(axis=1, keepdims=True)
+    possible, right = np.full(len(shares) - 1, 0.6), np.eye(len(shares))[:1].repeat(100, axis=0)
+    limits = learning._limits(seen, classes, shares, possible, right)
     assert limits[8] == pytest.approx(0.006)
     assert np.delete(limits, 8).tolist() == [1.0] * (len(shares) - 1)
+
+
+def test_a_kind_that_many_pairs_are_for_sure_is_taken_for_as_many_as_its_visible_part_tells():
+    shares = np.full(len(learning.CLASSES), 0.01)
+    shares[0], shares[8] = 0.67, 0.25
+    seen = np.full((10, len(shares)), 1e-6)
+    seen[:5, 8], seen[5:, 8], seen[5:, 0] = 1, 0.4, 0.6  # half of them are seen however few there are
+    pairs = np.full((100, len(shares)), 1e-6)
+    pairs[:88, 0], pairs[88:, 8] = 1, 1
+    for rows, wanted in ((pairs, 2 * 0.12), (pairs[:91], 0.006)):  # 12 %, and 3 %, which right pairs may look like
+        parts = [part / part.sum(axis=1, keepdims=True) for part in (seen, rows)]
+        limits = learning._limits(parts[0], np.full(10, 8), shares, np.full(len(shares) - 1, 0.6), parts[1])
+        assert limits[8] == pytest.approx(wanted)
 
 
 def test_the_precision_says_of_which_kinds_it_tells_nothing():
     shares = np.full(len(learning.CLASSES), 0.01)
     shares[0] = 0.91
     aside = tuple(np.full(50, 0.99 if kind == "other names" else 0.1) for kind in KINDS)
-    learnt = learning.Learnt(np.full(1000, 0.95, np.float32), np.ones(1000, np.uint8), shares, aside)
+    learnt = learning.Learnt(np.full(1000, 0.98, np.float32), np.ones(1000, np.uint8), shares, aside)
     found = Found(np.zeros(1000, np.uint8), np.ones(1000, np.float32), np.zeros(1000), np.zeros((1000, 1)), np.zeros(1000))
     threshold = _by_learning(found, learnt, BitextFilter()).threshold
     assert threshold.aside == ("other names",)
-    assert re.search(r"expected precision 95 % \(.*?\) but for other names", threshold.sentence())
+    assert re.search(
+        r"expected precision 98 % \(.*?\) but for other names, of which it cannot be told", threshold.sentence()
+    )
+
+
+def test_a_precision_that_may_be_far_off_is_told_by_its_bounds_alone():
+    shares = np.full(len(learning.CLASSES), 0.05)
+    shares[0] = 0.55
+    aside = tuple(np.where(np.arange(200) < 20, 0.95, 0.1) for _ in KINDS)  # one in ten of those that are made is kept
+    learnt = learning.Learnt(np.repeat([0.93, 0.1], 500).astype(np.float32), np.ones(1000, np.uint8), shares, aside)
+    threshold = learnt.expected().threshold("learnt", 0.9)
+    low, high = threshold.within
+    assert threshold.precision is None
+    assert low < 0.9
+    assert high > 0.99
+    assert "precision cannot be told: it lies between 8" in threshold.sentence()
+    assert "precision=0.9 is aimed at, not promised" in threshold.sentence()
 
 
 def test_shares_of_classes_are_found_again():

@@ -43,8 +43,11 @@ _HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong p
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
 _BLIND = 0.25  # of a kind that is kept more often, how often it occurs cannot be told
+_MANY = 0.05  # pairs that look like a kind even where it is taken for rare: of right pairs up to 4 % did
+_VISIBLE = 0.15  # least share of a kind that looks like it then, for the rest to be told by it
 _LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
 _OWN_ERROR = 0.01  # of a precision, if there were hardly any noise: wrong pairs that are made are not quite those there are
+_CLOSE = 0.03  # a precision that may be further off is told by its bounds alone
 _PLACES = 60  # at which it is asked what a precision lies between
 _SHOWN = 400  # wrong pairs of the commonest kind that stand for all
 _BINS, _LEAST_BIN = 40, 50
@@ -113,7 +116,8 @@ class Learnt:
         ]
         wrong = np.concatenate([np.zeros(0), *stand]).astype(np.float32)
         weight, right = float(counts.sum()) / max(1, len(wrong)), np.cumsum(falling)
-        return PrecisionEstimate(falling, right, len(falling), wrong, weight, limits=self._limits(falling, right))
+        estimate = falling, right, len(falling), wrong, weight
+        return PrecisionEstimate(*estimate, limits=self._limits(falling, right), close=_CLOSE)
 
     def _limits(self, falling: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return how many of the first i + 1 pairs are right at least, and at most, float64 (2, n)."""
@@ -129,7 +133,8 @@ class Learnt:
     def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
         """Return what the precision above a threshold lies between.
 
-        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell.
+        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and wrong pairs that are made
+        are nearer to right ones than most that there are, of which fewer, and perhaps none, are kept.
         """
         kept = self.kept(threshold)
         all_kept = max(1, int((self.probabilities >= np.float32(threshold)).sum()))
@@ -139,7 +144,8 @@ class Learnt:
             (counts[kind] ** 2) * (part * (1 - part) + 1 / made[kind]) / made[kind] for kind, part in kept.items()
         )
         wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR / max(float(self.shares[0]), 0.1)
-        return max(0.0, precision - wide), min(1.0, precision + wide)
+        harder = sum(counts[kind] * part * (1 - part) for kind, part in kept.items()) / all_kept
+        return max(0.0, precision - wide), min(1.0, precision + wide + harder)
 
     def noise(self, threshold: float) -> Noise:
         """Return what is told of the kinds of wrong pairs."""
@@ -245,7 +251,7 @@ class Learner:
         if not doubt:
             made, classes, possible = self._wrong(np.flatnonzero(right & aside), _ASIDE, 2)
             seen = self._predicted(trees, made, habits)
-            limits = _limits(seen, classes, shares, possible)
+            limits = _limits(seen, classes, shares, possible, probabilities)
             found, shares = priors_fitted(probabilities, limits)
         right_ones, kinds = found[:, 0].astype(np.float64), (1 + found[:, 1:].argmax(1)).astype(np.uint8)
         if not doubt:
@@ -328,17 +334,21 @@ def weighed_mean(rows: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None
         out[k] /= len(rows)
 
 
-def _limits(seen: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray) -> np.ndarray:
+def _limits(
+    seen: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray, probabilities: np.ndarray
+) -> np.ndarray:
     """Return the most that each class is taken for, float64 (classes,): 1 but for the kinds that can hardly be seen.
 
     A kind can hardly be seen if many of its pairs would be kept, were there next to none of it: what looks like it may as
-    well be right. It is taken for a middling one of the others, as far as there are pairs in which it can occur.
+    well be right. It is taken for a middling one of the others, as far as there are pairs in which it can occur; or, where
+    many pairs are of this kind even so, for as many as that part of it tells which can be seen.
 
     Args:
         seen: float32 (m, classes), probabilities of wrong pairs that were made.
         classes: int64 (m,), what they are.
         shares: float64 (classes,), the estimate without limits.
         possible: float64 (kinds,), the share of the pairs in which each kind can occur.
+        probabilities: float32 (n, classes), of all pairs.
     """
     kept = np.zeros(len(shares))
     for place in range(1, len(shares)):
@@ -348,7 +358,14 @@ def _limits(seen: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible:
             kept[place] = (weighed(own, few)[:, 0] >= 0.5).mean()
     unseen = kept > _BLIND
     known = shares[1:][~unseen[1:]]
-    return np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(known) if len(known) else 1.0), 1.0)
+    most = np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(known) if len(known) else 1.0), 1.0)
+    few = np.where(unseen, _FLOOR, shares)
+    own, found = (weighed(each, few).argmax(axis=1) for each in (seen, probabilities))
+    for place in np.flatnonzero(unseen).tolist():
+        visible, there = (own[classes == place] == place).mean(), (found == place).mean()
+        if there >= _MANY and visible >= _VISIBLE:
+            most[place] = max(most[place], there / visible)
+    return most
 
 
 def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -93,10 +93,11 @@ class Threshold:
         said = [line]
         if self.precision is not None:
             between = "" if self.within is None else f" ({bounds(*self.within)})"
-            aside = f" but for {' and '.join(self.aside)}" if self.aside else ""
+            aside = f" but for {' and '.join(self.aside)}, of which it cannot be told" if self.aside else ""
             said.append(f"expected precision {percent(self.precision)}{between}{aside}")
         elif self.unsure:
-            said.append(f"precision cannot be told: {self.unsure}")
+            aside = f", {' and '.join(self.aside)} aside" if self.aside else ""
+            said.append(f"precision cannot be told: {self.unsure}{aside}")
         if self.recall is not None:
             measured = "on gold: " if self.origin == "gold pairs" else "expected "
             between = "" if self.recall_within is None else f" ({bounds(*self.recall_within)})"
@@ -177,6 +178,7 @@ class PrecisionEstimate:
         least_share: of the lines, expected to be in a right pair, for a precision to be told; infinite for none.
         limits: the least and the most that ``right`` may be, with 95 % confidence, float64 (2, n); None if unknown.
         unfound: most that is missing among the pairs, as a share of all right ones.
+        close: a precision that may be further off than this is told by what it lies between alone.
     """
 
     falling: np.ndarray
@@ -187,6 +189,7 @@ class PrecisionEstimate:
     least_share: float = LEAST_SHARE
     limits: np.ndarray | None = None
     unfound: float = 0.0
+    close: float = np.inf
 
     @cached_property
     def unreliable(self) -> bool:
@@ -259,9 +262,12 @@ class PrecisionEstimate:
         value = self.choose(None, wanted) if value is None else value
         precision, recall = self.between(max(value, least), most)
         within = self.within(max(value, least)) if precision is not None and most is None else None
-        aimed = f"; precision={wanted:g} is aimed at, not promised" if self.unsure and wanted is not None else ""
+        unsure = self.unsure
+        if within and precision is not None and max(precision - within[0][0], within[0][1] - precision) > self.close:
+            precision, unsure = None, f"it lies between {bounds(*within[0]).replace(' to ', ' and ')}"
+        aimed = f"; precision={wanted:g} is aimed at, not promised" if unsure and wanted is not None else ""
         missed = wanted if wanted is not None and precision is not None and precision < wanted else None
-        return Threshold(value, origin, precision, recall, self.unsure + aimed, missed, *(within or (None, None)))
+        return Threshold(value, origin, precision, recall, unsure + aimed, missed, *(within or (None, None)))
 
     def choose(self, recall: np.ndarray | None = None, precision: float | None = None) -> float:
         """Return the threshold of the best expected F1, or the lowest of a precision (if none reaches it, of the highest).
