@@ -154,8 +154,9 @@ def _norms(rows: np.ndarray) -> np.ndarray:
 def line_sums(model: AnyModel, texts: Sequence[str], threads: int = 1) -> Lines:
     """Encode lines as sums of their units' vectors.
 
-    Of a static model the sums are exact: those of several lines are in the direction of the vector of their joined text. Of
-    an ensemble, whose vectors are no sums of rows, a line's vector counts as often as the line has characters.
+    Of a static model the sums are exact: those of several lines are in the direction of the vector of their joined text,
+    but for bigrams where lines meet. Of an ensemble, whose vectors are no sums of rows, a line's vector counts as often as
+    the line has characters.
     """
     sizes = np.fromiter(map(len, texts), np.float32, len(texts))
     if isinstance(model, StaticModel):
@@ -164,7 +165,8 @@ def line_sums(model: AnyModel, texts: Sequence[str], threads: int = 1) -> Lines:
 
 
 def bag_sums(model: StaticModel, bags: Bags, threads: int = 1) -> np.ndarray:
-    """Return the sums of the vectors of bags, float32 (n, d)."""
+    """Return the sums of the vectors of bags, and of their bigrams, float32 (n, d)."""
+    bags = model.widen(bags)
     sums = pool(model.matrix, bags, normalise=False, threads=threads, scales=model.scales)
     sums *= bags.lengths.astype(np.float32)[:, None]
     return sums

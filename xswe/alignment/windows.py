@@ -92,7 +92,7 @@ class Side:
             self.mean = mean
             return
         if isinstance(model, StaticModel):
-            kind = id_type(len(model.matrix))
+            kind = id_type(len(model.units))
             read = (texts[start : start + _READ] for start in range(0, len(texts), _READ))
             found = in_order(model.units.bags, read, threads)
             self._bags = concatenate_bags([Bags(bags.ids.astype(kind), bags.offsets) for bags in found])

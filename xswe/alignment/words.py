@@ -30,7 +30,7 @@ from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.io.sources import suffix_of
 from xswe.model.ensemble import AnyModel
-from xswe.model.static import StaticModel, pool
+from xswe.model.static import StaticModel
 from xswe.progress import bar
 from xswe.text.borders import whole_words, without_particles
 from xswe.text.languages import has_kana
@@ -343,7 +343,7 @@ def _read_words(model: StaticModel, texts: list[str]) -> Read:
     """Read texts as the model's words."""
     cutter = make_cutter(model.units)
     cut, places = cutter.cut(texts), cutter.places(texts)
-    return pool(model.matrix, Bags(cut.ids, cut.words), normalise=True, scales=model.scales), cut.texts, places
+    return model.pool(Bags(cut.ids, cut.words)), cut.texts, places
 
 
 def _read_tokens(model: StaticModel, texts: list[str]) -> Read:

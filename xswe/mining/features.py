@@ -105,7 +105,9 @@ class UnitTable:
     def of(cls, model: AnyModel, languages: tuple[str, ...]) -> UnitTable:
         """Take the units of a model, of an ensemble those of its first part."""
         part = model.parts[0] if isinstance(model, Ensemble) else model
-        rows, scales = (part.matrix, part.scales) if part.scales is not None else quantise(part.vectors)
+        size = len(part.units)  # bigrams, whose rows come behind, are no units
+        scales = part.scales
+        rows, scales = (part.matrix[:size], scales[:size]) if scales is not None else quantise(part.vectors[:size])
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
         sizes = np.sqrt(squares.astype(np.float64))
         factors = np.divide(1.0, sizes, out=np.zeros(len(rows)), where=sizes > 0)

@@ -55,7 +55,8 @@ def card(
     parts = [
         _front_matter(model, name, settings, rows, licence),
         f"# {name}\n\n{_summary(model)}",
-        _USE.format(name=name, examples=_examples(model.languages)) + (_OPENS_NOT if model.shared else _OPENS),
+        _USE.format(name=name, examples=_examples(model.languages))
+        + (_OPENS_NOT if model.shared else _OPENS if model.bigrams is None else _BIGRAMS),
         _made(model, settings, versions or {}),
         _data(sources, licence, why),
         _figures(rows),
@@ -100,9 +101,11 @@ def _summary(model: StaticModel) -> str:
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     size = model.matrix.nbytes + (0 if model.scales is None else model.scales.nbytes)
     shared = f" in memory; in the folder 256 rows for each {model.shared} dimensions" if model.shared else ""
+    rows = f"{len(model.units):,} units"
+    rows += "" if model.bigrams is None else f" and {len(model.bigrams):,} pairs of neighbouring units"
     return (
         f"Static embeddings that encode sentences of {listed} in one space, on a CPU. A text's vector is the mean of the\n"
-        f"vectors of its units, scaled to norm 1: inner products are cosines. {len(model.matrix):,} units of {model.dim} "
+        f"vectors of its units, scaled to norm 1: inner products are cosines. {rows} of {model.dim} "
         f"dimensions\n({model.dtype}, {size / 1e6:,.1f} MB{shared}). The units are {_KINDS[model.units.kind]}."
     )
 
@@ -130,6 +133,8 @@ _OPENS = """The folder also opens, with no code of its own, in `sentence_transfo
 `model2vec.StaticModel.from_pretrained`."""
 _OPENS_NOT = """Other libraries do not open the folder, whose units share rows: `xswe.model.st_module.sentence_transformer`
 makes a `SentenceTransformer` of it, `python -m xswe export dtype=int8` a folder for all."""
+_BIGRAMS = """Other libraries do not open the folder, as they know no rows for pairs of units:
+`xswe.model.st_module.sentence_transformer` makes a `SentenceTransformer` of it."""
 
 
 def _made(model: StaticModel, settings: Mapping[str, Any], versions: Mapping[str, str]) -> str:
@@ -176,8 +181,13 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _limits(model: StaticModel) -> str:
+    order = (
+        "Word order is lost: *dog bites man* and *man bites dog* have one vector. Negation weighs as much as any word."
+        if model.bigrams is None
+        else "Of word order only frequent neighbours are seen. Negation weighs little more than any word."
+    )
     points = [
-        "Word order is lost: *dog bites man* and *man bites dog* have one vector. Negation weighs as much as any word.",
+        order,
         "One vector a unit: senses of a word are not told apart.",
         "Long texts average out; cut documents into sentences or short paragraphs.",
         "Cosines of unrelated sentences are not zero, and thresholds differ between models: calibrate on your data.",

@@ -168,6 +168,11 @@ def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.nd
         raise ConfigError(
             "an ONNX graph takes the ids of a tokenizer.json, which word units do not share: use format=folder"
         )
+    if config.format != "folder" and model.bigrams is not None:
+        raise ConfigError(
+            f"format={config.format} has no place for rows of bigrams, which this model has: use format=folder, or train a "
+            "model with refine.bigrams=0"
+        )
     check_folder(output) if config.format == "folder" or str(output) == "-" else check_output(output)
     model = reshape(model, config, counts)
     _WRITTEN[config.format](output, model)

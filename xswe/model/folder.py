@@ -10,7 +10,9 @@ model2vec and sentence-transformers multiply rows by ``weights`` too, so that an
 three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
 ``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
 Where units share rows, ``codes.safetensors`` of :func:`pack` stands for ``model.safetensors``, which alone the other
-libraries read: they find no file of that name, rather than vectors that mean something else.
+libraries read: they find no file of that name, rather than vectors that mean something else. So does
+``bigrams.safetensors`` where bigrams have rows: these stand in ``embeddings`` behind those of the units, and which units a
+bigram has in ``bigrams``, uint32 (bigrams, 2).
 Nothing in a folder is ever executed.
 """
 
@@ -27,6 +29,7 @@ import numpy as np
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import read_json, save_tensors, whole_folder, write_json
 from xswe.io.ragged import Texts
+from xswe.model.bigrams import Bigrams
 from xswe.model.counts import check_counts, narrow_counts
 from xswe.model.portable import write_portable
 from xswe.model.precision import is_finite, pack, unpack
@@ -34,14 +37,14 @@ from xswe.text.languages import check_languages
 from xswe.text.units import SubwordUnits, Units
 from xswe.text.words import WordUnits
 
-FORMAT_VERSION = 2  # of folders whose units share rows; others are written as 1, which earlier versions read
+FORMAT_VERSION = 3  # of folders with bigrams; 2 of those whose units share rows; others are 1, as before there were any
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
 _LONGEST_FORM = 500  # bytes, on average at most
-_COUNTS, _CODES = "counts.safetensors", "codes.safetensors"
+_COUNTS, _CODES, _BIGRAMS = "counts.safetensors", "codes.safetensors", "bigrams.safetensors"
 # What config.json says of the folder itself; all else is the model's description.
 _OWN = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
-_OWN |= {"embedding_dtype", "units", "shared"}
+_OWN |= {"embedding_dtype", "units", "shared", "bigrams"}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -52,13 +55,14 @@ class Contents(NamedTuple):
     """The contents of a model folder, as plain data."""
 
     units: Units  # the function from text to unit ids
-    matrix: np.ndarray  # (units, d) float32, float16 or int8
+    matrix: np.ndarray  # (rows, d) float32, float16 or int8: of the units, and the bigrams behind them
     description: dict[str, Any]  # what else ``config.json`` says of the model
-    scales: np.ndarray | None  # float32 (units,), the factor of each row of an int8 matrix; None for the others
+    scales: np.ndarray | None  # float32 (rows,), the factor of each row of an int8 matrix; None for the others
     # unsigned integers (languages, units), how often each unit occurred in each language; None if not known
     counts: np.ndarray | None = None
     shared: int = 0  # dimensions of a part of an int8 matrix in which units share rows; 0 where they do not
     forms: tuple[Texts, ...] | None = None  # how the texts of each language write each unit; None if not known
+    bigrams: Bigrams | None = None  # the pairs of neighbouring units that have rows; None where there are none
 
 
 def load_units(folder: Path) -> Units:
@@ -80,11 +84,14 @@ def save(contents: Contents, folder: Path) -> None:
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
-    units, matrix, description, scales, counts, shared, forms = contents
+    units, matrix, description, scales, counts, shared, forms, bigrams = contents
     with whole_folder(folder) as temporary:
         units.save(temporary)
         if shared and scales is not None:
             save_tensors(temporary / _CODES, pack(matrix, float(scales.max(initial=0.0)), shared))
+        elif bigrams is not None:
+            factors = {} if scales is None else {_factors(units.kind): scales}
+            save_tensors(temporary / _BIGRAMS, {"embeddings": matrix, "bigrams": bigrams.pairs, **factors})
         else:
             tensors = {"embeddings": matrix}
             if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
@@ -97,14 +104,15 @@ def save(contents: Contents, folder: Path) -> None:
             save_tensors(temporary / _COUNTS, known)
         config = {
             "model_type": MODEL_TYPE,
-            "format_version": FORMAT_VERSION if shared else 1,
+            "format_version": 3 if bigrams is not None else 2 if shared else 1,
             "hidden_dim": int(matrix.shape[1]),
-            "vocabulary_size": len(matrix),
+            "vocabulary_size": len(units),
             "normalize": True,
             "max_length": None,  # model2vec: no text is cut
             "embedding_dtype": matrix.dtype.name,
             "units": units.settings,
             **({"shared": shared} if shared else {}),
+            **({} if bigrams is None else {"bigrams": len(bigrams)}),
             **description,
         }
         write_json(temporary / "config.json", config)
@@ -112,26 +120,45 @@ def save(contents: Contents, folder: Path) -> None:
         (temporary / "1_Normalize").mkdir()
 
 
+def _factors(kind: str) -> str:
+    """Return the name of the tensor with the factors of int8 rows, which of words other libraries must not read."""
+    return "scales" if kind == "words" else "weights"
+
+
 def matrix_file(folder: Path) -> Path:
     """Return the file with a model's matrix, whether it is there or not."""
-    return path if (path := folder / _CODES).is_file() else folder / "model.safetensors"
+    return next((path for name in (_CODES, _BIGRAMS) if (path := folder / name).is_file()), folder / "model.safetensors")
 
 
 def load(folder: Path) -> Contents:
     """Read a model folder; a ModelError names the file that is missing, damaged, too new, or does not fit the others."""
     config = _read_config(folder)
     shared = _read_shared(folder, config)
-    matrix, scales = shared or _read_matrix(folder / "model.safetensors", config)
+    path = folder / (_BIGRAMS if config.get("bigrams") else "model.safetensors")
+    matrix, scales = shared or _read_matrix(path, config)
     try:
         units = load_units(folder)
     except (ConfigError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ModelError(f"{folder / 'config.json'}: its units cannot be read ({error}); fetch the model again") from None
-    if len(units) != len(matrix):
+    bigrams = _read_bigrams(path, len(units), config["bigrams"]) if path.name == _BIGRAMS else None
+    rows = len(matrix) - len(bigrams or ())
+    if len(units) != rows:
         name = "words.json" if units.kind == "words" else "tokenizer.json"
-        raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
-    counts, forms = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(matrix))
+        raise ModelError(f"{folder / name}: {len(units)} units for {rows} vectors; fetch the model again")
+    counts, forms = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(units))
     description = {k: v for k, v in config.items() if k not in _OWN}
-    return Contents(units, matrix, description, scales, counts, config["shared"] if shared else 0, forms)
+    return Contents(units, matrix, description, scales, counts, config["shared"] if shared else 0, forms, bigrams)
+
+
+def _read_bigrams(path: Path, units: int, stated: Any) -> Bigrams:
+    """Read which units each bigram has."""
+    pairs = _read_tensors(path, ("bigrams",)).get("bigrams", np.zeros(0))
+    try:
+        if pairs.shape[:1] != (stated,):
+            raise ModelError(f"bigrams of shape {pairs.shape}, config.json says {stated!r}")
+        return Bigrams(pairs, units)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}; fetch or train the model again") from None
 
 
 def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | None, tuple[Texts, ...] | None]:
@@ -227,7 +254,7 @@ def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.nda
     """Read the matrix, and the scales of an int8 one."""
     if not path.is_file():
         raise ModelError(f"{path}: missing; fetch or train the model again")
-    factors = "scales" if config["units"]["kind"] == "words" else "weights"
+    factors = _factors(config["units"]["kind"])
     tensors = _read_tensors(path, ("embeddings", factors))
     matrix, scales = tensors.get("embeddings"), tensors.get(factors)
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] != config["hidden_dim"]:

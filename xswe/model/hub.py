@@ -8,12 +8,12 @@ from pathlib import Path
 from types import ModuleType
 
 from xswe.errors import ModelError, brief, needs
-from xswe.model.folder import _CODES, _COUNTS
+from xswe.model.folder import _BIGRAMS, _CODES, _COUNTS
 from xswe.version import __version__
 
 # What a model folder may hold; nothing else of a repository is fetched.
 _MODEL = (
-    *("config.json", "model.safetensors", _CODES, "tokenizer.json", "words.json", "backoff.json", _COUNTS),
+    *("config.json", "model.safetensors", _CODES, _BIGRAMS, "tokenizer.json", "words.json", "backoff.json", _COUNTS),
     *("modules.json", "1_Normalize/*", "README.md"),
 )
 FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's

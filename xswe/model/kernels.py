@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from xswe.io.compiler import INNER, LEAN, prefetch_row
+from xswe.io.compiler import INNER, LEAN, prefetch, prefetch_row
 
 # Half precision is read by shifting its bits into a float32, whose exponent is then too low by 112.
 HALF_SCALE = np.float32(2.0**112)
@@ -163,3 +163,53 @@ def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
         for j in range(matrix.shape[1]):
             total += matrix[i, j] * matrix[i, j]
         out[i] = np.sqrt(total)
+
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 by the golden ratio: spreads what is multiplied by it
+_AHEAD = 8  # bigrams whose slots are fetched before their turn
+
+
+@njit(**INNER)
+def _slot_of(key: Any, shift: Any) -> Any:
+    return np.int64((np.uint64(key) * _MIX) >> shift)
+
+
+@njit(**LEAN)
+def fill_slots(keys: np.ndarray, shift: np.uint64, bits: int, slots: np.ndarray) -> None:
+    """Put keys into a table of open addresses, int64, all -1 at the start: ``key << bits | its place``."""
+    for k in range(len(keys)):
+        place = _slot_of(keys[k], shift)
+        while slots[place] >= 0:
+            place = (place + 1) & (len(slots) - 1)
+        slots[place] = (keys[k] << bits) | k
+
+
+@njit(**LEAN)
+def widen_bags(
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    units: int,
+    shift: np.uint64,
+    bits: int,
+    slots: np.ndarray,
+    rows: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """Copy the ids of each bag, and behind them the rows of those pairs of neighbours that :func:`fill_slots` put in."""
+    n = np.int64(0)
+    for i in range(len(offsets) - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            rows[n] = ids[t]
+            n += 1
+        for t in range(offsets[i], offsets[i + 1] - 1):
+            coming = t + _AHEAD
+            if coming + 1 < len(ids):  # of the next text, too
+                prefetch(slots, _slot_of(np.int64(ids[coming]) * units + ids[coming + 1], shift))
+            key = np.int64(ids[t]) * units + ids[t + 1]
+            place = _slot_of(key, shift)
+            while slots[place] >= 0 and slots[place] >> bits != key:
+                place = (place + 1) & (len(slots) - 1)
+            if slots[place] >= 0:
+                rows[n] = np.int32(units + (slots[place] & ((np.int64(1) << bits) - 1)))
+                n += 1
+        ends[i + 1] = n

@@ -39,7 +39,7 @@ class StaticUnits(InputModule):
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
         """Look texts up: flat ids, and where each text's begin."""
         texts = [prompt + text for text in inputs] if prompt else list(inputs)
-        bags = self.model.units.bags(texts)
+        bags = self.model.widen(self.model.units.bags(texts))
         return {
             "input_ids": torch.from_numpy(bags.ids.astype("int64")),
             "offsets": torch.from_numpy(bags.offsets[:-1].astype("int64")),

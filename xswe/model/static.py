@@ -20,6 +20,7 @@ from xswe.io.files import arrays_digest, fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
 from xswe.model import folder as storage
+from xswe.model.bigrams import Bigrams
 from xswe.model.counts import check_counts, languages_of_units, narrow_counts
 from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.precision import PRECISIONS, WIDEST, Precision, check_precision, convert, restore, share_rows
@@ -122,14 +123,16 @@ class StaticModel(Encoding):
 
     Attributes:
         units: the function from text to unit ids.
-        matrix: (units, d) float32, float16 or int8, row ``i`` the vector of unit ``i``; zero for a unit without one.
+        matrix: (units, d) float32, float16 or int8, row ``i`` the vector of unit ``i``; zero for a unit without one. The
+            rows of bigrams come behind.
         description: what else ``config.json`` says of the model (teacher, corpora, training), as plain JSON values.
-        scales: float32 (units,), what each row of an int8 matrix is multiplied with; None for the others.
+        scales: float32 (rows,), what each row of an int8 matrix is multiplied with; None for the others.
         counts: unsigned integers (languages, units), how often each unit occurred in each language's training text, by
             which :meth:`words` distinguishes languages of one script; None if not known. It decides no vector.
         shared: dimensions of a part of an int8 matrix in which units share rows, see :meth:`share_rows`; 0 for none.
         forms: for each language, how its texts write each unit, as :func:`xswe.text.forms.count_forms` returns it; None if
             not known. They are what :meth:`words` and :meth:`neighbours` show, and decide no vector.
+        bigrams: the pairs of neighbouring units that have rows, too, which count in a text as its units do; None for none.
 
     Example:
         >>> import xswe
@@ -146,6 +149,7 @@ class StaticModel(Encoding):
     counts: np.ndarray | None = None
     shared: int = 0
     forms: tuple[Texts, ...] | None = None
+    bigrams: Bigrams | None = None
 
     def __post_init__(self) -> None:
         matrix, scales = self.matrix, self.scales
@@ -155,14 +159,19 @@ class StaticModel(Encoding):
             raise ModelError("an int8 matrix needs scales, and no other has any")
         if scales is not None and (scales.dtype != np.float32 or scales.shape != matrix.shape[:1]):
             raise ModelError(f"the scales are {scales.dtype} {scales.shape}, expected float32 ({len(matrix)},)")
-        if len(matrix) != len(self.units):
-            raise ModelError(f"{len(matrix)} vectors for {len(self.units)} units")
+        further = "" if self.bigrams is None else f" and {len(self.bigrams)} bigrams of {self.bigrams.units}"
+        if len(matrix) != len(self.units) + len(self.bigrams or ()) or (
+            self.bigrams is not None and self.bigrams.units != len(self.units)
+        ):
+            raise ModelError(f"{len(matrix)} vectors for {len(self.units)} units{further}")
+        if self.shared and self.bigrams is not None:
+            raise ModelError("a model with rows for bigrams shares none: leave shared out")
         if self.shared and scales is None:
             raise ModelError(f"rows are shared in an int8 matrix only, this one is {matrix.dtype}: leave shared out")
         if self.counts is not None:
-            check_counts(self.counts, len(self.languages), len(matrix))
-        if self.forms is not None and [len(own) for own in self.forms] != [len(matrix)] * len(self.languages):
-            raise ModelError(f"forms of {[len(own) for own in self.forms]} units, expected {len(matrix)} a language")
+            check_counts(self.counts, len(self.languages), len(self.units))
+        if self.forms is not None and [len(own) for own in self.forms] != [len(self.units)] * len(self.languages):
+            raise ModelError(f"forms of {[len(own) for own in self.forms]} units, expected {len(self.units)} a language")
 
     @classmethod
     def load(cls, folder: str | Path) -> StaticModel:
@@ -175,7 +184,8 @@ class StaticModel(Encoding):
 
     def __repr__(self) -> str:
         kind, languages = self.units.kind, "-".join(self.languages)
-        return f"StaticModel({kind}, {languages}, {len(self.matrix)} x {self.dim} {self.dtype})"
+        rows = str(len(self.units)) if self.bigrams is None else f"{len(self.units)} + {len(self.bigrams)} bigrams"
+        return f"StaticModel({kind}, {languages}, {rows} x {self.dim} {self.dtype})"
 
     @property
     def dim(self) -> int:
@@ -190,8 +200,10 @@ class StaticModel(Encoding):
         model of words: ``words.json`` and ``backoff.json``) and the units in ``config.json``; its description and the
         model card do not matter.
         """
-        scales = () if self.scales is None else (self.scales,)
-        return fingerprint(self.units.identity, arrays_digest(self.matrix, *scales))
+        arrays = [self.matrix]
+        arrays += [] if self.scales is None else [self.scales]
+        arrays += [] if self.bigrams is None else [self.bigrams.pairs]
+        return fingerprint(self.units.identity, arrays_digest(*arrays))
 
     @property
     def dtype(self) -> Precision:
@@ -200,11 +212,11 @@ class StaticModel(Encoding):
 
     @property
     def vectors(self) -> np.ndarray:
-        """The units' vectors as float32 (units, d), whatever the precision; the matrix itself where it is float32."""
+        """The matrix as float32 (rows, d), whatever the precision; the matrix itself where it is float32."""
         return restore(self.matrix, self.scales)
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
-        """Return the vectors of some units, float32 (n, d)."""
+        """Return the vectors of some units, or bigrams, float32 (n, d)."""
         return restore(self.matrix[ids], None if self.scales is None else self.scales[ids])
 
     @property
@@ -214,7 +226,15 @@ class StaticModel(Encoding):
 
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
         """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
-        pool(self.matrix, self.units.bags(texts), normalise=True, out=out, scales=self.scales)
+        self.pool(self.units.bags(texts), out=out)
+
+    def widen(self, bags: Bags) -> Bags:
+        """Return bags of units with the rows of their bigrams behind them; a model without any returns them as they are."""
+        return bags if self.bigrams is None else self.bigrams.widen(bags, _worth_compiling(len(bags.ids)))
+
+    def pool(self, bags: Bags, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the unit vectors of n texts that are looked up, float32 (n, d), in ``out`` if that is given."""
+        return pool(self.matrix, self.widen(bags), normalise=True, out=out, scales=self.scales)
 
     def words(self, language: str | None = None) -> dict[str, int]:
         """Return the units that are words, as texts write them, with their rows, in the order of the rows.
@@ -302,7 +322,7 @@ class StaticModel(Encoding):
     @cached_property
     def _owners(self) -> np.ndarray:
         """The languages of each unit, bool (languages, units)."""
-        unknown = np.zeros((len(self.languages), len(self.matrix)), np.uint8)
+        unknown = np.zeros((len(self.languages), len(self.units)), np.uint8)
         return languages_of_units(unknown if self.counts is None else self.counts)
 
     def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
@@ -349,7 +369,7 @@ class StaticModel(Encoding):
             width: dimensions of a part, 1 to 8: the wider, the smaller and the coarser.
 
         Raises:
-            ConfigError: the width is out of bounds.
+            ConfigError: the width is out of bounds, or the model has rows for bigrams.
 
         Example:
             >>> import xswe
@@ -359,6 +379,8 @@ class StaticModel(Encoding):
         """
         if not 1 <= width <= WIDEST:
             raise ConfigError(f"shared={width}: a part has 1 to {WIDEST} dimensions")
+        if self.bigrams is not None:
+            raise ConfigError(f"shared={width}: a model with rows for bigrams shares none; make it smaller by dtype=int8")
         counts = np.zeros(len(self.matrix)) if self.counts is None else self.counts.sum(axis=0, dtype=np.float64)
         matrix, scales = share_rows(self.vectors, width, np.sqrt(counts + 1.0))
         return replace(self, matrix=matrix, scales=scales, shared=width)
@@ -394,7 +416,7 @@ class StaticModel(Encoding):
 
     def count_units(self, texts: Iterable[str]) -> np.ndarray:
         """Count how often each unit occurs in texts, int64 (units,)."""
-        counts = np.zeros(len(self.matrix), np.int64)
+        counts = np.zeros(len(self.units), np.int64)
         lines = iter(texts)
         while block := list(islice(lines, BLOCK)):
             counts += self.units.bags(block).counts(len(counts))
@@ -419,7 +441,7 @@ class StaticModel(Encoding):
             raise ConfigError(f"texts of {', '.join(texts)}: give texts of each of {', '.join(self.languages)}")
         from xswe.text.forms import FormCounter, commonest_forms
 
-        counts, forms = np.zeros((len(self.languages), len(self.matrix)), np.int64), []
+        counts, forms = np.zeros((len(self.languages), len(self.units)), np.int64), []
         for own, code in zip(counts, self.languages, strict=True):
             counter, lines = FormCounter(self.units, code), iter(texts[code])
             while block := list(islice(lines, BLOCK)):
@@ -432,7 +454,7 @@ class StaticModel(Encoding):
         """Return the model with its most frequent units only.
 
         Of a Unigram tokenizer single characters, special tokens and the unknown piece always stay, so that the rest is
-        still a tokenizer: what a dropped piece covered is then covered by shorter ones.
+        still a tokenizer: what a dropped piece covered is then covered by shorter ones. A bigram stays where both units do.
 
         Args:
             keep: how many.
@@ -447,16 +469,19 @@ class StaticModel(Encoding):
             >>> len(xswe.load("mini").prune(20_000).matrix)
             20000
         """
-        if not 0 < keep <= len(self.matrix):
-            raise ConfigError(f"keep={keep}: the model has {len(self.matrix)} units; keep between 1 and as many")
-        units, rows = self.units.prune(keep, counts)
+        if not 0 < keep <= len(self.units):
+            raise ConfigError(f"keep={keep}: the model has {len(self.units)} units; keep between 1 and as many")
+        units, kept = self.units.prune(keep, counts)
+        bigrams, places = (None, kept[:0]) if self.bigrams is None else self.bigrams.prune(kept)
+        rows = np.concatenate([kept, len(self.units) + places])
         return replace(
             self,
             units=units,
             matrix=self.matrix[rows],
             scales=None if self.scales is None else self.scales[rows],
-            counts=None if self.counts is None else self.counts[:, rows],
-            forms=None if self.forms is None else tuple(own.take(rows) for own in self.forms),
+            counts=None if self.counts is None else self.counts[:, kept],
+            forms=None if self.forms is None else tuple(own.take(kept) for own in self.forms),
+            bigrams=bigrams,
         )
 
     def save(self, folder: str | Path, *, dtype: Precision | None = None) -> None:
@@ -469,7 +494,14 @@ class StaticModel(Encoding):
         model = self if dtype is None else self.quantize(dtype)
         storage.save(
             storage.Contents(
-                model.units, model.matrix, model.description, model.scales, model.counts, model.shared, model.forms
+                model.units,
+                model.matrix,
+                model.description,
+                model.scales,
+                model.counts,
+                model.shared,
+                model.forms,
+                model.bigrams,
             ),
             Path(folder),
         )

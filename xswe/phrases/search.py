@@ -67,7 +67,8 @@ class StaticWords:
     """The words of a static embedding."""
 
     def __init__(self, model: StaticModel) -> None:
-        self.matrix = np.ascontiguousarray(model.vectors, np.float32)
+        # Bigrams do not count in a span: it is the sum of its words.
+        self.matrix = np.ascontiguousarray(model.vectors[: len(model.units)], np.float32)
         self._cutter = make_cutter(model.units)
         self.model = model
 

@@ -133,13 +133,13 @@ class Run:
                         yield (codes[0], codes[1]), list(bitext.source), list(bitext.target)
 
     def matrices(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the table after each step, by name, where it has a row a unit."""
+        """Yield the table after each step, by name, where it has a row a unit, or also a bigram."""
         names = {"extract": "extraction", "refine": "refinement", "spans": "span training"}
         for stage in self.stages:
             file = stage.folder / f"{stage.name}.safetensors"
             if stage.name in (*names, "pca") and file.is_file():
                 matrix = load_file(file)["embeddings"]
-                if len(matrix) == len(self.model.units.tokens):
+                if len(matrix) in (len(self.model.units), len(self.model.matrix)):
                     drop = _report(stage).get("drop")
                     yield names.get(stage.name) or ("PCA without ABTT" if drop == 0 else "PCA with ABTT"), matrix
 
@@ -212,7 +212,8 @@ def _title(stage: StageFolder) -> str:
 def _overview(run: Run) -> list[tuple[str, str, str]]:
     report, model = run.results["report"], run.model
     pairs = sum(part.get("train", 0) for part in report["corpus"].values() if isinstance(part, dict))
-    out: list[tuple[str, str, str]] = [("units", number(len(model.matrix)), model.units.kind)]
+    out: list[tuple[str, str, str]] = [("units", number(len(model.units)), model.units.kind)]
+    out += [("bigrams", number(len(model.bigrams)), "pairs of neighbouring units")] if model.bigrams is not None else []
     out += [("dimensions", number(model.dim), model.dtype)]
     out += [("size", f"{model.matrix.nbytes / 1e6:.1f} MB", "of the table")]
     out += [("training pairs", number(pairs), "or sentences")] if pairs else []
@@ -220,8 +221,8 @@ def _overview(run: Run) -> list[tuple[str, str, str]]:
         out.append(("steps", number(steps), f"the best: {number(report['refinement']['best_step'])}"))
     if seconds := run.record.get("seconds"):
         out.append(("seconds", number(sum(seconds.values())), f"threads: {run.record['threads']}"))
-    without = int((~np.asarray(model.matrix).any(1)).sum())
-    return [*out, ("units without a vector", number(without), percent(without / len(model.matrix), 2))]
+    without = int((~np.asarray(model.matrix[: len(model.units)]).any(1)).sum())
+    return [*out, ("units without a vector", number(without), percent(without / len(model.units), 2))]
 
 
 def _figures(run: Run) -> list[str]:
@@ -344,7 +345,8 @@ def _clouds(run: Run, held_out: list[tuple[tuple[str, str], list[str], list[str]
         return
     bags = {code: run.model.units.bags(own) for code, own in texts.items()}
     for step, matrix in run.matrices():
-        vectors = {code: pool(np.ascontiguousarray(matrix), bag, normalise=True) for code, bag in bags.items()}
+        own = bags if len(matrix) == len(run.model.units) else {code: run.model.widen(bag) for code, bag in bags.items()}
+        vectors = {code: pool(np.ascontiguousarray(matrix), bag, normalise=True) for code, bag in own.items()}
         yield plane(step, vectors, texts)
 
 
@@ -353,7 +355,7 @@ def _words(model: StaticModel) -> list[tuple[str, str, list[tuple[str, list[tupl
 
     A vocabulary that was learnt elsewhere has words of further languages: only those of the training text are shown.
     """
-    counts = np.ones((len(model.languages), len(model.matrix))) if model.counts is None else model.counts
+    counts = np.ones((len(model.languages), len(model.units))) if model.counts is None else model.counts
     words = {code: model.words(code) for code in model.languages}
     own = {
         code: {word for word, row in rows.items() if counts[number, row]}

@@ -332,7 +332,7 @@ def _made(
         place = None if folder is None else folder / f"{code}.index"
         numbers = ({_CORPUS: number} for number in own.corpora.tolist())
         found = index(model, own.texts, metadata=numbers, columns=columns, folder=place, storage="int8", threads=threads)
-        out[code] = Language(own, Postings.of(part.units.bags(own.texts), len(part.matrix)), fold(own.texts), found)
+        out[code] = Language(own, Postings.of(part.units.bags(own.texts), len(part.units)), fold(own.texts), found)
         if folder is not None:
             own.texts.save(folder, f"{code}.texts")
             out[code].folded.save(folder, f"{code}.folded")

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from xswe.io.ragged import Bags, Texts
 from xswe.io.settings import for_all
 from xswe.model.ensemble import AnyModel
-from xswe.model.static import StaticModel, pool
+from xswe.model.static import StaticModel
 from xswe.serving.budget import BLOCK, SMALL, Reservation
 from xswe.serving.config import ANY, ServeConfig
 from xswe.serving.guard import Gate
@@ -151,7 +151,7 @@ class Embedder:
         model = self._model
         if isinstance(model, StaticModel):
             bags = texts if isinstance(texts, Bags) else model.units.bags(texts)
-            return pool(model.matrix, bags, normalise=True, scales=model.scales), bags.lengths
+            return model.pool(bags), bags.lengths
         assert not isinstance(texts, Bags)
         return model.encode(texts), model.parts[0].units.bags(texts).lengths
 

@@ -384,6 +384,12 @@ def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]]
     located = model.units.locate([text])
     ids, starts, ends = located.bags.ids, located.starts.tolist(), located.ends.tolist()
     rows = model.rows(ids)
+    if model.bigrams is not None:  # half of each belongs to either of its units
+        found = model.bigrams.find(ids[:-1], ids[1:])
+        places = np.flatnonzero(found >= 0)
+        halves = model.rows(found[places]) / 2
+        rows[places] += halves
+        rows[places + 1] += halves
     firsts = [k for k in range(len(ids)) if k == 0 or not _goes_on(text, starts, ends, k)]
     words = []
     for a, b in pairwise([*firsts, len(ids)]):
