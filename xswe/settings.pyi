@@ -435,6 +435,8 @@ class RefineSettings(TypedDict, total=False):
     schedule: Literal["linear", "cosine"]
     weight_decay: float
     patience_epochs: float
+    start: str
+    bigrams: int
 
 
 class ObjectiveSettings(TypedDict, total=False):

@@ -100,7 +100,7 @@ class Killed(Exception):
     pass
 
 
-def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch):
+def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch, **further):
     """The result of a run that dies before the step ``killed_at`` and is started again."""
     step = Trainer.step
 
@@ -112,9 +112,9 @@ def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch):
     monkeypatch.setattr(Trainer, "step", dies)
     monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(Killed):
-        refine(*arguments, checkpoint=checkpoint)
+        refine(*arguments, checkpoint=checkpoint, **further)
     monkeypatch.undo()
-    return refine(*arguments, checkpoint=checkpoint)
+    return refine(*arguments, checkpoint=checkpoint, **further)
 
 
 @pytest.mark.parametrize("kind", ["lazy", "dense"])
@@ -401,6 +401,8 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
         "weight_decay",
         "sample_from",
         "per_unit",
+        "bigrams",
+        "start",
     }
     assert not later & set(fingerprint_fields(RefineConfig()))
     assert fingerprint_fields(RefineConfig(neighbours=16))["neighbours"] == 16

@@ -49,6 +49,21 @@ def test_several_language_pairs_and_a_teacher_of_ones_own(sample, tokenizer):
     assert {row.subset for row in made.metrics} == {"en-de", "en-ja", "de-ja"}
 
 
+def test_a_refinement_starts_from_a_model_that_is_there(tmp_path, pairs):
+    first = xswe.train(pairs, ["en", "de"], recipe="static", output=tmp_path / "a", **STATIC)
+    given = STATIC | {"refine.start": str(tmp_path / "a" / "model")}
+    more = xswe.train(pairs, ["en", "de"], recipe="static", output=tmp_path / "b", **given)
+    np.testing.assert_array_equal(more.steps["start"].matrix, first.model.matrix)
+    assert (more.model.matrix != first.model.matrix).any()
+    assert "| the vectors of " in (tmp_path / "b" / "model" / "README.md").read_text(encoding="utf-8")
+    wrong = {"pca.dim": 16}, {"units.vocabulary": "corpus", "units.size": 1500}, {"refine.start": "mini"}
+    for settings in wrong:
+        with pytest.raises(ConfigError, match=r"refine\.start=.* set pca\.dim=(8|256)"):
+            xswe.train(pairs, ["en", "de"], recipe="static", **given | settings)
+    with pytest.raises(ConfigError, match="set teacher=none"):
+        xswe.train(pairs, ["en", "de"], teacher=FakeTeacher(), **given | {"pca.dim": 2})
+
+
 def test_settings_in_full_are_a_recipe_too():
     paper = configure("a.tsv", ["en", "ja"], recipe="paper", settings={"units": "subwords", "clean": "web"})
     assert (paper.units.kind, paper.corpus.clean.ratio, paper.refine.batch_size) == ("subwords", 4.0, 128)

@@ -13,6 +13,7 @@ import numpy as np
 from xswe.corpus.bitext import Bitext
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags
+from xswe.model.bigrams import Bigrams
 from xswe.model.static import StaticModel
 from xswe.progress import track
 from xswe.text.units import Units
@@ -97,6 +98,7 @@ class Tables:
     # each language has a table of its own (they stand one under the other, in one space), so that a string that two
     # languages share has two vectors; else all share one
     separate: bool
+    bigrams: Bigrams | None = None  # whose rows stand behind those of the units, once there are any
 
     def place(self, bags: Bags, language: str) -> Bags:
         """Turn a language's unit ids into rows."""
@@ -105,12 +107,13 @@ class Tables:
 
     def model(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> StaticModel:
         """Return a model that needs no language argument; languages' tables are averaged by how often each has a unit."""
-        return StaticModel(self.units, self._merged(matrix, counts) if self.separate else matrix)
+        bigrams = self.bigrams if len(matrix) > len(self.units) and not self.separate else None
+        return StaticModel(self.units, self._merged(matrix, counts) if self.separate else matrix, bigrams=bigrams)
 
     def models(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> dict[str, StaticModel]:
         """Return each language's own model; a unit that does not occur in the language is that of :meth:`model`."""
         if not self.separate:
-            return dict.fromkeys(self.languages, StaticModel(self.units, matrix))
+            return dict.fromkeys(self.languages, self.model(matrix, counts))
         merged, tables = self._merged(matrix, counts), matrix.reshape(len(self.languages), -1, matrix.shape[1])
         return {
             language: StaticModel(self.units, np.where((count > 0)[:, None], table, merged))

@@ -180,10 +180,7 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
         )
     if config.spans.max_steps and not config.spans.triples and config.refine.sample_from == "contexts":
         raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
-    if config.graded.paths and (SEPARATE[config.extract.merge] or not config.refine.trains):
-        raise ConfigError(
-            "graded.paths needs one table and a refinement: set another extract.merge, and refine.max_steps > 0"
-        )
+    _check_refinement(config, teacher)
     if teacher is None and BY_TOKENS[config.contexts.length]:
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
     if teacher is not None and teacher.name == "mini" and (foreign := [code for code in languages if code not in SHIPPED]):
@@ -198,6 +195,23 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
             "together",
             " and the ".join(config.objective.distillation_on),
             ", ".join(languages),
+        )
+
+
+def _check_refinement(config: TrainConfig, teacher: Teacher | None) -> None:
+    """Refuse settings of the refinement that do not go with the others of the run."""
+    if config.refine.start and (teacher is not None or SEPARATE[config.extract.merge]):
+        raise ConfigError("refine.start is one table in place of a teacher's: set teacher=none, and another extract.merge")
+    if config.refine.bigrams and (
+        SEPARATE[config.extract.merge] or not config.refine.trains or config.spans.max_steps or config.shape.on
+    ):
+        raise ConfigError(
+            "refine.bigrams needs one table and a refinement that nothing follows: set another extract.merge, "
+            "refine.max_steps > 0, and no spans and shape"
+        )
+    if config.graded.paths and (SEPARATE[config.extract.merge] or not config.refine.trains):
+        raise ConfigError(
+            "graded.paths needs one table and a refinement: set another extract.merge, and refine.max_steps > 0"
         )
 
 

@@ -28,7 +28,9 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
+from xswe.model.bigrams import Bigrams, frequent_bigrams
 from xswe.model.counts import narrow_counts
+from xswe.model.ensemble import load_single, locate
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.forms import count_forms
@@ -93,7 +95,10 @@ def run_stages(
         bags = make_bags(corpus, *units)
         run = _Run(config, teacher, distilled, folder, corpus, *units, *bags)
         steps: dict[str, np.ndarray] = {}
-        if teacher is None:
+        if config.refine.start:
+            start, identity = run.given_start(config.refine.start)
+            steps["start"] = start
+        elif teacher is None:
             start, identity = run.random_start()
         else:
             steps["extraction"], extracted = run.extraction(teacher)
@@ -168,12 +173,31 @@ class _Run:
     def tables(self) -> Tables:
         return Tables(tuple(self.config.languages), self.units, SEPARATE[self.config.extract.merge])
 
+    @cached_property
+    def bigrams(self) -> Bigrams | None:
+        """Stage ``bigrams``: the most frequent pairs of neighbouring units of the training texts."""
+        if not (most := self.config.refine.bigrams):
+            return None
+
+        def make(folder: Path, _: str) -> None:
+            """Count, and save which units each bigram has."""
+            sides = (side for pair in self.pairs for side in open_bags(self.bags, "train", pair) if side is not None)
+            if (found := frequent_bigrams(sides, len(self.units), most)) is None:
+                raise ConfigError("refine.bigrams: none is frequent; give a larger corpus, or set refine.bigrams=0")
+            save_tensors(folder / "bigrams.safetensors", {"bigrams": found.pairs})
+
+        folder, _ = self.stages.run("bigrams", [self.bags_id, most], make)
+        found = Bigrams(load_file(folder / "bigrams.safetensors")["bigrams"], len(self.units))
+        self.report["bigrams"] = len(found)
+        return found
+
     def result(self, steps: dict[str, np.ndarray], vectors: dict[str, list[RowVectors]]) -> Trained:
         """Gather what the stages made, given the matrix after each step."""
         held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in self.corpus.part("held_out")}
         counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in self.config.languages]
-        models = {name: self.tables.model(matrix, counts) for name, matrix in steps.items()}
-        by_language = {name: self.tables.models(matrix, counts) for name, matrix in steps.items()}
+        tables = replace(self.tables, bigrams=self.bigrams)
+        models = {name: tables.model(matrix, counts) for name, matrix in steps.items()}
+        by_language = {name: tables.models(matrix, counts) for name, matrix in steps.items()}
         known = vectors["held_out"][0] if "held_out" in vectors else None
         return Trained(
             models[next(reversed(steps))],
@@ -355,6 +379,16 @@ class _Run:
         tempered = temper(matrix, self.config.shape.norms)
         return centred(tempered, self.sentence_vectors(tempered, self.config.pca), self.config.shape.centre)
 
+    def given_start(self, name: str) -> tuple[np.ndarray, str]:
+        """The vectors of a model that is there."""
+        model = load_single(locate(name))
+        if model.units.tokens != self.units.tokens or model.bigrams is not None or model.dim != self.config.pca.dim:
+            raise ConfigError(
+                f"refine.start={name}: {model!r} has not the units and dimensions of this run, or has bigrams; set "
+                f"pca.dim={model.dim}, and as units.vocabulary the tokenizer.json of its folder, or mini"
+            )
+        return model.vectors, model.identity
+
     def random_start(self) -> tuple[np.ndarray, str]:
         """Random vectors, for training without a teacher; separate tables start from the same ones."""
         c = self.config.pca
@@ -409,7 +443,7 @@ class _Run:
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**fingerprint_fields(c), "threads": None}, fingerprint_fields(self.config.objective)]
         imitated = [self.distilled.identity] if self.distilled is not None else []
-        log, given = RunLog(self.folder), self.config.graded
+        log, given, bigrams = RunLog(self.folder), self.config.graded, self.bigrams
 
         def make(folder: Path, identity: str) -> None:
             """Refine the table; a killed run goes on from its checkpoint."""
@@ -421,7 +455,17 @@ class _Run:
             begun = time.monotonic()
             files = read_graded(given.paths, self.units)
             graded = GradedLoss(files, given, self.config.seed) if files else None
-            made = refine(start, training, development, c, self.config.objective, graded, checkpoint=checkpoint, log=log)
+            made = refine(
+                start,
+                training,
+                development,
+                c,
+                self.config.objective,
+                graded,
+                bigrams=bigrams,
+                checkpoint=checkpoint,
+                log=log,
+            )
             logger.info("refined in %.0f s, %d steps, best %d", time.monotonic() - begun, made.steps, made.best_step)
             save_tensors(folder / "refine.safetensors", {"embeddings": made.matrix})
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})

@@ -21,6 +21,7 @@ from xswe.io.files import fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, bounds_of, concatenate_bags
 from xswe.io.settings import check_choice, for_all
+from xswe.model.bigrams import MOST, Bigrams
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.model.static import pool
 from xswe.text.spans import Cut, join_cuts
@@ -82,6 +83,10 @@ class RefineConfig:
         warmup: fraction of the steps, at the start, over which the rate rises linearly from zero.
         schedule: how the rate falls, after ``warmup`` and ``decay_start``: ``linear`` or ``cosine``.
         weight_decay: weight decay of AdamW, decoupled from the gradient; ``lazy`` lets only the rows of a batch decay.
+        start: a model that the refinement starts from, in place of a teacher's or random vectors: a folder, ``mini``, or
+            ``user/repository`` on the hub, with the units of the run (``units.vocabulary=FOLDER/tokenizer.json``).
+        bigrams: the most frequent pairs of neighbouring units that get rows, too, which are zero at the start; 0 for none.
+            Such a model is better and larger, takes longer to encode, and no other library opens it.
     """
 
     max_steps: int = 2500
@@ -103,6 +108,8 @@ class RefineConfig:
     schedule: Falling = field(default="linear", metadata=OMIT_DEFAULT)
     weight_decay: float = field(default=0.0, metadata=OMIT_DEFAULT)
     patience_epochs: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    start: str = field(default="", metadata=OMIT_DEFAULT)
+    bigrams: int = field(default=0, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         check_choice("refine.duplicates", self.duplicates, Duplicates)
@@ -116,6 +123,8 @@ class RefineConfig:
         if self.batch_size < 2 or self.max_steps < 0 or self.eval_steps < 1 or not 0 <= self.decay_start <= 1:
             raise ConfigError("refine needs batch_size >= 2, max_steps >= 0, eval_steps >= 1 and 0 <= decay_start <= 1")
 
+        if not 0 <= self.bigrams <= MOST:
+            raise ConfigError(f"refine needs 0 <= bigrams <= {MOST}")
         if not 0 <= self.patience_epochs < math.inf:
             raise ConfigError("refine needs patience_epochs >= 0")
         if not 0 < self.learning_rate < math.inf or not 0 <= self.max_grad_norm < math.inf or self.patience < 0:
@@ -159,7 +168,7 @@ class RefineConfig:
 class RefineResult:
     """The result of :func:`refine`."""
 
-    matrix: np.ndarray  # float32 (units, d), the table at the step with the lowest development loss
+    matrix: np.ndarray  # float32 (rows, d), the table at the step with the lowest development loss
     steps: int  # steps taken
     best_step: int  # the step of that table
     history: list[dict[str, float]]  # one row an evaluation: step, training loss, development loss
@@ -169,14 +178,26 @@ class Trainer:
     """One table, one optimiser, one objective; :meth:`step` is all of training."""
 
     def __init__(
-        self, matrix: np.ndarray, config: RefineConfig, objective: Objective, graded: GradedLoss | None = None
+        self,
+        matrix: np.ndarray,
+        config: RefineConfig,
+        objective: Objective,
+        graded: GradedLoss | None = None,
+        bigrams: Bigrams | None = None,
     ) -> None:
-        self.config, self.objective, self.graded = config, objective, graded
+        self.config, self.objective, self.graded, self.bigrams = config, objective, graded, bigrams
         self.matrix = matrix
         self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)
 
+    def widen(self, bags: Bags) -> Bags:
+        """Return bags of units with the rows of their bigrams, if any have rows."""
+        return bags if self.bigrams is None else self.bigrams.widen(bags)
+
     def vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
-        """Return unit vectors of ``bags`` and the norms of their sums, float32 (n, d) and (n,)."""
+        """Return unit vectors of bags of units and the norms of their sums, float32 (n, d) and (n,)."""
+        return self._pooled(self.widen(bags))
+
+    def _pooled(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         out, norms = np.empty((len(bags), self.matrix.shape[1]), np.float32), np.empty(len(bags), np.float32)
 
         def work(a: int, b: int) -> None:
@@ -218,7 +239,8 @@ class Trainer:
         if self.graded is not None:
             pairs, scores = self.graded.draw(self.optimiser.steps)
             bags = concatenate_bags([bags, pairs])
-        unit, norms = self.vectors(bags)
+        bags = self.widen(bags)
+        unit, norms = self._pooled(bags)
         halves = unit[: len(rows)], unit[len(rows) : own]
         loss, *gradients = self.objective(*halves, self.same(bitext, rows), bitext.teacher_of(rows), threads)
         if self.graded is not None:
@@ -253,13 +275,15 @@ def refine(
     objective: Objective,
     graded: GradedLoss | None = None,
     *,
+    bigrams: Bigrams | None = None,
     checkpoint: Path | None = None,
     log: Callable[[list[dict[str, float]]], None] = lambda _: None,
 ) -> RefineResult:
     """Refine an embedding table, float32 (units, d), which is not changed, on pairs or sentences of one language.
 
     ``bitexts`` has an entry a language pair, and so has ``development``, the held-out pairs for early stopping; without
-    any the last table is the result. The development loss excludes the ``graded`` pairs. The state is saved now and then
+    any the last table is the result. The development loss excludes the ``graded`` pairs. The rows of ``bigrams``, zero at
+    the start, are learnt behind those of the units. The state is saved now and then
     to ``checkpoint``, and resumed from there if it fits; ``log`` gets the history after each evaluation. The same inputs
     give the same bytes, interrupted or not.
     """
@@ -269,9 +293,10 @@ def refine(
     if _DROPPED[config.duplicates]:
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
-    trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective, graded)
+    new = np.zeros((len(bigrams or ()), matrix.shape[1]), np.float32)
+    trainer = Trainer(np.ascontiguousarray(np.concatenate([matrix, new]), np.float32), config, objective, graded, bigrams)
     further = [fingerprint_fields(graded.config), [len(file) for file in graded.files]] if graded is not None else []
-    further = [schedule.sizes, list(matrix.shape), *further]
+    further = [schedule.sizes, list(trainer.matrix.shape), *further]
     identity = fingerprint({**fingerprint_fields(config), "threads": None}, fingerprint_fields(objective), *further)
     state = BestTable(trainer.matrix, trainer.optimiser)
 

@@ -221,7 +221,7 @@ def _units_of(config: TrainConfig, side: Side, teacher: Outline | None) -> int:
 
 def _memory(config: TrainConfig, teacher: Outline | None, units: int) -> float:
     """Return the bytes that are needed at once, in the extraction or in the refinement."""
-    refining = 3.0 * units * config.pca.dim * 4 + 4.0 * config.refine.batch_size**2 * 2
+    refining = 3.0 * (units + config.refine.bigrams) * config.pca.dim * 4 + 4.0 * config.refine.batch_size**2 * 2
     if teacher is None or config.teacher is None:
         return refining
     from xswe.teacher.transformer import type_of
@@ -236,7 +236,7 @@ def _disk(config: TrainConfig, teacher: Outline | None, units: int, sides: Seque
     """Return the bytes of the run folder and of the converted texts, checkpoints and fetched weights included."""
     texts = sum(side.pairs * (side.characters + 8) for side in sides)
     bags = sum(side.pairs * (4.0 * max(1.0, side.characters / 5) + 8) for side in sides)
-    tables = 3.0 * units * config.pca.dim * 4
+    tables = 3.0 * (units + config.refine.bigrams) * config.pca.dim * 4
     if teacher is None:
         return texts + bags + tables
     fetched = 0.0 if config.teacher is None or Path(locate_of(config.teacher)).is_dir() else teacher.parameters * 4.0

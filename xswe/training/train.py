@@ -342,6 +342,7 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
     description: Values = {"teacher": config.teacher and config.teacher.model, "settings": settings}
     sources = sources_of(settings["corpus"], made.report["corpus"])
     sources += [Source(f"{Path(path).name}, pairs graded by people", None) for path in config.graded.paths]
+    sources += [Source(f"the vectors of {config.refine.start}", None)] if config.refine.start else []
     if notes := [cards()[source.name].licence_note() for source in sources if source.name in cards()]:
         description["corpora"] = notes
     model = replace(made.model, description=description, counts=made.counts, forms=made.forms)
