@@ -1,7 +1,7 @@
 """Static vectors in which more than single units has rows: pairs of neighbours, or units by the length of their sentence.
 
-A sentence stays a sum of rows that are looked up. A pair of neighbouring units has a row if it is among the most frequent
-of the training texts; it is zero at the start, and learnt beside the units' rows, or alone. As a sum of units cannot tell
+A sentence stays a sum of rows that are looked up. The pairs of neighbouring units are those of ``refine.bigrams``,
+whose rows are zero at the start, and learnt beside the units' rows, or alone. As a sum of units cannot tell
 who does what to whom, and hardly a negation, such rows are also shown translations made wrong: two words exchanged, a
 negation put in or taken out, a digit exchanged, each of which shares nearly all of its words with the right one.
 """
@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from xswe.io.files import arrays_digest, fingerprint
+from xswe.io.files import fingerprint
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, bounds_of, concatenate_bags
+from xswe.model.bigrams import Bigrams
 from xswe.text.segmenters import make_segmenter
 from xswe.text.units import Units
 from xswe.training.loop import Schedule
@@ -26,10 +26,6 @@ from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer
-
-FEWEST = 5  # times that a pair occurs that has a row
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 by the golden ratio: spreads what is multiplied by it
-_NONE = -1
 
 
 class FurtherUnits:
@@ -58,38 +54,6 @@ class FurtherUnits:
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look texts up."""
         return self.widened(self.units.bags(texts))
-
-
-class PairUnits(FurtherUnits):
-    """Units, and some pairs of neighbouring ones.
-
-    Args:
-        units: the units.
-        keys: int64 (pairs,), the first id times the number of units, plus the second.
-    """
-
-    def __init__(self, units: Units, keys: np.ndarray) -> None:
-        super().__init__(units)
-        self.keys, bits = keys, max(4, (2 * len(keys)).bit_length())
-        self._slots, self._rows = np.full(1 << bits, _NONE, np.int64), np.zeros(1 << bits, np.int32)
-        self._shift = np.uint64(64 - bits)
-        _fill(keys, len(units), self._shift, self._slots, self._rows)
-
-    @property
-    def identity(self) -> str:
-        """A fingerprint of the units and the pairs."""
-        return fingerprint(self.units.identity, arrays_digest(self.keys))
-
-    def __len__(self) -> int:
-        return len(self.units) + len(self.keys)
-
-    def widened(self, bags: Bags) -> Bags:
-        """Return the bags with the rows of pairs behind those of units."""
-        ids, offsets = np.asarray(bags.ids), np.asarray(bags.offsets)
-        ends = np.zeros_like(offsets)
-        out = np.empty(2 * len(ids), np.int32)
-        _widen(ids, offsets, len(self.units), self._shift, self._slots, self._rows, out, ends)
-        return Bags(out[: ends[-1]].copy(), ends)
 
 
 class LengthUnits(FurtherUnits):
@@ -121,59 +85,6 @@ class DistinctUnits(FurtherUnits):
         kept = np.zeros(len(bags.ids), bool)
         kept[first] = True
         return Bags(bags.ids[kept].astype(np.int32), bounds_of(kept)[bags.offsets])
-
-
-@njit(nogil=True, cache=True)
-def _fill(keys: np.ndarray, first: int, shift: np.uint64, slots: np.ndarray, rows: np.ndarray) -> None:
-    """Put keys into a table of open addresses; the row of key ``k`` is ``first + k``."""
-    for k in range(len(keys)):
-        place = np.int64((np.uint64(keys[k]) * _MIX) >> shift)
-        while slots[place] != _NONE:
-            place = (place + 1) & (len(slots) - 1)
-        slots[place], rows[place] = keys[k], first + k
-
-
-@njit(nogil=True, cache=True)
-def _widen(
-    ids: np.ndarray,
-    offsets: np.ndarray,
-    count: int,
-    shift: np.uint64,
-    slots: np.ndarray,
-    rows: np.ndarray,
-    out: np.ndarray,
-    ends: np.ndarray,
-) -> None:
-    """Copy the ids of each bag, and behind them the rows of its pairs."""
-    n = 0
-    for i in range(len(offsets) - 1):
-        for t in range(offsets[i], offsets[i + 1]):
-            out[n] = ids[t]
-            n += 1
-        for t in range(offsets[i], offsets[i + 1] - 1):
-            key = np.int64(ids[t]) * count + np.int64(ids[t + 1])
-            place = np.int64((np.uint64(key) * _MIX) >> shift)
-            while slots[place] != _NONE and slots[place] != key:
-                place = (place + 1) & (len(slots) - 1)
-            if slots[place] == key:
-                out[n] = rows[place]
-                n += 1
-        ends[i + 1] = n
-
-
-def frequent_pairs(sides: Sequence[Bags], count: int, most: int) -> np.ndarray:
-    """Return the keys of the most frequent pairs of neighbours, int64 (at most ``most``,); ``count`` is that of units."""
-    keys, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for side in sides:
-        ids = np.asarray(side.ids, np.int64)
-        inside = np.ones(max(0, len(ids) - 1), bool)
-        borders = np.asarray(side.offsets)[1:-1]
-        inside[borders[(borders > 0) & (borders < len(ids))] - 1] = False
-        own, numbers = np.unique((ids[:-1] * count + ids[1:])[inside], return_counts=True)
-        keys, inverse = np.unique(np.concatenate([keys, own]), return_inverse=True)
-        times = np.bincount(inverse, np.concatenate([times, numbers])).astype(np.int64)
-    kept = np.flatnonzero(times >= FEWEST)
-    return np.sort(keys[kept[np.argsort(-times[kept], kind="stable")[:most]]])
 
 
 # Translations made wrong. Each function returns a text that says something else in nearly the same words, or None.
@@ -350,9 +261,14 @@ def learnt(
     objective: Objective,
     contrasts: Contrasts | None = None,
     fixed: int = 0,
+    bigrams: Bigrams | None = None,
 ) -> np.ndarray:
-    """Return a table, float32 (rows, d), that was trained on pairs, and on contrasts; its first ``fixed`` rows stay."""
-    trainer = Trainer(np.array(start, np.float32, order="C"), config, objective, contrasts)  # type: ignore[arg-type]
+    """Return a table, float32 (rows, d), that was trained on pairs, and on contrasts; its first ``fixed`` rows stay.
+
+    ``start`` has the rows of bigrams, too.
+    """
+    table = np.array(start, np.float32, order="C")
+    trainer = Trainer(table, config, objective, contrasts, bigrams)  # type: ignore[arg-type]
     if fixed:
         trainer.optimiser = _Above(trainer.optimiser, fixed)  # type: ignore[assignment]
     schedule = Schedule(tuple(map(len, bitexts)), config.batch_size, config.seed)
@@ -364,7 +280,7 @@ def learnt(
 
 
 def triples_of(
-    texts: Sequence[tuple[tuple[Sequence[str], Sequence[str]], tuple[str, str]]], units: FurtherUnits | Units, seed: int
+    texts: Sequence[tuple[tuple[Sequence[str], Sequence[str]], tuple[str, str]]], units: Units, seed: int
 ) -> Bags:
     """Make the bags of :class:`Contrasts` of some pairs of texts and their languages."""
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])

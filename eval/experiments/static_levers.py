@@ -40,8 +40,6 @@ from eval.experiments.pair_rows import (
     DistinctUnits,
     FurtherUnits,
     LengthUnits,
-    PairUnits,
-    frequent_pairs,
     learnt,
     triples_of,
 )
@@ -58,6 +56,7 @@ from xswe.evaluation.tasks import score_vectors
 from xswe.io.files import arrays_digest, fingerprint, whole_file, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
+from xswe.model.bigrams import Bigrams, frequent_bigrams
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
 from xswe.training.bags_stage import make_bags, open_bags
@@ -109,6 +108,7 @@ class Variation:
         pairs: at most so many rows for pairs of neighbouring units; ``AS_MANY`` for as many as there are units.
         contrasts: weight of a loss of translations and the same with words exchanged.
         fixed: only the rows of pairs learn.
+        alone: only the rows of units are taken of what was trained with pairs.
         lengths: power of the norms in sentences of up to ``SHORT`` units, and in others, which then have rows of their own.
         once: count each unit once a sentence.
         research: train on the bitexts for research only, too.
@@ -128,6 +128,7 @@ class Variation:
     pairs: int = 0
     contrasts: float = 0.0
     fixed: bool = False
+    alone: bool = False
     lengths: tuple[float, ...] = ()
     once: bool = False
     research: bool = False
@@ -162,6 +163,7 @@ PAIRS: dict[str, Variation] = {
     "as it starts": Variation(),
     "trained on: units": _ON,
     "trained on: units and pairs": _PAIRED,
+    "trained on: units and pairs, the units alone": replace(_PAIRED, alone=True),
     "contrasts: units": replace(_ON, contrasts=0.3),
     "contrasts: units and pairs": replace(_PAIRED, contrasts=0.3),
     "contrasts: pairs alone": replace(_PAIRED, contrasts=0.3, fixed=True),
@@ -218,25 +220,26 @@ def of_variation(variation: Variation, settings: dict[str, Any]) -> tuple[Corpus
     return prepared(Path(settings["runs"]), pieces, variation.pivots, *how)
 
 
-_found: dict[tuple[Path, int], PairUnits] = {}
+_found: dict[tuple[Path, int], Bigrams | None] = {}
 
 
-def further_units(variation: Variation, corpus: Corpus, units: Units, bags: Path) -> FurtherUnits | None:
-    """Return the units of a variation that has rows for more than single units, else None."""
+def bigrams_of(variation: Variation, corpus: Corpus, units: Units, bags: Path) -> Bigrams | None:
+    """Return the pairs of neighbouring units that have rows in a variation, None where none has."""
     if variation.pairs and (bags, variation.pairs) not in _found:
         most = len(units) if variation.pairs == AS_MANY else variation.pairs
         sides = [side for pair in corpus.pairs for side in open_bags(bags, "train", pair) if side is not None]
-        _found[bags, variation.pairs] = PairUnits(units, frequent_pairs(sides, len(units), most))
-    if variation.pairs:
-        return _found[bags, variation.pairs]
+        _found[bags, variation.pairs] = frequent_bigrams(sides, len(units), most)
+    return _found[bags, variation.pairs] if variation.pairs else None
+
+
+def further_units(variation: Variation, units: Units) -> FurtherUnits | None:
+    """Return the units of a variation that looks them up in another way, else None."""
     return LengthUnits(units, SHORT) if variation.lengths else DistinctUnits(units) if variation.once else None
 
 
 def trained_on(start: np.ndarray, variation: Variation, seed: int, corpus: Corpus, units: Units, bags: Path) -> np.ndarray:
     """Train a finished table on, with the rows of pairs or without."""
-    more = further_units(variation, corpus, units, bags)
-    sides = [open_bags(bags, "train", pair) for pair in corpus.pairs]
-    bitexts = [ParallelBags(*(more.widened(side) for side in pair)) if more else ParallelBags(*pair) for pair in sides]
+    bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
     sizes: dict[str, Any] = {"max_steps": variation.max_steps, "batch_size": variation.batch_size}
     config = RefineConfig(**sizes, learning_rate=variation.rate, decay_start=0.0, seed=seed)
     contrasts = None
@@ -245,8 +248,9 @@ def trained_on(start: np.ndarray, variation: Variation, seed: int, corpus: Corpu
         for bitext in corpus.part("train"):
             rows = np.sort(np.random.default_rng([seed, 41]).permutation(len(bitext))[:TRIPLES])
             texts.append(((list(bitext.source.take(rows)), list(bitext.target.take(rows))), bitext.languages))
-        contrasts = Contrasts(triples_of(texts, more or units, seed), variation.contrasts, seed=seed)
-    return learnt(start, bitexts, config, OBJECTIVE, contrasts, len(units) if variation.fixed else 0)
+        contrasts = Contrasts(triples_of(texts, units, seed), variation.contrasts, seed=seed)
+    bigrams = bigrams_of(variation, corpus, units, bags)
+    return learnt(start, bitexts, config, OBJECTIVE, contrasts, len(units) if variation.fixed else 0, bigrams)
 
 
 def start_of(model: StaticModel, units: Units) -> np.ndarray:
@@ -325,9 +329,10 @@ MEANS = (
 
 
 def slower(model: StaticModel) -> float:
-    """Return how many times the processor's seconds of units alone it takes to encode with further ones, in turns."""
+    """Return how many times the processor's seconds of units alone it takes to encode with further rows, in turns."""
     texts = Texts.of(noise_lines(DATA, LANGUAGES[1], NOISE)[0])
-    plain, clocks = StaticModel(model.units.units, model.matrix[: len(model.units.units)]), np.zeros((7, 2))  # type: ignore
+    units = model.units.units if isinstance(model.units, FurtherUnits) else model.units
+    plain, clocks = StaticModel(units, model.matrix[: len(units)]), np.zeros((7, 2))
     for clock in clocks:
         for k, one in enumerate((plain, model)):
             begun = time.process_time()
@@ -418,11 +423,11 @@ def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[S
     """Make the model of a variation; also the seconds of the processor that it took."""
     corpus, units, bags = of_variation(variation, settings)
     matrix, seconds = start_of(StaticModel.load(settings["start"]), units), 0.0
-    more = further_units(variation, corpus, units, bags)
+    more, bigrams = further_units(variation, units), bigrams_of(variation, corpus, units, bags)
     if variation.lengths:
         matrix = np.concatenate([temper(matrix, power) for power in variation.lengths])
-    elif more is not None:
-        matrix = np.concatenate([matrix, np.zeros((len(more) - len(units), matrix.shape[1]), np.float32)])
+    elif bigrams is not None:
+        matrix = np.concatenate([matrix, np.zeros((len(bigrams), matrix.shape[1]), np.float32)])
     if variation.max_steps:
         seeds = range(seed * variation.averaged, (seed + 1) * variation.averaged)
         tables, costs = zip(*(trained(matrix, variation, k, settings) for k in seeds), strict=True)
@@ -430,7 +435,9 @@ def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[S
     begun = time.process_time()
     if variation.shape.on:
         matrix = shaped(matrix, corpus, bags, variation.shape)
-    return StaticModel(more or units, matrix), seconds + time.process_time() - begun  # type: ignore[arg-type]
+    if variation.alone:
+        matrix, bigrams = matrix[: len(units)], None
+    return StaticModel(more or units, matrix, bigrams=bigrams), seconds + time.process_time() - begun  # type: ignore
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -452,7 +459,7 @@ def main(settings: dict[str, Any]) -> None:
                 continue
             variation = EVERY[name]
             model, seconds = varied(variation, seed, settings)
-            if isinstance(model.units, FurtherUnits):
+            if model.bigrams is not None or isinstance(model.units, FurtherUnits):
                 row["times as long to encode"] = slower(model)
             row["seeds"][str(seed)] = {
                 "seconds": round(seconds, 1),

@@ -109,6 +109,10 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "recall of # %",
             _documents,
         ),
+        (
+            "`mini` in float32 takes # times as long to encode",
+            lambda m: [m("static_pairs")["rows"]["trained on: units and pairs"]["times as long to encode"]],
+        ),
     ],
 }
 

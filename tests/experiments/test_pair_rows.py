@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.conftest import eval_script
 from xswe.io.ragged import Bags
+from xswe.model.bigrams import frequent_bigrams
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 from xswe.training.objective import Objective
@@ -27,40 +27,18 @@ def units():
     return SubwordUnits(tokenizer, "subwords", ("en", "de"))
 
 
-def test_pairs_of_neighbours_are_those_inside_of_a_sentence_that_are_frequent_enough():
-    bags = Bags.of([[1, 2, 3]] * 5 + [[3, 1], [4]] * 4)
-    assert rows.frequent_pairs([bags], 5, 9).tolist() == [1 * 5 + 2, 2 * 5 + 3]
-    assert rows.frequent_pairs([bags, bags], 5, 9).tolist() == [1 * 5 + 2, 2 * 5 + 3, 3 * 5 + 1]
-    assert rows.frequent_pairs([bags, bags], 5, 2).tolist() == [1 * 5 + 2, 2 * 5 + 3]
-
-
-def test_a_sentence_has_the_rows_of_its_units_and_of_its_known_pairs():
-    own = units()
-    draw = np.random.default_rng(0)
-    keys = np.unique(draw.integers(0, len(own) ** 2, 9))
-    paired = rows.PairUnits(own, keys)
-    bags = Bags.of([draw.integers(0, len(own), size).tolist() for size in (0, 1, 2, 7, 0, 30)])
-    found = paired.widened(bags)
-    for i in range(len(bags)):
-        ids = bags.ids[bags.offsets[i] : bags.offsets[i + 1]].tolist()
-        pairs = [a * len(own) + b for a, b in pairwise(ids)]
-        expected = ids + [len(own) + keys.tolist().index(key) for key in pairs if key in keys]
-        assert found.ids[found.offsets[i] : found.offsets[i + 1]].tolist() == expected
-
-
-def test_rows_of_pairs_tell_orders_apart_that_units_alone_cannot():
+def test_bigrams_alone_learn_from_contrasts_while_units_stay():
     own = units()
     texts = ["dog bites man", "man bites dog"]
-    alone = StaticModel(own, np.random.default_rng(1).normal(size=(len(own), 8)).astype(np.float32))
-    assert np.prod(alone.encode(texts), axis=0).sum() == pytest.approx(1, abs=1e-6)
-    paired = rows.PairUnits(own, rows.frequent_pairs([own.bags(texts * 5)], len(own), 8))
-    start = np.concatenate([alone.matrix, np.zeros((len(paired) - len(own), 8), np.float32)])
-    bags = [paired.bags(texts)] * 2
-    triples = rows.Contrasts(paired.bags([*texts, *texts, *texts[::-1]]), 1.0)
+    alone = np.random.default_rng(1).normal(size=(len(own), 8)).astype(np.float32)
+    bigrams = frequent_bigrams([own.bags(texts * 5)], len(own), 8)
+    start = np.concatenate([alone, np.zeros((len(bigrams), 8), np.float32)])
+    triples = rows.Contrasts(own.bags([*texts, *texts, *texts[::-1]]), 1.0)
     config = RefineConfig(max_steps=30, batch_size=2, learning_rate=0.05)
-    table = rows.learnt(start, [ParallelBags(*bags)], config, Objective(), triples, fixed=len(own))
-    np.testing.assert_array_equal(table[: len(own)], alone.matrix)
-    assert np.prod(StaticModel(paired, table).encode(texts), axis=0).sum() < 0.9
+    bitext = ParallelBags(*[own.bags(texts)] * 2)
+    table = rows.learnt(start, [bitext], config, Objective(), triples, fixed=len(own), bigrams=bigrams)
+    np.testing.assert_array_equal(table[: len(own)], alone)
+    assert np.prod(StaticModel(own, table, bigrams=bigrams).encode(texts), axis=0).sum() < 0.9
 
 
 def test_the_gradient_of_contrasts_is_that_of_their_loss():
