@@ -22,7 +22,6 @@ from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.precision import quantise
-from xswe.model.static import pool
 from xswe.text.numbers import same_numbers
 
 # Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
@@ -141,7 +140,7 @@ class Features:
         bags = self._units.bags(texts)
         if isinstance(self._model, Ensemble):
             return self._model.encode(texts), bags
-        return pool(self._model.matrix, bags, normalise=True, scales=self._model.scales), bags
+        return self._model.pool(bags), bags
 
     def of(
         self, source: Texts, target: Texts, sides: tuple[Bags, Bags], cosines: np.ndarray, threads: int = 1
