@@ -159,6 +159,16 @@ def test_a_string_without_its_quotes_is_not_taken_for_an_empty_one(tmp_path, lin
     assert skipped.counts == {"damaged catalogue": 1}
 
 
+def test_a_catalogue_with_a_nul_byte_is_damaged(tmp_path):
+    pytest.importorskip("polib")
+    (tmp_path / "a.po").write_bytes(b'msgid "cat"\nmsgstr "Kat\0ze"\n')
+    with pytest.raises(InputError, match=r"a\.po:2: a NUL byte"):
+        read(tmp_path / "a.po")
+    skipped = Skipped()
+    assert read(tmp_path / "a.po", on_error="skip", skipped=skipped) == []
+    assert skipped.counts == {"damaged catalogue": 1}
+
+
 @pytest.mark.parametrize("name", ["a.po", "a.mo"])
 def test_damaged_catalogues(tmp_path, name):
     (tmp_path / name).write_bytes(b'msgid "a\nmsgstr\xff')

@@ -14,7 +14,7 @@ from xswe.bitext.formats import Described
 from xswe.bitext.memories import MemoryUnit, Unit, moment
 from xswe.errors import InputError, XsweError, brief, needs
 from xswe.io.files import scratch
-from xswe.io.lines import RAISES, Skipped, open_binary, read_whole
+from xswe.io.lines import RAISES, Skipped, nul_byte, open_binary, read_whole
 from xswe.io.sources import suffix_of
 from xswe.text.languages import base_language
 
@@ -80,8 +80,11 @@ def _catalogue(path: Path) -> Any:
         with scratch("xswe-catalogue-") as folder:
             (Path(folder) / "a.mo").write_bytes(raw)
             return polib.mofile(str(Path(folder) / "a.mo"))
-    _check_strings(raw.decode("utf-8"))
-    return polib.pofile(raw.decode("utf-8"))
+    text = raw.decode("utf-8")
+    if "\0" in text:
+        raise nul_byte(path, 1, raw)
+    _check_strings(text)
+    return polib.pofile(text)
 
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
