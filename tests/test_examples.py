@@ -160,7 +160,8 @@ def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch, warm_pyt
     shutil.copytree(ROOT / "corpora" / "sample", tmp_path / "corpora" / "sample")
     shutil.copytree(ROOT / "xswe" / "pretrained" / "mini", tmp_path / "run" / "model")
     monkeypatch.setenv("XSWE_RUN", "run")
-    said = executed(["-c", "\n".join(cells(EXAMPLES / "papers.ipynb"))], tmp_path, warm_python / "python")
+    some = cells(EXAMPLES / "papers.ipynb")[:4]  # what follows takes the steps as they come
+    said = executed(["-c", "\n".join(some)], tmp_path, warm_python / "python")
     assert "['the model'] {'en': 400, 'de': 400, 'zh': 400, 'ja': 400}" in said
     assert re.search(r"the model +silhouette +-?0\.\d+ +nearest +9\d", said)
 
