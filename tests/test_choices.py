@@ -22,13 +22,16 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.bitext.source import Source
 from xswe.errors import InputError, XsweError
 from xswe.io.settings import check_choice, for_all
 from xswe.search.lists import Neighbours
+from xswe.text import languages
 
 PROBES: dict[str, Callable[[Any, Path], Any]] = {}
 # Choices of the layout of a file, which the formats' own tests read and write; here only that another one is none.
 LAYOUTS = ("xswe.corpus.cards:CardFormat", "xswe.bitext.formats:PairFormat")
+LATER = {"Source": Source}  # imported for type checkers alone, as it loads the compiler
 CODES = "xswe.serving.messages:Language"  # of languages, which are data (xswe.text.languages)
 PLANTED = "planted"
 ANY = np.random.default_rng(0)
@@ -537,6 +540,7 @@ def small() -> Any:
 
 def test_every_closed_type_has_a_probe():
     assert set(PROBES) == set(closed()) - {CODES}
+    assert closed()[CODES] == tuple(languages.LANGUAGES)  # else a language could not be asked for
 
 
 def test_every_closed_setting_is_of_a_type_with_a_name():
@@ -546,7 +550,7 @@ def test_every_closed_setting_is_of_a_type_with_a_name():
         for own in vars(module).values():
             struct = isinstance(own, type) and (dataclasses.is_dataclass(own) or hasattr(own, "__struct_fields__"))
             if isinstance(own, type) and own.__module__ == name and (struct or typing.is_typeddict(own)):
-                for field, hint in typing.get_type_hints(own).items():
+                for field, hint in typing.get_type_hints(own, localns=LATER).items():
                     for choices in literals(hint):
                         assert frozenset(choices) in named, f"{name}.{own.__name__}.{field}"
                         seen += 1

@@ -23,6 +23,7 @@ from xswe.io.choices import choice_names, choose
 from xswe.io.resources import resource
 from xswe.io.signatures import MISSING, config_class, hint_of, parts
 from xswe.text.readers import READERS
+from xswe.work.config import Executor
 
 _DOCUMENTS = "Markdown, HTML, EPUB, DOCX, PDF"
 _GROUPS = {
@@ -62,7 +63,7 @@ def settings(verb: str) -> list[tuple[str, str, str, str]]:
     found = [_choice(verb, group) for group in spec.groups]
     for name, value in _flat("", values, described):
         if name == "execution.kind":
-            found.append(("execution", "local, array, ray", "local", _GROUPS["execution"]))
+            found.append(("execution", ", ".join(typing.get_args(Executor)), "local", _GROUPS["execution"]))
         elif name not in spec.groups and not name.startswith("distilled."):
             found.append((name, described[name][0], _written(usual.get(name, value)), described[name][1]))
     first = {*spec.groups, "mode"}

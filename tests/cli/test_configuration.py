@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import typing
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -34,6 +35,7 @@ from xswe.training.refine import RefineConfig
 from xswe.training.train import configure
 from xswe.training.triplets import SpanTraining
 from xswe.training.units_stage import UnitsConfig
+from xswe.work.config import Executor
 
 CONF = resource("conf")
 SECTIONS = {
@@ -148,6 +150,7 @@ def test_every_choice_of_every_group_composes():
     """One of each group at a time, as to compose them takes a while."""
     usual = composed("train").keys()
     choices = {group: choice_names({"distilled": "teacher"}.get(group, group)) for group in ("distilled", *GROUPS)}
+    assert set(choices["execution"]) == set(typing.get_args(Executor))
     for row in zip_longest(*choices.values()):
         given = {group: choice for group, choice in zip(choices, row, strict=True) if choice is not None}
         models = ["teacher.model=m"] if "custom" in given.values() else []

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.errors import ConfigError, DependencyError
+from xswe.text import abbreviations, boundaries
 from xswe.text.boundaries import split_sentences
 
 # Sentences are parted by "|".
@@ -235,3 +236,8 @@ def test_mistakes(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     with pytest.raises(DependencyError, match=r"xswe\[sentences\]"):
         split_sentences("A.", "en")
+
+
+def test_a_language_with_abbreviations_has_all_that_is_asked_of_it():
+    tables = [abbreviations.AT_THE_END, abbreviations.EITHER, abbreviations.BEFORE_NUMBERS, abbreviations.STARTERS]
+    assert all(set(table) == set(boundaries._TAKEN) for table in tables)

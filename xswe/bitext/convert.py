@@ -21,7 +21,7 @@ from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.lines import OnError, Skipped, left_out_of
-from xswe.io.results import write_table, write_text
+from xswe.io.results import SHOWN, write_table, write_text
 from xswe.text.languages import base_language
 
 _BESIDE = ("id", "notes", "score", "status", "lines")  # columns of a table beside the two texts
@@ -64,7 +64,7 @@ def rewrite_bitext(
     """
     check_output(output, list(paths))
     kind = output_format("auto", str(output), tuple(languages))
-    if kind in ("bucc", "latex", "markdown"):
+    if kind == "bucc" or TABLES.get(kind) in SHOWN:
         raise ConfigError(f"output={output}: pairs that are read again are not written so; use .tsv, .csv, .tmx, …")
     pair = (languages[0], languages[1])
     files = [Source((str(path),), tuple(columns), pair, on_error) for path in paths]

@@ -9,7 +9,7 @@ from xswe.bitext.catalogues import write_catalogue
 from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
-from xswe.io.results import check_suffix, write_table, write_text
+from xswe.io.results import SHOWN, check_suffix, write_table, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
 
@@ -116,7 +116,7 @@ def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[st
         write_text(path, _LINES[kind](rows, languages))
     elif kind in MEMORIES:
         write_text(path, MEMORIES[kind](map(_unit, rows), languages))
-    elif kind in ("markdown", "latex"):
+    elif TABLES[kind] in SHOWN:
         cells = ((f"{row.score:.4f}", one_line(row.source), one_line(row.target)) for row in rows)
         write_table(path, TABLES[kind], Row._fields[:3], cells)
     else:

@@ -160,7 +160,7 @@ class Result(Sequence[E]):
         suffix = check_suffix(path)
         if suffix == ".json":
             write_text(path, [json.dumps(self.as_json(), ensure_ascii=False, indent=2) + "\n"])
-        elif suffix in (".md", ".tex"):
+        elif suffix in SHOWN:
             write_table(path, suffix, *self.layout())
         else:
             write_table(path, suffix, self.columns(), self.records(), self.types())
@@ -346,12 +346,11 @@ def _object(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
 
 
 Writer = Callable[[Sequence[str], Iterable[Sequence[Any]]], Iterator[str]]
-_TEXT_WRITERS: dict[str, Writer] = {
-    ".csv": _separated(","),
-    ".tsv": _separated("\t"),
-    ".jsonl": _objects,
+# Tables to look at: rounded, without the columns that only programs need, and never read again.
+SHOWN: dict[str, Writer] = {
     ".md": lambda names, rows: iter([markdown(names, rows) + "\n"]),
     ".tex": lambda names, rows: iter([latex(names, rows) + "\n"]),
 }
+_TEXT_WRITERS: dict[str, Writer] = {".csv": _separated(","), ".tsv": _separated("\t"), ".jsonl": _objects, **SHOWN}
 # Formats that are no text: the library that writes each, and the extra it comes with.
 _LIBRARIES = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("xlsxwriter", "mine")}

@@ -29,14 +29,15 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.settings import refuse_unused
+from xswe.io.settings import for_all, refuse_unused
+from xswe.mining.margin import Score
 
 # How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
 # for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhoods
 # fall with the scores and take half of it (difference) or all of it (ratio) off, as measured on corpora of 1 to 50 % pairs.
 # A step more expects less where one line in a hundred has a translation, but keeps next to nothing of 100,000 lines
 # (cosine) or sees translations where there is none (ratio).
-DECOY_CORRECTION = {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
+DECOY_CORRECTION = for_all(Score, {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0})
 # Scores of which a line without a translation finds a high one as seldom as few other such lines are there.
 MARGINS = ("ratio", "distance", "csls")
 
@@ -51,7 +52,7 @@ MARGINS = ("ratio", "distance", "csls")
 OFF = (0.01, 0.06)
 UNFOUND = 0.06
 LEAST_SHARE = 0.05
-LEAST_MATCHED_SHARE = {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25)
+LEAST_MATCHED_SHARE = for_all(Score, {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25))
 LEAST_PRECISION = 0.6
 LEAST_PAIRS = 50
 

@@ -167,13 +167,13 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
     check_units(config.units)
     if config.objective.distillation and distilled is None:
         raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
-    if len(languages) == 1 and not config.objective.ranking and "source" not in config.objective.distillation_on:
+    if len(languages) == 1 and not config.objective.needs_pairs and "source" not in config.objective.distillation_on:
         raise ConfigError(f"{languages[0]} alone has no translations to compare: set objective.distillation_on=[source]")
     if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:
         raise ConfigError(
             f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
         )
-    alone = len(languages) == 1 and not (config.objective.ranking or config.spans.triples)
+    alone = len(languages) == 1 and not (config.objective.needs_pairs or config.spans.triples)
     if config.spans.max_steps and (alone or SEPARATE[config.extract.merge]):
         raise ConfigError(
             "spans.max_steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
@@ -189,7 +189,7 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
         )
     if teacher is not None:
         components_removed(config.pca.drop, config.pca.dim, teacher.dim)
-    if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
+    if len(languages) > 1 and not config.objective.needs_pairs and "cross" not in config.objective.distillation_on:
         logger.warning(
             "translations are not trained on, only similarities within the %s sentences: set objective=joint to bring %s "
             "together",

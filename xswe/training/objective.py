@@ -241,6 +241,11 @@ class Objective:
         if self.prefixes:
             Prefixes.of(self.prefixes, self.prefix_weights)
 
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether a loss compares translations; else sentences of a single language are enough."""
+        return self.ranking > 0
+
     def _summed(self, left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int, gradient: bool) -> Gradients:
         """Return one loss, without its weight, on the whole vectors or over their prefixes."""
         if not self.prefixes:

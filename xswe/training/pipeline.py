@@ -119,7 +119,7 @@ def run_stages(
 def corpus_of(config: TrainConfig) -> tuple[tuple[str, ...], CorpusConfig]:
     """Return the languages of the bitexts (a single one that ranks is both sides of a pair), and what is read of them."""
     sampled = OF_CONTEXTS[config.refine.sample_from]
-    single = len(config.languages) == 1 and config.objective.ranking > 0
+    single = len(config.languages) == 1 and config.objective.needs_pairs
     languages, corpus = _own_pairs(config) if single else (config.languages, config.corpus)
     if corpus.paths == SAMPLE:
         corpus = replace(corpus, paths=sample_paths(languages))
