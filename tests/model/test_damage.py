@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 import xswe
 from xswe.errors import ModelError, XsweError
+from xswe.model.folder import FORMAT_VERSION
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
@@ -103,7 +104,7 @@ DAMAGE = {
     "not a number": lambda f: tensors(f, embeddings=np.full((3000, 8), np.nan, np.float32)),
     "infinite": lambda f: tensors(f, embeddings=np.full((3000, 8), np.inf, np.float32)),
     "a directory": lambda f: ((f / "model.safetensors").unlink(), (f / "model.safetensors").mkdir()),
-    "a newer format": lambda f: edit(f, "config.json", lambda c: c.update(format_version=3)),
+    "a newer format": lambda f: edit(f, "config.json", lambda c: c.update(format_version=FORMAT_VERSION + 1)),
     "a version that is no number": lambda f: edit(f, "config.json", lambda c: c.update(format_version="1; rm")),
     "a version below one": lambda f: edit(f, "config.json", lambda c: c.update(format_version=-1)),
     "another library": lambda f: edit(f, "config.json", lambda c: c.update(model_type="bert")),
