@@ -179,8 +179,9 @@ def ways(path: Path, document: bool) -> dict[str, Callable[[], tuple[list[Any], 
         return found, bool(skipped.counts)
 
     def records(on_error: Any) -> tuple[list[Any], bool]:
-        found = [record.texts for record in Source((str(path),), languages=PAIR, on_error=on_error).read()]
-        return [texts for texts in found if texts], None in found
+        skipped = Skipped()
+        found = [record.texts for record in Source((str(path),), languages=PAIR, on_error=on_error).read(skipped)]
+        return [texts for texts in found if texts], bool(skipped.counts) or None in found
 
     if document:
         return {"paragraphs": lambda: (paragraphs_of(path), False)}
@@ -206,7 +207,7 @@ def trial(folder: Path, name: str, data: bytes, document: bool) -> dict[str, str
             out[way] = f"traceback: {traceback.format_exc()[-300:]}"
         else:
             texts = [text for one in found for text in ([one] if document else one)]
-            bad = any("\0" in text for text in texts) or (len(found) > 3 * len(ROWS) and not document)
+            bad = any("\0" in text for text in texts) or (len(found) > 3 * len(ROWS) and not (document or left))
             out[way] = "unsound" if bad else "skipped" if left else "fine"
         if time.perf_counter() - begin > _PATIENCE:
             out[way] = f"slow: {time.perf_counter() - begin:.0f} s"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from xswe.bitext.memories import Unit, unit_notes, write_tmx, write_xliff, write_xliff2
+from xswe.bitext.source import Source
 from xswe.errors import ConfigError
 
 etree = pytest.importorskip("lxml.etree")
@@ -134,3 +135,19 @@ def test_notes_that_another_tool_adds_to_a_segment_are_read(tmp_path):
     segments = list(etree.fromstring(bytes(found)).iter("{*}segment"))
     assert unit_notes(segments[0]) == ("u1", ["score 0.900000", "by another tool"])
     assert unit_notes(segments[1])[1][-1] == "ask <the client>"
+
+
+def test_what_is_lost_behind_damage_is_said_to_all_who_skip_it(tmp_path, caplog):
+    """Nobody can count units that cannot be read: a filter passed over them in silence."""
+    units = "".join(f"<tu>{variants(n)}</tu>" for n in range(40))
+    (tmp_path / "a.tmx").write_text(f"<tmx><body>{units[:-300]}", encoding="utf-8")
+    source = Source((str(tmp_path / "a.tmx"),), languages=("en", "de"), on_error="skip")
+    for _ in range(2):
+        assert 30 < len(list(source.read())) < 40
+    assert sum("behind the damage" in record.message for record in caplog.records) == 1
+
+
+def variants(number):
+    return "".join(
+        f'<tuv xml:lang="{code}"><seg>{word} {number}.</seg></tuv>' for code, word in (("en", "Cat"), ("de", "Katze"))
+    )

@@ -5,6 +5,7 @@ The parser refuses external entities, entity declarations and network access; a 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 SEGMENTS = ("trans-unit", "segment")
+logger = logging.getLogger(__name__)
 _base = lru_cache(base_language)
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
 _FIRST = 1000  # units that say what a file's languages are
@@ -188,6 +190,13 @@ def elements(
                 problem = _PLACE.sub("", str(error)).strip()
                 raise InputError(path, f"not well-formed ({problem})", _MEMORY_CURE, line) from None
             skipped.add("damaged XML")
+            _warn_of_damage(path)
+
+
+@lru_cache
+def _warn_of_damage(path: Path) -> None:
+    """Warn, once even if a file is read several times, of units that nobody can count: those behind the damage."""
+    logger.warning("%s: damaged; what comes behind the damage is left out", path)
 
 
 def _drop_before(element: Any) -> None:
