@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.tables import csv_rows, parquet_rows
 from xswe.corpus.fetch import digest_of
 from xswe.errors import InputError
+from xswe.io.files import strings_in
 from xswe.io.lines import check_lines, read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import suffix_of
@@ -105,27 +105,19 @@ def _texts(file: Path) -> Iterator[str]:
     kind = suffix_of(file)
     if kind in (".csv", ".parquet"):
         rows = csv_rows(file) if kind == ".csv" else parquet_rows(file)
-        yield from (text for _, row in islice(rows, 1, None) for text in _strings(list(row)))
+        yield from (text for _, row in islice(rows, 1, None) for text in map(_one_blank, strings_in(list(row))))
         return
     if kind not in (".jsonl", ".ndjson"):
         check_lines(file)
     for number, line in read_lines(file):
         if kind in (".jsonl", ".ndjson"):
             try:
-                yield from _strings(json.loads(line or "null"))
+                yield from map(_one_blank, strings_in(json.loads(line or "null")))
             except ValueError as error:
                 raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
         else:
             yield from ((field.strip()) for field in (line or "").split("\t"))
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Yield all strings within a JSON value."""
-    if isinstance(value, str):
-        yield " ".join(value.split())
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _strings(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
+def _one_blank(text: str) -> str:
+    return " ".join(text.split())

@@ -324,6 +324,18 @@ def read_json(path: str | Path) -> Any:
         raise DamagedError(f"{path}: damaged, or no file of xswe ({brief(error)}); {hint}") from None
 
 
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield all strings within a JSON value, but for the names of fields."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from strings_in(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from strings_in(one)
+
+
 def fingerprint(*parts: Any, length: int = 12) -> str:
     """Return the first ``length`` hex digits of a SHA-256 over the canonical JSON of ``parts``."""
     canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)

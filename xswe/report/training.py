@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from xswe.corpus.bitext import Bitext
 from xswe.errors import InputError
 from xswe.evaluation.metrics import Row
-from xswe.io.files import read_json
+from xswe.io.files import read_json, strings_in
 from xswe.model.static import StaticModel, pool
 from xswe.report import figures
 from xswe.report.figures import Cloud, plane, proportion
@@ -103,7 +103,7 @@ class Run:
         while wanted:
             one = every[wanted.pop()]
             kept[one.identity] = one
-            wanted += [name for name in _names(one.inputs) if name in every and name not in kept]
+            wanted += [name for name in strings_in(one.inputs) if name in every and name not in kept]
         kept |= {one.identity: one for one in every.values() if one.name == "contexts" and _read_by(one, kept.values())}
         order = ("corpus", "units", "bags", "contexts", "extract", "pca", "vectors", "refine", "spans")
         return sorted(
@@ -142,18 +142,6 @@ class Run:
                 if len(matrix) in (len(self.model.units), len(self.model.matrix)):
                     drop = _report(stage).get("drop")
                     yield names.get(stage.name) or ("PCA without ABTT" if drop == 0 else "PCA with ABTT"), matrix
-
-
-def _names(inputs: Any) -> Iterator[str]:
-    """Yield all strings within JSON values."""
-    if isinstance(inputs, str):
-        yield inputs
-    elif isinstance(inputs, Mapping):
-        for value in inputs.values():
-            yield from _names(value)
-    elif isinstance(inputs, list):
-        for value in inputs:
-            yield from _names(value)
 
 
 def _read_by(contexts: StageFolder, stages: Iterable[StageFolder]) -> bool:
