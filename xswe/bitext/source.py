@@ -224,7 +224,7 @@ class Source(Described):
         """
         self._check_two()
         if self.kind not in _BY_LINES:
-            records = self.read()
+            records = self.read(left_out)
             while block := list(islice(records, most)):
                 yield RecordBlock.of(block)
             return
