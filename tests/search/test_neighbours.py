@@ -185,6 +185,7 @@ def test_members_of_clusters_are_all_there_and_rise():
     assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
 
 
+@pytest.mark.slow
 def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     pytest.importorskip("torch")
     a, b = vectors(900, 2100)
