@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -26,15 +25,13 @@ REST = [fault for fault in EVERY if fault not in FEW]
 
 PROGRAM = """import json, sys
 from eval.experiments.local_faults import trials
-from tests.kernels import compile_once
-compile_once()
 json.dump(list(trials(*json.loads(sys.argv[1]), 1, 0)), sys.stdout)
 """
 
 
-def outcomes(verbs, faults):
+def outcomes(python, verbs, faults):
     """Return what came of each fault of each verb, once; of one process, as all its forks use what it has loaded."""
-    command = [sys.executable, "-c", PROGRAM, json.dumps([verbs, faults])]
+    command = [python / "python", "-c", PROGRAM, json.dumps([verbs, faults])]
     done = subprocess.run(command, cwd=EVAL.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
@@ -47,13 +44,13 @@ def problems(rows):
 
 
 @pytest.mark.parametrize("faults", [FEW, pytest.param(REST, marks=pytest.mark.slow)], ids=["few", "all others"])
-def test_whatever_happens_to_one_verb_leaves_the_right_bytes_or_one_clear_error(faults):
-    assert not problems(outcomes([ALL], faults))
+def test_whatever_happens_to_one_verb_leaves_the_right_bytes_or_one_clear_error(faults, warm_python):
+    assert not problems(outcomes(warm_python, [ALL], faults))
 
 
 @pytest.fixture(scope="module")
-def others():
-    return outcomes([verb for verb in script.CASES if verb != ALL], FEW)
+def others(warm_python):
+    return outcomes(warm_python, [verb for verb in script.CASES if verb != ALL], FEW)
 
 
 @pytest.mark.slow
