@@ -40,6 +40,7 @@ def stages(folder):
     return sorted(path.name for path in (folder / "run" / "stages").iterdir() if not path.name.startswith("text."))
 
 
+@pytest.mark.slow
 def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
     folder, common = small
     table = run(*common, "study=drop", "values=0,2,20")
@@ -85,6 +86,7 @@ def test_tasks_that_were_skipped_are_told_below_the_table(small, monkeypatch):
     assert table.count("skipped tatoeba en-ja: no network") == 1
 
 
+@pytest.mark.slow
 def test_the_pca_of_words_is_another(small):
     folder, common = small
     run(*common, "study=pca_level")

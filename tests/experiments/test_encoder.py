@@ -67,6 +67,7 @@ def test_the_encoder_starts_as_the_static_model():
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_micro_batches_do_not_change_the_step():
     tables = []
     for size in (40, 4, 7):
@@ -160,6 +161,7 @@ def test_batches_hold_similar_lengths_and_each_pair_at_most_once():
     assert [rows.tolist() for _, rows in batches] == [rows.tolist() for _, rows in again]
 
 
+@pytest.mark.slow
 def test_the_saved_teacher_opens_in_transformers_and_sentence_transformers(tmp_path, tokenizer):
     units = SubwordUnits(tokenizer, "subwords", ("en", "de", "zh", "ja"))
     matrix = static(units=len(units.tokens))
