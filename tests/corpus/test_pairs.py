@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -26,7 +27,7 @@ def write(path, text=TEXT):
         data = zstandard.ZstdCompressor().compress(data[: len(data) // 2]) + zstandard.ZstdCompressor().compress(
             data[len(data) // 2 :]
         )
-    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+    pack = {".gz": gzip.compress, ".xz": partial(lzma.compress, preset=0), ".bz2": bz2.compress}.get(path.suffix, bytes)
     path.write_bytes(pack(data))
     return path
 
@@ -102,7 +103,7 @@ def test_damaged_lines_name_file_and_line_or_are_skipped_and_counted(tmp_path, c
 @pytest.mark.parametrize("name", ["cut.tsv.gz", "cut.tsv.xz", "cut.tsv.bz2", "cut.tsv.zst"])
 def test_truncated_archives(tmp_path, name):
     rng = np.random.default_rng(0)
-    lines = "".join(f"a{a}\tb{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2)))
+    lines = "".join(f"a{a}\tb{b}\n" for a, b in rng.integers(0, 1 << 40, (20_000, 2)))
     path = write(tmp_path / name, lines)
     path.write_bytes(path.read_bytes()[: -len(path.read_bytes()) // 3])
     with pytest.raises(InputError, match="truncated or damaged"):
@@ -110,14 +111,14 @@ def test_truncated_archives(tmp_path, name):
     skipped = Skipped()
     some = read(path, on_error="skip", skipped=skipped)
     assert skipped.counts == {"damaged archive": 1}
-    assert len(some) < 40_000
+    assert len(some) < 20_000
 
 
 @pytest.mark.parametrize("name", ["a.tsv.gz", "a.tsv.xz", "a.tsv.bz2", "a.tsv.zst"])
 def test_archives_damaged_within(tmp_path, name):
     """By both readers: one tells damage to training, the other to whatever reads line by line."""
     rng = np.random.default_rng(0)
-    path = write(tmp_path / name, "".join(f"a{a}\tb{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2))))
+    path = write(tmp_path / name, "".join(f"a{a}\tb{b}\n" for a, b in rng.integers(0, 1 << 40, (20_000, 2))))
     data = bytearray(path.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 200] = bytes(200)
     path.write_bytes(data)
