@@ -113,6 +113,7 @@ def test_what_a_version_with_other_classes_has_compiled_is_compiled_anew(tmp_pat
     assert list((tmp_path / "__pycache__").glob("summed.total-*.nbi"))
 
 
+@pytest.mark.slow
 def test_otherwise_numba_finds_its_own_place(sealed):
     (sealed / "home").unlink()
     (sealed / "home").mkdir()

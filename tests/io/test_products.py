@@ -102,10 +102,8 @@ print(COLUMNS, hashlib.sha256(b"".join(part.tobytes() for part in found)).hexdig
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "features", "columns"),
-    [("haswell", "+sse2,+avx,+avx2,+fma", 24), pytest.param("generic", "", 12, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "features", "columns"), [("haswell", "+sse2,+avx,+avx2,+fma", 24), ("generic", "", 12)])
 def test_other_processors_compute_the_same(name, features, columns, tmp_path):
     """Compiled for a processor with narrower vectors, and for one that has no fused multiply-add at all."""
     draw = np.random.default_rng(3)
