@@ -281,7 +281,7 @@ def write_edited(path, edited, texts):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("files", [8, pytest.param(34, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("files", [3, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("suffix", ["ladder", "jsonl", "tmx"])
 def test_random_corrections_are_kept_exactly(mini, sample, tmp_path, suffix, files):
     draw = np.random.default_rng(len(suffix))

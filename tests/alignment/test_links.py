@@ -355,9 +355,8 @@ def test_clauses_numbers_and_parts_of_words_are_no_terms(source, target):
     assert not list(bilingual_terms([pair] * 4, ("en", "ja")))
 
 
-@pytest.mark.parametrize(
-    "name", ["tanaka", pytest.param("kyoto-wiki", marks=pytest.mark.slow), pytest.param("msdocs", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tanaka", "kyoto-wiki", "msdocs"])
 def test_terms_of_real_text_stand_in_it(mini, xswe_data, name):
     """Case, and whole words of Katakana: of these pairs 15 to 72 of some thousand terms were cut, and names lower-case."""
     text = gzip.decompress((xswe_data / "train" / "en-ja" / f"{name}.tsv.gz").read_bytes()).decode("utf-8")

@@ -248,7 +248,7 @@ def check(found, person, texts):
         assert (bare(source), bare(target)) not in pairs
 
 
-@pytest.mark.parametrize("files", [12, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("files", [4, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("suffix", ["csv", "tmx", "tsv", "xlsx"])
 def test_what_a_person_made_of_a_file_is_kept(mini, sample, tmp_path, suffix, files):
     if suffix == "xlsx":
