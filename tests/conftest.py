@@ -39,7 +39,7 @@ from xswe.text.words import WordSplitter
 progress.silence()
 compile_once()
 # A first call compiles, and other processes work beside: time is no judge of a test.
-hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
 # Files that take minutes, though they have few tests: they begin first where processes share the tests, so that none of
 # these is left with one at the end, alone.
