@@ -88,20 +88,20 @@ def spoil(path, place, change=1):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
-def test_whatever_moment_a_process_is_killed_at_an_index_is_as_before_or_after(faults, bench, count):
+@pytest.mark.slow
+def test_whatever_moment_a_process_is_killed_at_an_index_is_as_before_or_after(faults, bench):
     with faults.small_steps():
-        rows = faults.kills(bench, count)
+        rows = faults.kills(bench, 10)
     assert not [row for row in rows if row["found"].startswith("wrong")]
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(40, marks=pytest.mark.slow)])
-def test_whatever_byte_is_damaged_answers_are_right_or_an_error_names_the_file(faults, bench, count):
+@pytest.mark.slow
+def test_whatever_byte_is_damaged_answers_are_right_or_an_error_names_the_file(faults, bench):
     with faults.small_steps():
-        rows = faults.flips(bench, count)
+        rows = faults.flips(bench, 40)
     assert not [row for row in rows if row["found"].startswith("wrong")]
     assert not [row for row in rows if row["found"] == "error" and not row["named"]]
-    assert sum(row["found"] == "error" for row in rows) >= count // 2
+    assert sum(row["found"] == "error" for row in rows) >= 20
 
 
 @pytest.mark.parametrize("storage", ["float32", "int8"])
@@ -315,7 +315,9 @@ def as_format_1(folder, removed, hidden=()):
     (folder / "documents.json").write_text(stamp, encoding="utf-8")
 
 
-@pytest.mark.parametrize(("method", "storage"), [("exact", "float32"), ("binary", "int8")])
+@pytest.mark.parametrize(
+    ("method", "storage"), [pytest.param("exact", "float32", marks=pytest.mark.slow), ("binary", "int8")]
+)
 def test_an_index_of_v0_2_opens_and_has_checksums_from_its_first_change_on(
     mini, texts, tmp_path, monkeypatch, method, storage
 ):

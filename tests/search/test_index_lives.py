@@ -100,7 +100,9 @@ def test_an_index_is_iterated_and_its_vectors_are_of_the_same_rows(mini, texts, 
         index.compact()
 
 
-@pytest.mark.parametrize(("method", "storage"), [("exact", "int8"), ("binary", "float32")])
+@pytest.mark.parametrize(
+    ("method", "storage"), [pytest.param("exact", "int8", marks=pytest.mark.slow), ("binary", "float32")]
+)
 def test_numbers_stay_whatever_is_updated_removed_and_compacted(mini, texts, tmp_path, few, method, storage):
     folder = tmp_path / "a"
     index = xswe.index(mini, texts[:200], folder=folder, metadata=range(200), method=method, storage=storage, threads=1)
@@ -177,7 +179,9 @@ def test_searches_go_on_while_arrays_are_written_anew(mini, texts, tmp_path, few
     assert_holds(index, texts, gone=[1, 2])
 
 
-@pytest.mark.parametrize("moment", ["_note", "_write", "run"])
+@pytest.mark.parametrize(
+    "moment", [pytest.param("_note", marks=pytest.mark.slow), "_write", pytest.param("run", marks=pytest.mark.slow)]
+)
 def test_a_killed_compaction_is_gone_on_with(mini, texts, tmp_path, monkeypatch, few, moment):
     index = xswe.index(mini, texts, folder=tmp_path / "a", method="binary", threads=1)
     index.remove(range(100))
