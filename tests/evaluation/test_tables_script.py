@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,16 +71,17 @@ after
 """
 
 
-def test_golden_table(checkout):
-    def call(*options):
-        command = [sys.executable, "-m", "eval.report.tables", f"root={checkout}", *options]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def test_golden_table(tables, checkout):
+    def status(check):
+        with pytest.raises(SystemExit) as end:
+            tables.main(tables.DEFAULTS | {"root": str(checkout), "check": check})
+        return end.value.code
 
-    assert call("check=1").returncode == 1
+    assert status(1) == 1
     assert "old" in (checkout / "README.md").read_text()
-    assert call().returncode == 0
+    assert status(0) == 0
     assert (checkout / "README.md").read_text(encoding="utf-8") == GOLDEN
-    assert call("check=1").returncode == 0
+    assert status(1) == 0
 
 
 def test_a_table_without_figures_is_left_alone(tables, tmp_path):
