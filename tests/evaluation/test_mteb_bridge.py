@@ -18,6 +18,7 @@ from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
 pytest.importorskip("mteb")
+pytestmark = pytest.mark.slow  # to import mteb takes seconds, and its list of tasks takes more
 write_set = eval_script("parity.retrieval").write_set
 
 
@@ -130,7 +131,6 @@ def test_an_average_needs_all_of_its_tasks():
     assert averages("tatoeba", rows) == []
 
 
-@pytest.mark.slow
 def test_every_kind_of_text_task_runs(model):
     """mteb's own mock tasks: classification, clustering, reranking, retrieval, summarisation and the others."""
     import mteb
@@ -196,7 +196,6 @@ def test_a_truncated_data_set_is_skipped_with_the_reason(model, tmp_path, damage
     assert row.note
 
 
-@pytest.mark.slow
 def test_retrieval_and_aggregate_tasks_read_local_folders(model, tmp_path):
     import mteb
 
