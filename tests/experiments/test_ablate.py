@@ -68,6 +68,7 @@ def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
     assert (folder / "run" / "ablation" / "drop.svg").read_bytes() == svg
 
 
+@pytest.mark.slow
 def test_stages_are_one_run(small):
     folder, common = small
     table = run(*common, f"results={folder / 'results'}")
@@ -78,6 +79,7 @@ def test_stages_are_one_run(small):
     assert {row["dim"] for row in found["rows"] if row["step"] == "extraction"} == {32}
 
 
+@pytest.mark.slow
 def test_tasks_that_were_skipped_are_told_below_the_table(small, monkeypatch):
     _, common = small
     rows = [Row("tatoeba", "en-ja", "skipped", None, 0, "mteb", note="no network")]

@@ -63,7 +63,8 @@ def test_sif_weights_tables_alone(tiny_teacher):
         baselines.open_encoder(f"sif:teacher:{tiny_teacher}", 1)
 
 
-def test_they_are_compared_with_models_of_the_library(random_model, tmp_path, capsys):
+def test_they_are_compared_with_models_of_the_library(random_model, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("xswe.evaluation.evaluate.sentences_per_second", lambda *_: 1.0)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("A cat sleeps.\t猫が寝ている。\nThe train is late.\t電車が遅れている。\n", encoding="utf-8")
     settings = {"tasks": str(pairs), "models": f"{random_model},sif:{random_model}", "data": "", "threads": 1}

@@ -34,6 +34,7 @@ def test_intervals_are_of_the_mean_over_seeds():
     assert script.summary(rows[:1], 0)["deviation"] is None
 
 
+@pytest.mark.slow
 def test_one_command_trains_measures_and_lays_out(tiny_teacher, sample, tmp_path, capsys):
     test = tmp_path / "test.tsv"
     test.write_text("".join(f"{a}\t{b}\n" for a, b in zip(sample["en"][:80], sample["ja"][:80], strict=True)), "utf-8")
