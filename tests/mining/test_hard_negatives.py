@@ -79,16 +79,14 @@ def test_all_formats_say_the_same(model, bitext, tmp_path):
 
 @pytest.mark.slow
 def test_sentence_transformers_takes_the_columns(model, bitext, tmp_path):
-    datasets = pytest.importorskip("datasets")
     pytest.importorskip("sentence_transformers")
     from sentence_transformers.data_collator import SentenceTransformerDataCollator
 
     mine_negatives(model, bitext, tmp_path / "triples.jsonl", negatives=3, threads=1)
-    files = str(tmp_path / "triples.jsonl")
-    loaded = datasets.load_dataset("json", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
-    assert tuple(loaded.column_names) == NAMES
+    loaded = [json.loads(line) for line in (tmp_path / "triples.jsonl").read_text("utf-8").splitlines()[:2]]
+    assert tuple(loaded[0]) == NAMES
     collator = SentenceTransformerDataCollator(lambda texts, **_: {"input_ids": texts})
-    batch = collator([loaded[0], loaded[1]])
+    batch = collator(loaded)
     assert [key for key in batch if key.endswith("input_ids")] == [f"{name}_input_ids" for name in NAMES]
     assert "label" not in batch
 

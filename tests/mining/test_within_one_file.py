@@ -40,18 +40,24 @@ def test_neighbours_within_are_those_before_and_after(vectors, n, memory):
     assert pairs_of(both_ways(found).forward_ids) == obvious(a, 3, ~np.eye(n, dtype=bool))
 
 
-def test_clusters_and_a_device_leave_a_line_itself_out(vectors, monkeypatch):
+def test_clusters_leave_a_line_itself_out(vectors, monkeypatch):
     monkeypatch.setattr(clusters, "_SAMPLE", 2)
-    pytest.importorskip("torch")
     a, _ = vectors(1500, 1)
     whole = neighbours_within(a, 2, ONE)
     in_one = neighbours_within(a, 2, SearchConfig(method="clusters", clusters=1, probes=1, threads=1))
-    on_device = neighbours_within(a, 2, SearchConfig(device="cpu:0"))
-    for found in (in_one, on_device):
-        np.testing.assert_array_equal(found.forward_ids, whole.forward_ids)
-        np.testing.assert_array_equal(found.backward_ids, whole.backward_ids)
     several = neighbours_within(a, 2, SearchConfig(method="clusters", threads=1))
+    np.testing.assert_array_equal(in_one.forward_ids, whole.forward_ids)
+    np.testing.assert_array_equal(in_one.backward_ids, whole.backward_ids)
     assert all(j < i for i, j in pairs_of(several.forward_ids))
+
+
+@pytest.mark.slow
+def test_a_device_leaves_a_line_itself_out(vectors):
+    pytest.importorskip("torch")
+    a, _ = vectors(1500, 1)
+    whole, on_device = neighbours_within(a, 2, ONE), neighbours_within(a, 2, SearchConfig(device="cpu:0"))
+    np.testing.assert_array_equal(on_device.forward_ids, whole.forward_ids)
+    np.testing.assert_array_equal(on_device.backward_ids, whole.backward_ids)
 
 
 @pytest.mark.parametrize("select", [how for how in get_args(Selection) if how != "backward"])
