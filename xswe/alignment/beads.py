@@ -490,7 +490,7 @@ def best_of_parts(
 ) -> tuple[list[np.ndarray], Prices]:
     """Align parts of two texts, and learn from all of them what beads and gaps are like.
 
-    ``beads``, int64 (2,) each, are how many lines the known beads have between the parts; ``tell`` is told of all
+    ``beads``, int64 (2,) each, are how many lines the known beads have between the parts; ``tell`` is called with all
     lines once a turn. Returns for each part int64 (k, 2), its path's cells; and what was learnt.
     """
     known = [bead[None] for bead in beads if max(bead) <= config.most]

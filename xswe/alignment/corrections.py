@@ -69,7 +69,7 @@ class Corrections:
         apart: int64 (k, 4), beads that are not on that path, since they are out of order, or hold a text that a person
             wrote for lines without a counterpart: begin and end in the source, begin and end in the target.
         said: what a person wrote of beads, by their lines.
-        changes: how many rows of the file say what, in the order in which it is told.
+        changes: how many rows of the file each kind of change has, in the order of the summary.
     """
 
     constraints: Constraints = field(default_factory=Constraints)
@@ -96,7 +96,7 @@ def read_corrections(
     same before it was corrected: its pairs that ``fixed`` has no more are rejected. TMX without ``languages`` has its own
     two.
 
-    ConfigError, of a file InputError: its languages are not told, its lines are not there, or not in a run, or two entries
+    ConfigError, of a file InputError: its languages are not known, its lines are not there, or not in a run, or two entries
     contradict each other; nothing of the file is found in the texts.
     """
     if fixed is None:
@@ -165,8 +165,8 @@ def _removed(before: list[_Entry], after: list[_Entry], pairs: list[_Entry]) -> 
     out = set()
     for pair in (entry.lines for entry in before if all(entry.lines) and entry.stands):
         bead = holders[0].get(pair[0][0])
-        held = bead and all(set(part) <= set(whole) for part, whole in zip(pair, bead, strict=True))
-        if not held and not any(set(entry.lines[k]) & set(pair[k]) for entry in edited for k in (0, 1)):
+        kept = bead and all(set(part) <= set(whole) for part, whole in zip(pair, bead, strict=True))
+        if not kept and not any(set(entry.lines[k]) & set(pair[k]) for entry in edited for k in (0, 1)):
             out.add(pair)
     return out
 
@@ -185,20 +185,20 @@ def _by_line(pairs: list[_Entry], given: Given) -> list[dict[int, _Entry]]:
 
 def _check_apart(entries: list[_Entry], holders: list[dict[int, _Entry]], given: Given) -> None:
     """Refuse gaps, and rejected pairs, that are in a known bead."""
-    cure = "take one of them out"
+    hint = "take one of them out"
     for entry in entries:
         if all(entry.lines):
             bead = holders[0].get(entry.lines[0][0]) if entry.rejected else None
             if bead and all(set(part) <= set(whole) for part, whole in zip(entry.lines, bead.lines, strict=True)):
                 problem = f"{_rung(entry)} is rejected, and in the bead {_rung(bead)} ({_place(given, bead)})"
-                raise _refusal(given, "fixed", entry, problem, cure)
+                raise _refusal(given, "fixed", entry, problem, hint)
             continue
         for side, lines in enumerate(entry.lines):
             for line in lines if entry.stands else ():
                 if bead := holders[side].get(line):
                     where = f"in the bead {_rung(bead)} ({_place(given, bead)})"
                     problem = f"line {line} of the {_SIDES[side]} is without a counterpart, and {where}"
-                    raise _refusal(given, "fixed", entry, problem, cure)
+                    raise _refusal(given, "fixed", entry, problem, hint)
 
 
 def _rung(entry: _Entry) -> str:
@@ -212,15 +212,15 @@ def _place(given: Given, entry: _Entry) -> str:
     return f"line {line_of(given, entry.number)}"
 
 
-def _refusal(given: Given, name: str, entry: _Entry | EditedRow, problem: str, cure: str) -> XsweError:
+def _refusal(given: Given, name: str, entry: _Entry | EditedRow, problem: str, hint: str) -> XsweError:
     """Return the error that says where an entry stands that cannot be obeyed."""
     if not isinstance(given, (str, Path)):
-        return ConfigError(f"{name}[{entry.number}]: {problem}; {cure}")
-    return InputError(given, problem, cure, line_of(given, entry.number))
+        return ConfigError(f"{name}[{entry.number}]: {problem}; {hint}")
+    return InputError(given, problem, hint, line_of(given, entry.number))
 
 
 class _Found(NamedTuple):
-    """What a file says; whether it is one in which each line of both texts stood; and how many rows say what."""
+    """What a file says; whether it is one in which each line of both texts stood; and its changes, counted."""
 
     entries: list[_Entry]
     whole: bool
@@ -243,8 +243,8 @@ class _Reader:
                 self._check(entry, given, name)
             return found
         entries = list(self._listed(given, name))
-        told = Counter(_told(entry, entry.lines) for entry in entries)
-        return _Found(entries, False, {what: told[what] for what in _TOLD})
+        counts = Counter(_change_of(entry, entry.lines) for entry in entries)
+        return _Found(entries, False, {what: counts[what] for what in _CHANGES})
 
     def _check(self, entry: _Entry, given: Given, name: str) -> None:
         """Refuse lines that are not there, or of a pair those that do not follow each other."""
@@ -255,8 +255,8 @@ class _Reader:
                 problem = f"lines {list(lines)} of the {_SIDES[side]}, which has {len(texts)}, cannot {what} here"
                 raise _refusal(given, name, entry, problem, "a bead's lines follow each other, from 0")
         if entry.rejected and not all(entry.lines):
-            problem, cure = f"{_rung(entry)} is a gap, and rejected", "give the pair that is right, or leave it out"
-            raise _refusal(given, name, entry, problem, cure)
+            problem, hint = f"{_rung(entry)} is a gap, and rejected", "give the pair that is right, or leave it out"
+            raise _refusal(given, name, entry, problem, hint)
 
     def _listed(self, given: Given, name: str) -> Iterator[_Entry]:
         """Read a ladder, JSON lines, or a list."""
@@ -299,32 +299,35 @@ class _Reader:
             placed = _with_new(placed, [row for row in lost if rows[row].status in STANDS or is_score(rows[row].status)])
             lost = [row for row in lost if rows[row].status in REJECTED or rows[row].status == OPEN]
         entries = []
-        told: Counter[str] = Counter({"not found": len(lost)})
+        counts: Counter[str] = Counter({"not found": len(lost)})
         for one in placed:
             own = [Said(*rows[row].texts, rows[row].notes) for row in one.rows]
             first = rows[one.rows[0]]
             entry = _Entry(one.lines, _status(path, "", first, first.status), first.number, self._said(own, one.lines))
             if entry.rejected and not all(entry.lines):
-                told["not found"] += 1
+                counts["not found"] += 1
                 continue
             entries.append(entry)
             known = len(one.rows) == 1 and any(first.lines)
             typed = bool(entry.said) and [said[:2] for said in entry.said] != [self._own(entry.lines)]
-            told[_told(entry, first.lines if known or len(one.rows) > 1 else one.lines, typed)] += 1
+            counts[_change_of(entry, first.lines if known or len(one.rows) > 1 else one.lines, typed)] += 1
         if whole:
-            held = [len({line for entry in entries for line in entry.lines[side]}) for side in (0, 1)]
-            told["lines taken out"] = sum(map(len, self._texts)) - sum(held)
-            if 2 * told["lines taken out"] > sum(map(len, self._texts)):
-                cure = "of a part of a table, take the columns source_lines and target_lines out"
-                logger.warning("%s: most lines stand in none of its rows, and have no counterpart now; %s", path, cure)
-        return _Found(entries, whole, {what: told[what] for what in _TOLD})
+            placed_lines = [len({line for entry in entries for line in entry.lines[side]}) for side in (0, 1)]
+            counts["lines taken out"] = sum(map(len, self._texts)) - sum(placed_lines)
+            if 2 * counts["lines taken out"] > sum(map(len, self._texts)):
+                hint = "of a part of a table, take the columns source_lines and target_lines out"
+                logger.warning("%s: most lines stand in none of its rows, and have no counterpart now; %s", path, hint)
+        return _Found(entries, whole, {what: counts[what] for what in _CHANGES})
 
 
-_TOLD = ("as they were", "with other lines", "typed over", "rejected", "to be aligned anew", "not found", "lines taken out")
+_CHANGES = (
+    *("as they were", "with other lines", "typed over", "rejected"),
+    *("to be aligned anew", "not found", "lines taken out"),
+)
 
 
-def _told(entry: _Entry, before: Pair, typed: bool = False) -> str:
-    """Say what a row says, in a word or two."""
+def _change_of(entry: _Entry, before: Pair, typed: bool = False) -> str:
+    """Return which of the changes an entry is."""
     if not entry.stands:
         return "rejected" if entry.rejected else "to be aligned anew"
     if entry.lines != before:
@@ -352,8 +355,8 @@ def _status(given: Given, name: str, entry: _Entry | EditedRow, status: str) -> 
     """Return the status of an entry; what stands in its place may be a score."""
     status = status.strip()
     if status not in STANDS and status not in REJECTED and status != OPEN and not is_score(status):
-        cure = "write rejected, right, open, or nothing"
-        raise _refusal(given, name, entry, f"there is no status {status[:60]!r}", cure)
+        hint = "write rejected, right, open, or nothing"
+        raise _refusal(given, name, entry, f"there is no status {status[:60]!r}", hint)
     return status
 
 
@@ -364,8 +367,8 @@ def _ladder(path: str | Path, number: int, text: str | None) -> _Read:
     """Read a rung: ``[0]:[0,1]``, and behind another colon a score or a status."""
     found = _RUNG.fullmatch((text or "").strip())
     if found is None:
-        cure = "write [0]:[0,1], [0]:[0,1]:score, [0]:[] or [0]:[0,1]:rejected"
-        raise InputError(path, f"{(text or '')[:60]!r} is no rung", cure, number)
+        hint = "write [0]:[0,1], [0]:[0,1]:score, [0]:[] or [0]:[0,1]:rejected"
+        raise InputError(path, f"{(text or '')[:60]!r} is no rung", hint, number)
     source, target = (tuple(int(line) for line in side.split(",") if line.strip()) for side in found.groups()[:2])
     return source, target, found[3] or "", ""
 
@@ -378,8 +381,8 @@ def _object(path: str | Path, number: int, text: str | None) -> _Read:
         status, notes = (str(value.get(name) or "") for name in ("status", "notes"))
         return tuple(source), tuple(target), status, notes
     except (ValueError, TypeError, KeyError, AttributeError):
-        cure = 'write {"source_lines": [0], "target_lines": [0, 1]}, and perhaps "status": "rejected"'
-        raise InputError(path, f"{(text or '')[:60]!r} is no pair", cure, number) from None
+        hint = 'write {"source_lines": [0], "target_lines": [0, 1]}, and perhaps "status": "rejected"'
+        raise InputError(path, f"{(text or '')[:60]!r} is no pair", hint, number) from None
 
 
 def _pair(name: str, place: int, given: Correction) -> _Read:

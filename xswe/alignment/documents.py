@@ -187,7 +187,7 @@ class AlignedPair(NamedTuple):
     Attributes:
         source: name of the document within its folder.
         target: likewise.
-        score: of the pair by what the documents say; None where names told.
+        score: of the pair by what the documents say; None where their names paired them.
         source_lines: lines, or sentences, of the source.
         target_lines: likewise.
         beads: that are no gaps.
@@ -352,8 +352,8 @@ def _listed(manifest: str | Path, folders: tuple[Path, Path]) -> Iterator[Named]
 
 def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
     sizes = len(found.source), len(found.target)
-    held = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
-    return AlignedPair(pair[1], pair[2], pair[0], *sizes, int(found.is_pair.sum()), round(held, 4), output)
+    covered = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
+    return AlignedPair(pair[1], pair[2], pair[0], *sizes, int(found.is_pair.sum()), round(covered, 4), output)
 
 
 def _with_corrections(config: AlignConfig, names: list[str], output: Path) -> list[AlignConfig]:
@@ -382,8 +382,8 @@ def _corrections(setting: str, given: Any, names: list[str], output: Path) -> di
         if bare.suffix.lower() not in SUFFIXES or name == _TABLE:
             continue
         if stem not in names:
-            cure = f"give files of the names that output= has, as in {names[0]}{SUFFIXES[0]}"
-            raise ConfigError(f"{where}: {name} is of no pair of documents; {cure}")
+            hint = f"give files of the names that output= has, as in {names[0]}{SUFFIXES[0]}"
+            raise ConfigError(f"{where}: {name} is of no pair of documents; {hint}")
         if stem in files:
             raise ConfigError(f"{where}: {name} and {files[stem].name} are of one pair; take one of them out")
         files[stem] = Path(given) / name

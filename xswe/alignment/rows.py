@@ -66,7 +66,7 @@ class EditedFile(NamedTuple):
 def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
     """Read the rows of a corrected table or memory, by its suffix; a memory without ``languages`` has its own two.
 
-    InputError: the file is damaged, or which of its columns are the texts cannot be told. ConfigError: a memory has more
+    InputError: the file is damaged, or it is not known which of its columns are the texts. ConfigError: a memory has more
     than two languages, and none are given.
     """
     kind = format_by_name(path)

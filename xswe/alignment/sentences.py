@@ -139,8 +139,8 @@ class AlignedTexts(Result[Bead], row=Bead):
         cut = "" if self.threshold.origin == "none" else f", {self.threshold.sentence()}"
         beads = f"{int(self.is_pair.sum()):,} beads with {shares} of them"
         changes = f"; corrections: {self.changes}" if self.changes else ""
-        told = f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}"
-        return told + left_out_of(self.left_out)
+        line = f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}"
+        return line + left_out_of(self.left_out)
 
     @property
     def left_out(self) -> Mapping[str, int]:
@@ -166,8 +166,8 @@ class AlignedTexts(Result[Bead], row=Bead):
     @property
     def coverage(self) -> tuple[float, float]:
         """Which share of either side's lines has a partner."""
-        held = np.diff(self.spans)[:, ::2][self.is_pair].sum(0)
-        return float(held[0] / max(1, len(self.source))), float(held[1] / max(1, len(self.target)))
+        covered = np.diff(self.spans)[:, ::2][self.is_pair].sum(0)
+        return float(covered[0] / max(1, len(self.source))), float(covered[1] / max(1, len(self.target)))
 
     def records(self) -> Iterator[tuple[float, str, str, str, str, str, str]]:
         """Return the beads, their lines separated by commas."""
@@ -367,11 +367,11 @@ def _sequence(
 def _merged(steps: list[list[int]], apart: list[list[int]]) -> list[int]:
     """Return the order of steps and of what is apart from them: as rows of the one and then the other."""
     first = {(0, one[0]) if one[0] < one[1] else (1, one[2]): len(steps) + row for row, one in enumerate(apart)}
-    held = {(side, line) for one in apart for side in (0, 1) for line in range(one[2 * side], one[2 * side + 1])}
+    taken = {(side, line) for one in apart for side in (0, 1) for line in range(one[2 * side], one[2 * side + 1])}
     out = []
     for row, (a, b, c, d) in enumerate(steps):
         line = (0, a) if a < b else (1, c)
-        if (a < b and c < d) or line not in held:
+        if (a < b and c < d) or line not in taken:
             out.append(row)
         elif line in first:
             out.append(first[line])

@@ -20,7 +20,7 @@ from xswe.text.languages import base_language
 
 # What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
-_CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the file out"
+_CATALOGUE_HINT = "check it with msgfmt -c, or set on_error=skip to leave the file out"
 
 
 def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
@@ -40,11 +40,11 @@ def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterato
                 raise
             line = error.line if isinstance(error, _NotAString) else None
             problem = f"not a gettext catalogue ({brief(error)})"
-            raise InputError(source.paths[0], problem, _CATALOGUE_CURE, line) from None
+            raise InputError(source.paths[0], problem, _CATALOGUE_HINT, line) from None
         skipped.add("damaged catalogue")
         return
-    told = base_language(str(catalogue.metadata.get("Language", "")))
-    swapped = bool(source.languages) and told == source.languages[0]
+    own = base_language(str(catalogue.metadata.get("Language", "")))
+    swapped = bool(source.languages) and own == source.languages[0]
     for number, (entry, (message, translation)) in enumerate(zip(catalogue, pairs, strict=True), 1):
         pair = (translation, message) if swapped else (message, translation)
         yield number, entry, "fuzzy or obsolete" if states[number - 1] else pair
@@ -58,8 +58,8 @@ def entry_notes(entry: Any) -> tuple[str, list[str]]:
 
 def catalogue_codes(path: str | Path) -> list[str]:
     """Return the codes by which the header of a catalogue names languages."""
-    told = _catalogue(Path(path)).metadata
-    return [str(told.get(name, "")).replace("_", "-") for name in ("Language", "X-Source-Language")]
+    metadata = _catalogue(Path(path)).metadata
+    return [str(metadata.get(name, "")).replace("_", "-") for name in ("Language", "X-Source-Language")]
 
 
 def catalogue_head(path: str | Path) -> bytes:

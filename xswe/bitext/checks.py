@@ -58,7 +58,7 @@ def check_columns_are_text(
         _warn_of_header(path, *(rows[0][column] for column in columns))
     sides = ([row[column] for row in rows] for column in columns)
     names = [f"column {c} (counted from 0), read as {_language(languages, n)} text," for n, c in enumerate(columns)]
-    how: dict[str, Any] = {"cure": lambda: _cure(path, rows, in_corpus), "lines": [number for number, _ in lines]}
+    how: dict[str, Any] = {"hint": lambda: _hint(path, rows, in_corpus), "lines": [number for number, _ in lines]}
     check_sides_are_text(path, languages, *sides, **how, names=names)
 
 
@@ -75,7 +75,7 @@ def check_sides_are_text(
     source: Sequence[str],
     target: Sequence[str],
     *,
-    cure: str | Callable[[], str] = "name the files, or the fields, that hold the two texts",
+    hint: str | Callable[[], str] = "name the files, or the fields, that hold the two texts",
     lines: Sequence[int] = range(1, JUDGED + 1),
     names: Sequence[str] = (),
 ) -> None:
@@ -88,7 +88,7 @@ def check_sides_are_text(
         side, kind, bad = found
         name = names[side] if names else f"its {_language(languages, side)} side"
         problem = f"{name} is {kind} in {len(bad)} of the first {len(source)} lines"
-        raise InputError(where, problem, cure if isinstance(cure, str) else cure(), lines[bad[0]])
+        raise InputError(where, problem, hint if isinstance(hint, str) else hint(), lines[bad[0]])
 
 
 def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequence[str], target: Sequence[str]) -> None:
@@ -117,8 +117,8 @@ def _warn_of_languages(said: str) -> None:
     logger.warning("%s", said)
 
 
-def languages_told(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
-    """Return the languages of both sides, as most of their texts tell; none if one side does not, or both are alike."""
+def detected_languages(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
+    """Return the languages that most texts of each side are in; none if a side has no such, or both have the same."""
     found = []
     for texts in (source, target):
         ((code, count),) = Counter(filter(None, map(likely_language, texts))).most_common(1) or [("", 0)]
@@ -155,7 +155,7 @@ def _same_number(text: str, other: str) -> bool:
     return re.sub(r"\D", "", text) == re.sub(r"\D", "", other)
 
 
-def _cure(path: Path, rows: list[list[str]], in_corpus: bool) -> str:
+def _hint(path: Path, rows: list[list[str]], in_corpus: bool) -> str:
     """Name the columns that are text, where that is obvious."""
     texts, numbers = [], []
     for column, fields in enumerate(zip_longest(*rows, fillvalue="")):

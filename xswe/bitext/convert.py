@@ -128,15 +128,15 @@ def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
     if FORMATS[source.kind].family == "lines":
         records = ((record.texts, _scored(source, record)) for record in source.read(left_out))
         return (None if texts is None else _unit(texts, beside=score) for texts, score in records)
-    told = _TOLD[source.kind]
+    read_beside = _WRITTEN_BESIDE[source.kind]
     return (
-        None if isinstance(pair, str) else _unit((pair[0], pair[1]), *told(beside))
+        None if isinstance(pair, str) else _unit((pair[0], pair[1]), *read_beside(beside))
         for _, beside, pair in source.units(left_out)
     )
 
 
 def _scored(source: Source, record: Record) -> dict[str, bytes]:
-    """Return the score that a line has in a column, if that is told."""
+    """Return the score that a line has in a column, if one is named."""
     column = source.score
     return {"score": record.raw.removeprefix(MARK).split(b"\t")[column]} if isinstance(column, int) else {}
 
@@ -150,10 +150,10 @@ def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
 def _noted(found: tuple[str, list[str]]) -> tuple[str, str, dict[str, str]]:
     """Return an id, notes, and what a first note says that this library wrote: a score, and a status."""
     name, notes = found
-    told = _SCORE.fullmatch(notes[0]) if notes else None
-    if told is None:
+    first = _SCORE.fullmatch(notes[0]) if notes else None
+    if first is None:
         return name, "\n".join(notes), {}
-    return name, "\n".join(notes[1:]), {"score": told[1], "status": told[2] or ""}
+    return name, "\n".join(notes[1:]), {"score": first[1], "status": first[2] or ""}
 
 
 def _unit(pair: tuple[str, str], name: str = "", notes: str = "", beside: Mapping[str, Any] | None = None) -> Unit:
@@ -167,7 +167,7 @@ def _unit(pair: tuple[str, str], name: str = "", notes: str = "", beside: Mappin
 
 
 # The id and the notes of a unit, and what this library wrote beside them, of what its reader gives beside its texts.
-_TOLD: dict[str, Callable[[Any], tuple[str, str, Mapping[str, Any]]]] = {
+_WRITTEN_BESIDE: dict[str, Callable[[Any], tuple[str, str, Mapping[str, Any]]]] = {
     "catalogue": lambda entry: _noted(entry_notes(entry)),
     "csv": lambda row: _columns(dict(zip(*row, strict=False))),
     "jsonl": lambda line: _columns(json.loads(line[0])),

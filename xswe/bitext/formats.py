@@ -73,7 +73,7 @@ class HubSet:
 
 @dataclass(frozen=True)
 class Described:
-    """What readers of formats are told of a bitext, see :class:`xswe.bitext.source.Source`."""
+    """What readers of formats know of a bitext, see :class:`xswe.bitext.source.Source`."""
 
     # the file, or the source's and the target's (Moses); ``a.zip!b.txt`` is a member of an archive, ``-`` standard input
     paths: tuple[str, ...]

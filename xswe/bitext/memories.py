@@ -33,7 +33,7 @@ _base = lru_cache(base_language)
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
 _FIRST = 1000  # units that say what a file's languages are
 _PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in a message of libxml2
-_MEMORY_CURE = "export the file again, or set on_error=skip to use what comes before the damage"
+_MEMORY_HINT = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
 class _Watched:
@@ -188,7 +188,7 @@ def elements(
             if RAISES[on_error]:
                 line = getattr(error, "position", (None, None))[0] or None
                 problem = _PLACE.sub("", str(error)).strip()
-                raise InputError(path, f"not well-formed ({problem})", _MEMORY_CURE, line) from None
+                raise InputError(path, f"not well-formed ({problem})", _MEMORY_HINT, line) from None
             skipped.add("damaged XML")
             _warn_of_damage(path)
 

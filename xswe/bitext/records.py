@@ -121,16 +121,16 @@ def _csv_line(row: Sequence[str], separator: str) -> bytes:
 
 def _memory_frame(path: str) -> tuple[bytes, bytes]:
     """Return a translation memory's beginning, to the first unit, and its end."""
-    held = b""
+    head = b""
     with open_binary(path) as stream:
-        while (place := held.find(b"<body")) < 0:
+        while (place := head.find(b"<body")) < 0:
             block = stream.read(1 << 16)
             if not block:
                 raise InputError(path, "no <body>", "see that it is TMX")
-            held += block
-        while (stop := held.find(b">", place)) < 0:
-            held += stream.read(1 << 16)
-    return held[: stop + 1] + b"\n", b"</body>\n</tmx>\n"
+            head += block
+        while (stop := head.find(b">", place)) < 0:
+            head += stream.read(1 << 16)
+    return head[: stop + 1] + b"\n", b"</body>\n</tmx>\n"
 
 
 WRITERS: dict[str, Callable[[str, Path, Iterable[tuple[Record, float]], bool], None]] = {

@@ -64,10 +64,10 @@ class KeySet:
         table = np.zeros(size, np.uint64)
         move_keys(self.table, table)
         if self.counts is not None:
-            counts, held = np.zeros(size, np.uint8), np.flatnonzero(table)
-            places = np.empty(len(held), np.int64)
-            places_of(self.table, table[held], places)
-            counts[held] = self.counts[places]
+            counts, filled = np.zeros(size, np.uint8), np.flatnonzero(table)
+            places = np.empty(len(filled), np.int64)
+            places_of(self.table, table[filled], places)
+            counts[filled] = self.counts[places]
             self.counts = counts
         self.table = table
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from xswe.bitext import kernels
 from xswe.bitext.catalogues import catalogue_units
-from xswe.bitext.checks import JUDGED, check_languages_of, check_sides_are_text, languages_told
+from xswe.bitext.checks import JUDGED, check_languages_of, check_sides_are_text, detected_languages
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, Described, HubSet, PairFormat, format_by_name
 from xswe.bitext.lines import Job, Spans, bodies, line_blocks, line_job
 from xswe.bitext.memories import languages_of, tmx_units, xliff_units
@@ -102,12 +102,12 @@ class Source(Described):
         out += [] if self.min_score is None else [self.min_score]
         return out + ([{"negatives": self.columns[2:]}] if self.columns[2:] else [])
 
-    def told(self) -> Source:
-        """Return the same bitext with the languages that its first texts tell, where none are known, and say so."""
+    def with_detected_languages(self) -> Source:
+        """Return the same bitext with the languages of its first texts, where none are given, and log them."""
         if len(self.languages) == 2 or "-" in self.paths:
             return self
         first = [record.texts for record in islice(replace(self, on_error="skip").read(), JUDGED) if record.texts]
-        if languages := languages_told([pair[0] for pair in first], [pair[1] for pair in first]):
+        if languages := detected_languages([pair[0] for pair in first], [pair[1] for pair in first]):
             logger.info("%s: languages=[%s,%s], as its texts tell", self.name, *languages)
         return replace(self, languages=languages)
 
@@ -179,7 +179,7 @@ class Source(Described):
         if self.columns[0] != self.columns[1]:
             whole = [(number, record.texts) for number, record in first if record.texts]
             sides = [texts[0] for _, texts in whole], [texts[1] for _, texts in whole]
-            check_sides_are_text(self.name, self.languages, *sides, cure=self._cure, lines=[number for number, _ in whole])
+            check_sides_are_text(self.name, self.languages, *sides, hint=self._hint, lines=[number for number, _ in whole])
             check_languages_of(self.name, self.languages, *sides)
         yield from (record for _, record in chain(first, records))
 
@@ -191,7 +191,7 @@ class Source(Described):
             raw, row = raw_of(kind, number, beside, pair, separator)
             yield number, Record(raw, beside[1] if kind == "jsonl" else end, pair, row)
 
-    def _cure(self) -> str:
+    def _hint(self) -> str:
         names = column_names(self)
         return f"name two of its columns, as in columns=[{','.join(names[-2:])}]: {', '.join(names)}"
 
@@ -313,8 +313,8 @@ class Source(Described):
         """Return a record with a score added: a column, a field, a property."""
         if self.kind == "jsonl":
             value = None if score != score else round(score, 6)
-            told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
-            return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
+            line = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
+            return line.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
         if self.kind == "tmx":
             start = record.raw.index(b">") + 1
             return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
@@ -343,7 +343,7 @@ class Source(Described):
 def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a source, each side a line without blanks at its ends; a side may be empty.
 
-    What is left out is counted, or told in the log. InputError: as :meth:`Source.jobs`.
+    What is left out is counted, or logged. InputError: as :meth:`Source.jobs`.
     """
     found = Skipped() if skipped is None else skipped
     for job in replace(source, on_error=on_error).jobs():

@@ -73,7 +73,7 @@ def find_columns(
     return [names.index(name) for name in wanted] if set(wanted) <= set(names) else None
 
 
-def _cure(source: Described, names: Sequence[str] = ()) -> str:
+def _hint(source: Described, names: Sequence[str] = ()) -> str:
     """Return what to do where the columns are missing."""
     a, b = source.columns[:2]
     if isinstance(a, int) or isinstance(b, int):
@@ -85,7 +85,7 @@ def _cure(source: Described, names: Sequence[str] = ()) -> str:
 
 def _no_columns(source: Described, names: Sequence[str], what: str = "columns", line: int | None = None) -> InputError:
     problem = f"it has the {what} {', '.join(names)}"
-    return InputError(str(source.hub or source.paths[0]), problem, _cure(source, names), line)
+    return InputError(str(source.hub or source.paths[0]), problem, _hint(source, names), line)
 
 
 def _listed(value: Any) -> list[str] | None:
@@ -130,7 +130,7 @@ def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Ta
                 keys = named or [names[place] for place in places or ()]
             texts, problem = _texts_of(record, keys) if keys else ([], _no_text(source))
         if problem and raises:
-            raise InputError(path, problem, f"{_cure(source)}, or set on_error=skip", number)
+            raise InputError(path, problem, f"{_hint(source)}, or set on_error=skip", number)
         yield number, (line, end), problem.partition(" (")[0] or tuple(texts)
 
 
@@ -285,7 +285,7 @@ def _negatives(columns: Sequence[Sequence[Any]], source: Described) -> Negatives
         found = [_listed(value) for value in values]
         if None in found:
             problem = "a negative is neither a text nor a list of texts"
-            raise InputError(str(source.hub or source.paths[0]), problem, _cure(source))
+            raise InputError(str(source.hub or source.paths[0]), problem, _hint(source))
         lists.append([text for one in found for text in one or ()])
     return one_line_each(Negatives.of(lists))
 
@@ -323,13 +323,13 @@ def hub_blocks(source: Described) -> Iterator[Batch]:
             keys = [names[place] for place in places]
             sides = [["" if text is None else text for text in columns[key]] for key in keys[:2]]
             if not all(isinstance(text, str) for side in sides for text in side):
-                raise InputError(str(data), f"no text under {keys[0]!r} and {keys[1]!r}", _cure(source))
+                raise InputError(str(data), f"no text under {keys[0]!r} and {keys[1]!r}", _hint(source))
             further = _negatives([columns[key] for key in keys[2:]], source)
             yield batch, (Texts.of(sides[0]), Texts.of(sides[1])), further
     except (OSError, ValueError, RuntimeError) as error:
         problem = brief(error)
-        cure = "see that the network and the name are right, or fetch its files by hand and give corpus.paths=[...]"
-        raise InputError(str(data), f"cannot be read ({type(error).__name__}: {problem[:200]})", cure) from None
+        hint = "see that the network and the name are right, or fetch its files by hand and give corpus.paths=[...]"
+        raise InputError(str(data), f"cannot be read ({type(error).__name__}: {problem[:200]})", hint) from None
 
 
 # Rows with all their columns, for verbs that pass them through.

@@ -63,8 +63,8 @@ class TextSource:
             left_out.update(found.left_out)
             yield from (sentence.text for sentence in found)
         else:
-            cure = "name it, as in language=en, or cut them first (python -m xswe split)"
-            raise ConfigError(f"{self.name} is cut into sentences by its language, which is not known: {cure}")
+            hint = "name it, as in language=en, or cut them first (python -m xswe split)"
+            raise ConfigError(f"{self.name} is cut into sentences by its language, which is not known: {hint}")
 
     def pairs(self, left_out: Skipped) -> Iterator[tuple[str, str]]:
         """Yield the pairs of the bitexts."""

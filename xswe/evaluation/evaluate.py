@@ -190,7 +190,8 @@ def _file(encoder: SentenceEncoder, path: str) -> list[Row]:
         return evaluate_scored(encoder.encode, Path(path))
     named, known = languages_in_name(Path(path).name), (*encoder.languages, *encoder.languages)[:2]
     languages = named if len(named) == 2 else known if len(encoder.languages) <= 2 else ()
-    return [row for file in find_pairs([path], languages) for row in evaluate_bitext(encoder.encode, file.told())]
+    files = (file.with_detected_languages() for file in find_pairs([path], languages))
+    return [row for file in files for row in evaluate_bitext(encoder.encode, file)]
 
 
 def skipped(rows: Iterable[Row]) -> list[str]:

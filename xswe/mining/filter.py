@@ -272,7 +272,7 @@ class _Filter:
             file = file.spooled(work, execution)
             languages = self.config.languages
             if not languages and FORMATS[format_by_name(output)].names_languages:
-                languages = file.told().languages
+                languages = file.with_detected_languages().languages
             kind: str | None = output_format("auto", output, languages)
             kind = None if kind == format_of(file) else kind
             plan, inputs = TextPlan.of(file.paths, max(execution.shard, WINDOW), WINDOW)
