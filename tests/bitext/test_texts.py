@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import xswe
+from xswe.alignment.sentences import read_side
 from xswe.bitext.texts import TextSource
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.monolingual import describe_sentences, load_sentences, sentence_files
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
@@ -52,6 +52,17 @@ def test_lines_are_the_file_and_all_else_is_written_once(tmp_path, page):
         list(TextSource(str(tmp_path / "a.tmx")))
 
 
+def test_documents_of_a_storage_are_cut_like_those_here(page):
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://texts/manual.en.html", "wb") as stream:
+        stream.write(page.read_bytes())
+    for name in (str(page), "memory://texts/manual.en.html"):
+        assert list(TextSource(name, "en")) == SENTENCES
+        assert list(read_side(name, "en", None)[0]) == SENTENCES
+    with pytest.raises(InputError, match=r"memory://texts/none\.html"):
+        list(TextSource("memory://texts/none.html", "en"))
+
+
 def test_documents_are_trained_on_and_served_by_their_sentences(page, caplog):
     config = CorpusConfig(paths=[str(page)])
     found = sentence_files(config, "en")
@@ -86,12 +97,9 @@ def test_summaries_say_which_records_have_no_texts(mini, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tmx", "a.jsonl"])
-def test_an_index_and_decontamination_read_no_markup_as_texts(mini, tmp_path, name):
+def test_an_index_reads_no_markup_as_texts(mini, tmp_path, name):
     (tmp_path / name).write_text("a,b\n", "utf-8")
     with pytest.raises(InputError, match="has no text line by line"):
         xswe.index(mini, tmp_path / name)
     with pytest.raises(InputError, match="has no text line by line"):
         xswe.index(mini, ["A cat sleeps."]).add(tmp_path / name)
-    if name == "a.tmx":
-        with pytest.raises(InputError, match="has no text line by line"):
-            EvaluationTexts([tmp_path / name])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.corpus.loading import load_bitext
+from xswe.bitext.convert import rewrite_bitext
 from xswe.bitext.seen import Admission, KeySet
 from xswe.bitext.source import find_pairs
 from xswe.corpus import decontamination
@@ -144,6 +145,16 @@ def test_evaluation_texts_are_dropped_exactly_and_normalised(tmp_path):
     exact, normalised = texts.known(Texts.of(["The end", "the end", "", "!?"]))
     assert exact.tolist() == [True, False, False, False]
     assert normalised.tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".xlsx", ".parquet", ".tmx", ".xlf", ".po"])
+def test_evaluation_texts_of_every_format(tmp_path, suffix):
+    pair = ("A cat sleeps.", "Eine Katze schläft.")
+    (tmp_path / "test.tsv").write_text("\t".join(pair) + "\n", encoding="utf-8")
+    if suffix != ".tsv":
+        rewrite_bitext([tmp_path / "test.tsv"], tmp_path / f"test{suffix}", ("en", "de"))
+    texts = EvaluationTexts([tmp_path / f"test{suffix}"])
+    assert [one.tolist() for one in texts.known(Texts.of([*pair, "A dog sleeps."]))] == [[True, True, False]] * 2
 
 
 def test_the_evaluation_files_are_part_of_what_a_corpus_is(tmp_path):

@@ -308,7 +308,7 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sp
     if split or (isinstance(read, TextSource) and read.is_cut):
         if not language:
             raise ConfigError("running text is cut into sentences by its language: set languages, as in languages=[en,de]")
-        places = split_text(Path(read.name) if isinstance(read, TextSource) else "\n".join(read), language)
+        places = read.sentences() if isinstance(read, TextSource) else split_text("\n".join(read), language)
         return Texts.of([place.text for place in places]), places
     return Texts.of([line.strip() for line in read]), None
 

@@ -387,7 +387,12 @@ _ROWS = {"csv": csv_rows, "parquet": parquet_rows, "xlsx": sheet_rows}
 
 def table_texts(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a table of a format as texts, the names of its columns first, each with its number."""
-    return ((number, list(map(as_text, row))) for number, row in _ROWS[kind](path))
+    return ((number, list(map(as_text, row))) for number, row in table_rows(path, kind))
+
+
+def table_rows(path: str | Path, kind: str) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield the rows of a table of a format as they are, the names of its columns first, each with its number."""
+    return _ROWS[kind](path)
 
 
 def column_names(source: Described) -> list[str]:

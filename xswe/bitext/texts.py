@@ -11,7 +11,8 @@ from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import write_text
-from xswe.text.sentences import is_document, split_text
+from xswe.text.sentences import SplitText, is_document, split_text
+from xswe.work.folder import local_copy
 from xswe.work.kept import unrepeatable
 from xswe.work.once import once
 
@@ -58,13 +59,18 @@ class TextSource:
         elif not self.is_cut:
             check_lines(self.name)
             yield from (text for _, text in read_lines(self.name, on_error=self.on_error, skipped=left_out))
-        elif self.language:
-            found = split_text(Path(self.name), self.language)
+        else:
+            found = self.sentences()
             left_out.update(found.left_out)
             yield from (sentence.text for sentence in found)
-        else:
+
+    def sentences(self) -> SplitText:
+        """Cut running text, of a file here or remote, into sentences. Errors: see :meth:`read`."""
+        if not self.language:
             hint = "name it, as in language=en, or cut them first (python -m xswe split)"
             raise ConfigError(f"{self.name} is cut into sentences by its language, which is not known: {hint}")
+        with local_copy(self.name) as path:
+            return split_text(path, self.language)
 
     def pairs(self, left_out: Skipped) -> Iterator[tuple[str, str]]:
         """Yield the pairs of the bitexts."""

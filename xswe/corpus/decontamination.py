@@ -12,13 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
+from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
 from xswe.bitext.kernels import find_keys
+from xswe.bitext.memories import read_memory
 from xswe.bitext.seen import KeySet, text_hashes
-from xswe.bitext.tables import csv_rows, parquet_rows
+from xswe.bitext.source import Source, read_pairs
+from xswe.bitext.tables import table_rows
 from xswe.corpus.fetch import digest_of
 from xswe.errors import InputError
 from xswe.io.files import strings_in
-from xswe.io.lines import check_lines, read_lines
+from xswe.io.lines import Skipped, check_lines, read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import suffix_of
 
@@ -26,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 _NOT_WRITTEN = re.compile(r"[^\w\n]|_")
-_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".parquet", ".en", ".de", ".zh", ".ja")
+_SUFFIXES = (*BY_SUFFIX, ".en", ".de", ".zh", ".ja")
 
 
 def normalised(texts: Texts) -> Texts:
@@ -50,8 +53,8 @@ def evaluation_identity(paths: Sequence[str | Path]) -> list[str]:
 class EvaluationTexts:
     """The texts of evaluation files.
 
-    Every column of a tab-separated file, every string of a record, and every line of a text file that has a letter in it
-    counts as a text. InputError: a path is missing, is damaged, or has no text.
+    Every column of a tab-separated file, every string of a record, every language of a unit, and every line of a text
+    file that has a letter in it counts as a text. InputError: a path is missing, is damaged, or has no text.
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
@@ -102,21 +105,25 @@ def _tell_unread(folder: Path) -> None:
 
 
 def _texts(file: Path) -> Iterator[str]:
-    kind = suffix_of(file)
-    if kind in (".csv", ".parquet"):
-        rows = csv_rows(file) if kind == ".csv" else parquet_rows(file)
-        yield from (text for _, row in islice(rows, 1, None) for text in map(_one_blank, strings_in(list(row))))
-        return
-    if kind not in (".jsonl", ".ndjson"):
-        check_lines(file)
-    for number, line in read_lines(file):
-        if kind in (".jsonl", ".ndjson"):
+    """Yield all texts of a file: of a table every string within a row, of a memory every language's, else every field."""
+    kind = format_by_name(file)
+    family = FORMATS[kind].family
+    if kind == "tmx":
+        yield from (text for unit in read_memory(file) for text in unit.values())
+    elif family == "memory":
+        yield from (text for pair in read_pairs(Source((str(file),)), skipped=Skipped()) for text in pair)
+    elif kind == "jsonl":
+        for number, line in read_lines(file):
             try:
                 yield from map(_one_blank, strings_in(json.loads(line or "null")))
             except ValueError as error:
                 raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
-        else:
-            yield from ((field.strip()) for field in (line or "").split("\t"))
+    elif family == "table":
+        rows = islice(table_rows(file, kind), 1, None)
+        yield from (text for _, row in rows for text in map(_one_blank, strings_in(list(row))))
+    else:
+        check_lines(file)
+        yield from (field.strip() for _, line in read_lines(file) for field in (line or "").split("\t"))
 
 
 def _one_blank(text: str) -> str:

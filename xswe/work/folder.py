@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import is_special, remove_folder, scratch
 from xswe.io.locks import locked
+from xswe.io.sources import is_remote, open_remote
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
 
@@ -77,6 +78,18 @@ def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
     unrepeatable()
     _copy("standard input", sys.stdin.buffer, folder / "input")
     return str(folder / "input")
+
+
+@contextmanager
+def local_copy(name: str) -> Iterator[Path]:
+    """Yield the path of a file on this machine: a remote file is copied, for as long as the block runs."""
+    if not is_remote(name):
+        yield Path(name)
+        return
+    with scratch("xswe-remote-") as folder, open_remote(name) as stream:
+        path = Path(folder) / name.rpartition("/")[2]
+        _copy(name, stream, path)
+        yield path
 
 
 def _copy(name: str, stream: BinaryIO, path: Path) -> None:
