@@ -110,9 +110,10 @@ class Checksum:
         self._value, self._filled = self._after_stretch(), 0
 
     def _after_stretch(self) -> int:
-        self._stretch[self._filled :] = 0
-        np.multiply(self._stretch.view(np.uint64), _factors(), out=self._products)
-        return zlib.crc32(self._products.sum().tobytes(), self._value ^ self._filled)
+        used = -(-self._filled // 8)  # numbers; those after them count as zeros
+        self._stretch[self._filled : 8 * used] = 0
+        products = np.multiply(self._stretch[: 8 * used].view(np.uint64), _factors()[:used], out=self._products[:used])
+        return zlib.crc32(products.sum().tobytes(), self._value ^ self._filled)
 
 
 @cache
