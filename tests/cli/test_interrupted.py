@@ -195,3 +195,16 @@ def test_what_is_gone_is_not_told(tmp_path):
     kept.unrepeatable()
     assert kept.going_on() == ""
     kept.begin()
+
+
+def test_notes_of_files_that_are_gone_are_forgotten(tmp_path):
+    kept.begin()
+    (tmp_path / "here").touch()
+    kept.keep(tmp_path / "here", "after here")
+    for number in range(5000):
+        kept.keep(tmp_path / str(number), "after nothing")
+        kept.unrepeatable()
+    assert len(kept._kept) < 2000
+    assert len(kept._streams) == 1
+    assert tmp_path / "here" in kept._kept
+    kept.begin()

@@ -13,7 +13,8 @@ from pathlib import Path
 BRIEF = 5.0  # seconds of work that is begun anew rather than kept
 _order = count()
 _kept: dict[Path, tuple[int, str]] = {}  # by file: which note it was, and where the same command goes on
-_streams: list[int] = []  # of inputs that no later run can know again
+_streams: list[int] = []  # what identifies the last input that no later run can know again; empty without one
+_SOME = 1000  # notes after which those of files that are gone are forgotten
 
 
 def begin() -> None:
@@ -25,12 +26,15 @@ def begin() -> None:
 def keep(file: Path, where: str) -> None:
     """Note that a file, while it is there, lets the same command go on: ``after 12 of 40 shards of encode``."""
     _kept[file] = (next(_order), where)
+    if len(_kept) % _SOME == 0:  # a server that mines notes files in temporary folders without end
+        for gone in [one for one in list(_kept) if not one.exists()]:
+            _kept.pop(gone, None)  # unless another thread has
 
 
 def unrepeatable() -> int:
     """Return what identifies an input that no later run can know again, as standard input: nothing is gone on from."""
-    _streams.append(time.time_ns())
-    return _streams[-1]
+    _streams[:] = [time.time_ns()]
+    return _streams[0]
 
 
 def going_on() -> str:
