@@ -202,7 +202,7 @@ def test_decoys_are_extrapolated_quantile_by_quantile():
 def test_no_translation_at_all_is_noticed(vectors):
     a, b = vectors(2000, 2000, 32)
     mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
-    assert len(mined.pairs) < 0.2 * mined.found
+    assert len(mined.pairs) < 0.2 * len(mined.selected)
     assert mined.threshold.precision is None
     assert "precision cannot be told: too few of the lines" in mined.threshold.sentence()
     assert wrong_fraction(np.zeros(0), np.zeros(0)) == 0

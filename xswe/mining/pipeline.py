@@ -146,14 +146,14 @@ class Mined:
     Attributes:
         pairs: in output order, as rows of the sides.
         threshold: the one applied.
-        found: number of pairs before any threshold.
+        selected: pairs before any threshold.
         ruled_out: candidate pairs that each pair filter ruled out.
         evidence: what a report shows; None unless it was asked for.
     """
 
     pairs: Pairs
     threshold: Threshold
-    found: int
+    selected: Pairs
     ruled_out: dict[str, int] = field(default_factory=dict)
     evidence: Evidence | None = None
 
@@ -237,9 +237,9 @@ def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float])
     if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
         threshold = f"threshold: none, no lines of the {' and the '.join(empty)} are left"
         threshold = "threshold: none, no lines are left" if target is None else threshold
-    elif not mined.found:
+    elif not len(mined.selected):
         threshold = "threshold: none, no pairs are left"
-    counts = mined.found, len(mined.pairs)
+    counts = len(mined.selected), len(mined.pairs)
     return MineReport(source, target, mined.ruled_out, *counts, mined.quantiles, threshold, seconds)
 
 
@@ -334,7 +334,7 @@ def choose_pairs(
     evidence = None
     if config.evidence:
         evidence = evidence_of(pairs, threshold.value, expected, lists, config.filters, sides)
-    return Mined(kept, threshold, len(pairs), ruled_out, evidence)
+    return Mined(kept, threshold, pairs, ruled_out, evidence)
 
 
 def _calibrated(expected: PrecisionEstimate, config: MineConfig, gold: np.ndarray | None) -> Threshold:

@@ -27,9 +27,10 @@ from xswe.bitext.memories import write_memory
 from xswe.bitext.output import one_line
 from xswe.bitext.termbases import Candidate, write_concepts
 from xswe.errors import ConfigError
+from xswe.io.files import scratch
 from xswe.io.products import products
 from xswe.io.settings import for_all
-from xswe.mining.mined import mine
+from xswe.mining.pipeline import MineConfig, mine_sides
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report.page import asset
@@ -330,16 +331,19 @@ _FEWEST = 50  # lines of the shorter side below which no threshold can be found
 
 def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
     """Return all pairs, one to one, and the threshold that is found from the texts themselves."""
-    threshold, note = None, "too few lines to find a threshold: move it yourself"
-    if min(len(request.source), len(request.target)) >= _FEWEST:
-        found = mine(model, request.source, request.target, score=request.score).threshold
-        note = found.sentence()
-        threshold = round(found.value, 4) if abs(found.value) < float("inf") else None
-    pairs = [
-        m.MinedPair(round(pair.score, 4), pair.source or "", pair.target or "", pair.source_row + 1, pair.target_row + 1)
-        for pair in mine(model, request.source, request.target, score=request.score, threshold=None)
-    ]
-    return m.Mined(pairs, threshold, note)
+    enough = min(len(request.source), len(request.target)) >= _FEWEST
+    config = MineConfig(score=request.score, threshold="auto" if enough else None)
+    with scratch("xswe-mine-") as folder:
+        sides, mined, _ = mine_sides(model, (request.source, request.target), config, Path(folder))
+        rows = mined.selected.source.astype(np.int64), mined.selected.target.astype(np.int64)
+        texts = [side.texts.take(chosen) for side, chosen in zip(sides, rows, strict=True)]
+        lines = [side.numbers[chosen].tolist() for side, chosen in zip(sides, rows, strict=True)]
+    scores = (round(score, 4) for score in mined.selected.scores.tolist())
+    pairs = [m.MinedPair(*pair) for pair in zip(scores, *texts, *lines, strict=True)]
+    if not enough:
+        return m.Mined(pairs, None, "too few lines to find a threshold: move it yourself")
+    value = mined.threshold.value
+    return m.Mined(pairs, round(value, 4) if abs(value) < float("inf") else None, mined.threshold.sentence())
 
 
 # Two texts side by side: their cosine, and what each word adds to it.
