@@ -61,11 +61,11 @@ class TimeoutProtocol(HttpToolsProtocol):
         if self._deaf:
             return
         self._head += len(data)
-        if not self._answering():
-            self._expect()
         super().data_received(data)
         if self._answering():
             self._calm()
+        else:
+            self._expect()
         if self._in_body:
             self._head = 0
             if self._answering():

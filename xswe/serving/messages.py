@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 
 import msgspec
@@ -224,9 +225,16 @@ class Failure(Struct):
     error: Fault
 
 
+def _find_lists(kind: Any) -> frozenset[str]:
+    return frozenset(name for name, hint in get_type_hints(kind).items() if get_origin(hint) is list)
+
+
+_lists_of: Callable[[Any], frozenset[str]] = cache(_find_lists)  # the fields of a message that are lists
+
+
 def from_query(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:
     """Make a message of the parameters of an address: a list is of all that have its name, anything else of the last."""
-    lists = {name for name, hint in get_type_hints(kind).items() if get_origin(hint) is list}
+    lists = _lists_of(kind)
     given: dict[str, Any] = {}
     for name, value in pairs:
         if name in lists:
