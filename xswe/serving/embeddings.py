@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ from xswe.serving.refusals import TOO_LARGE, TOO_LONG, TOO_MANY, Refused
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
 _FEW = 1 << 20  # bytes of texts whose units are looked up all at once
 _NUMBER, _MARKUP = 17, 64  # bytes of a number, and of what stands about a vector, in an answer, at most
+
+_Encoded = tuple[np.ndarray, np.ndarray]  # vectors of texts, and how many units each has
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ def json_rows(numbers: np.ndarray) -> list[msgspec.Raw]:
 _ROWS: dict[str, Callable[[np.ndarray], Any]] = for_all(Encoding, {"float": json_rows, "base64": _slices})
 
 
+@dataclass
+class _Batch:
+    """Texts that came in one turn of the loop, and their vectors and units, once the first of those who wait goes on."""
+
+    texts: list[str] = field(default_factory=list)
+    encoded: _Encoded | asyncio.Future[_Encoded] | None = None
+
+
 class Embedder:
     """Encodes texts: those of small requests that come at the same time together, others on a thread of the gate.
 
@@ -59,8 +69,7 @@ class Embedder:
 
     def __init__(self, model: AnyModel, names: Sequence[str], config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
         self._model, self._names, self._config, self._gate, self._metrics = model, names, config, gate, metrics
-        self._waiting: list[str] = []  # texts that are encoded together, soon
-        self._encoding: asyncio.Future[tuple[np.ndarray, np.ndarray]]
+        self._batch = _Batch()
         self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
 
     def asked(self, request: EmbeddingsRequest) -> Asked:
@@ -131,22 +140,24 @@ class Embedder:
     def _written(self, rows: list[Embedding], tokens: int) -> bytes:
         return msgspec.json.encode(Embeddings(rows, self._names[0], Usage(tokens, tokens)))
 
-    async def _together(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    async def _together(self, texts: list[str]) -> _Encoded:
         """Encode with whatever else came in this turn of the loop: of short texts most of the cost is that of a call."""
-        if not self._waiting:
-            self._encoding = asyncio.ensure_future(self._encode_waiting())
-        start = len(self._waiting)
-        self._waiting += texts
-        vectors, units = await asyncio.shield(self._encoding)  # who is given up while it waits takes nobody along
+        batch, start = self._batch, len(self._batch.texts)
+        batch.texts += texts
+        await asyncio.sleep(0)
+        if batch.encoded is None:  # this is the first of them that goes on
+            self._batch = _Batch()
+            if sum(map(len, batch.texts)) > _AT_ONCE:
+                batch.encoded = self._gate.run(self._encode, batch.texts)
+            else:
+                batch.encoded = self._encode(batch.texts)
+        found = batch.encoded
+        if isinstance(found, asyncio.Future):
+            found = await asyncio.shield(found)  # who is given up while it waits takes nobody along
+        vectors, units = found
         return vectors[start : start + len(texts)], units[start : start + len(texts)]
 
-    async def _encode_waiting(self) -> tuple[np.ndarray, np.ndarray]:
-        texts, self._waiting = self._waiting, []
-        if sum(map(len, texts)) > _AT_ONCE:
-            return await self._gate.run(self._encode, texts)
-        return self._encode(texts)
-
-    def _encode(self, texts: Sequence[str] | Bags) -> tuple[np.ndarray, np.ndarray]:
+    def _encode(self, texts: Sequence[str] | Bags) -> _Encoded:
         """Return vectors, and how many units each text has."""
         model = self._model
         if isinstance(model, StaticModel):
