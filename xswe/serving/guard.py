@@ -35,53 +35,127 @@ _HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
 ABORT = "xswe.abort"  # an extension of ASGI: what ends a connection, whatever of an answer it has not taken
-_RESERVATION = "xswe.reservation"
+_EXCHANGE = "xswe.exchange"
 
 
-def reservation_of(request: Request) -> Reservation:
-    """Return the bytes that a request has in the budget."""
-    found: Reservation = request.scope[_RESERVATION]
-    return found
+class Exchange:
+    """A request and its answer as they pass, of which it is noted when the client's turn is.
 
-
-async def read_body(request: Request, most: int, seconds: float) -> bytearray:
-    """Read the body of a request, when there is room for it and for what is made of it.
-
-    Raises:
-        Refused: it is larger than ``most`` bytes (413), takes longer than that (408), or there is no room for it (503).
+    Attributes:
+        headers: of the request; of several of one name the last.
+        identity: what names the request.
+        reservation: its bytes in the budget.
+        status: of the answer; None until it has begun.
+        answered: whether the answer is whole.
     """
-    too_large = Refused(413, f"the body is larger than {most:,} bytes; send less at a time, or serve with max_bytes=")
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > most:
-        raise too_large
-    reservation, body = reservation_of(request), bytearray()
-    if declared.isdecimal() and 2 * int(declared) > PIECE:
-        await _room_for_body(request, int(declared), seconds)
-    try:
-        async with asyncio.timeout(seconds) as limit:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > most:
-                    raise too_large
-                if not reservation.size and 2 * len(body) > PIECE:  # its length was not declared
-                    limit.reschedule(None)
-                    await _room_for_body(request, most, seconds)
-                    limit.reschedule(asyncio.get_running_loop().time() + seconds)
-    except TimeoutError:
-        raise Refused(408, f"the body did not come within {seconds:g} s") from None
-    return body
+
+    __slots__ = ("_complete", "_receive", "_send", "answered", "headers", "identity", "reservation", "status")
+
+    def __init__(self, scope: Any, receive: Any, send: Any, reservation: Reservation) -> None:
+        self._receive, self._send, self.reservation = receive, send, reservation
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.identity = identity(self.headers)
+        self.status: int | None = None
+        self.answered = False
+        self._complete = False  # whether the whole body has been read
+
+    async def receive(self) -> Any:
+        """Take a part of the body."""
+        if self._complete:
+            return await self._receive()
+        self.reservation.expect()
+        message = await self._receive()
+        if message.get("more_body"):
+            self.reservation.move(len(message["body"]))
+        else:
+            self.reservation.rest()
+            self._complete = True
+        return message
+
+    async def _part(self) -> bytes:
+        """Return a part of the body."""
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
+        return part
+
+    async def body(self, most: int, seconds: float) -> bytes | bytearray:
+        """Read the body, when there is room for it and for what is made of it.
+
+        Who sends nothing for ``seconds`` is given up by the budget, so that no timer is needed here.
+
+        Raises:
+            Refused: it is larger than ``most`` bytes (413), takes longer than ``seconds`` (408), or there is no room for
+                it (503).
+        """
+        declared = self.headers.get(b"content-length", b"")
+        size = int(declared) if declared.isdigit() else 0
+        if size > most:
+            raise _too_large(most)
+        if 2 * size > PIECE:
+            await self._room_for_body(size, seconds)
+        deadline, body = time.monotonic() + seconds, bytearray()
+        while True:
+            part = await self._part()
+            size = len(body) + len(part)
+            if size > most:
+                raise _too_large(most)
+            if not self.reservation.size and 2 * size > PIECE:  # its length was not declared
+                deadline -= time.monotonic()
+                await self._room_for_body(size if self._complete else most, seconds)
+                deadline += time.monotonic()
+            if self._complete and not body:
+                return part
+            body += part
+            if self._complete:
+                return body
+            if time.monotonic() > deadline:
+                raise Refused(408, f"the body did not come within {seconds:g} s")
+
+    async def _room_for_body(self, size: int, seconds: float) -> None:
+        """Wait for room for a body, for what is made of it, and for a block of the answer."""
+        try:
+            await self.reservation.reserve(2 * size + BLOCK)
+        except Refused:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not self._complete:  # else the client, still sending, would not see why it is refused
+                        await self._part()
+            raise
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send a part of the answer, piece by piece, until no more than a piece of it waits to be read."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), (b"x-request-id", self.identity), *_HEADERS]
+            await self._pass({**message, "headers": headers})
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if len(body) > PIECE:
+            self.reservation.resize(max(len(body), self.reservation.size))
+            for start in range(0, len(body), SENT):
+                await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
+            if more:
+                return
+            body = b""  # waits as long as too much of the answer does
+        await self._pass({"type": message["type"], "body": bytes(body), "more_body": more})
+        self.answered = not more
+
+    async def _pass(self, message: Mapping[str, Any]) -> None:
+        self.reservation.expect()
+        await self._send(message)
+        self.reservation.rest()
 
 
-async def _room_for_body(request: Request, size: int, seconds: float) -> None:
-    """Wait for room for a body, for what is made of it, and for a block of the answer."""
-    try:
-        await reservation_of(request).reserve(2 * size + BLOCK)
-    except Refused:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                async for _ in request.stream():  # else the client, still sending, would not see why it is refused
-                    pass
-        raise
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"the body is larger than {most:,} bytes; send less at a time, or serve with max_bytes=")
+
+
+def exchange_of(request: Request) -> Exchange:
+    """Return what the guard knows of a request."""
+    found: Exchange = request.scope[_EXCHANGE]
+    return found
 
 
 class Gate:
@@ -133,52 +207,6 @@ class Gate:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Exchange:
-    """A request and its answer as they pass, of which it is noted when the client's turn is."""
-
-    def __init__(self, receive: Any, send: Any, reservation: Reservation, request: bytes) -> None:
-        self._receive, self._send, self.reservation, self._request = receive, send, reservation, request
-        self.status: int | None = None  # of the answer, once it has begun
-        self.answered = False  # whether the answer is whole
-        self._complete = False  # whether the whole body has been read
-
-    async def receive(self) -> Any:
-        """Take a part of the body."""
-        if self._complete:
-            return await self._receive()
-        self.reservation.expect()
-        message = await self._receive()
-        if message.get("more_body"):
-            self.reservation.move(len(message["body"]))
-        else:
-            self.reservation.rest()
-            self._complete = True
-        return message
-
-    async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a part of the answer, piece by piece, until no more than a piece of it waits to be read."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            headers = [*message.get("headers", ()), (b"x-request-id", self._request), *_HEADERS]
-            await self._pass({**message, "headers": headers})
-            return
-        body, more = message.get("body", b""), message.get("more_body", False)
-        if len(body) > PIECE:
-            self.reservation.resize(max(len(body), self.reservation.size))
-            for start in range(0, len(body), SENT):
-                await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
-            if more:
-                return
-            body = b""  # waits as long as too much of the answer does
-        await self._pass({"type": message["type"], "body": bytes(body), "more_body": more})
-        self.answered = not more
-
-    async def _pass(self, message: Mapping[str, Any]) -> None:
-        self.reservation.expect()
-        await self._send(message)
-        self.reservation.rest()
-
-
 class Guard:
     """The outermost layer: names, keys, headers, counts, and an answer for whatever goes wrong."""
 
@@ -193,12 +221,10 @@ class Guard:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        reservation = scope[_RESERVATION] = self._budget.open((scope.get("client") or ("",))[0])
-        headers = dict(scope["headers"])
-        request = identity(headers)
-        exchange = _Exchange(receive, send, reservation, request)
+        reservation = self._budget.open((scope.get("client") or ("",))[0])
+        exchange = scope[_EXCHANGE] = Exchange(scope, receive, send, reservation)
         try:
-            await (self._refusal(scope, headers) or self._app)(scope, exchange.receive, exchange.send)
+            await (self._refusal(scope, exchange.headers) or self._app)(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             pass
         except asyncio.CancelledError:
@@ -207,16 +233,17 @@ class Guard:
             else:
                 await self._end(scope, exchange, 503, "this server is being stopped")
         except Exception:
-            logger.exception("%s %r", scope["method"], scope["path"], extra={"fields": {"request": request.decode()}})
+            fields = {"request": exchange.identity.decode()}
+            logger.exception("%s %r", scope["method"], scope["path"], extra={"fields": fields})
             await self._end(scope, exchange, 500, WRONG)
         finally:
             self._budget.close(reservation)
             status, seconds = exchange.status or 499, time.perf_counter() - started
             self._metrics.add(scope["path"], status, seconds)
             if self._log:
-                log_request(scope, request.decode(), status, seconds)
+                log_request(scope, exchange.identity.decode(), status, seconds)
 
-    async def _end(self, scope: Any, exchange: _Exchange, status: int, message: str) -> None:
+    async def _end(self, scope: Any, exchange: Exchange, status: int, message: str) -> None:
         """Say why a request is given up; once an answer has begun, end the connection, where the server lets us."""
         if exchange.status is None:
             await failure(status, message)(scope, exchange.receive, exchange.send)

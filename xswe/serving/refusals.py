@@ -70,11 +70,6 @@ def refused(request: Request, error: Exception) -> Response:
     return failure(400, f"not JSON: {error}")
 
 
-def failed(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that failed for no reason of the one who asks; the guard logs it."""
-    return failure(500, WRONG)
-
-
 def _invalid(message: str) -> Response:
     """Return the answer to a message that is JSON, but not of its type."""
     found, code = next(

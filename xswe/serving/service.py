@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,12 +15,10 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from xswe.alignment.words import link_vectors
 from xswe.bitext.memories import write_memory
@@ -39,11 +37,11 @@ from xswe.serving.budget import BLOCK, PIECE, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ANY, ServeConfig
 from xswe.serving.embeddings import Embedder, check_model, check_texts, json_rows
-from xswe.serving.guard import Gate, read_body, reservation_of
+from xswe.serving.guard import Gate, exchange_of
 from xswe.serving.messages import MODEL, Operation, describe
 from xswe.serving.metrics import Metrics
 from xswe.serving.passages import Corpus, Entry
-from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, failed, refused
+from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, refused
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
 T = TypeVar("T")
@@ -55,6 +53,7 @@ _HIT = 1 << 10  # bytes that a passage and its translations take in an answer, o
 _LARGE = 1 << 20  # bytes of a body
 _FORMULA = re.compile(r'[\s"]*[=+\-@＝＋－＠]')  # how a cell begins that a spreadsheet would run
 _MEDIA = {".css": "text/css", ".js": "text/javascript"}
+_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)  # of a message
 
 
 class Service:
@@ -79,7 +78,7 @@ class Service:
         self.metrics = Metrics(paths, lambda: self.gate.busy, self.budget.account.total)
         self.embedder = Embedder(model, self.names, config, self.gate, self.metrics)
 
-    def app(self) -> Starlette:
+    def app(self) -> Callable[..., Awaitable[None]]:
         """Return the routes."""
         routes = [
             Route(
@@ -105,16 +104,10 @@ class Service:
             yield
             self.gate.close()
 
-        cross = Middleware(
-            CORSMiddleware, allow_origins=list(self.config.origins), allow_methods=["*"], allow_headers=["*"]
-        )
-        handlers: Any = {**dict.fromkeys(KNOWN, refused), Exception: failed}
-        return Starlette(
-            routes=routes,
-            lifespan=lifespan,
-            middleware=[cross] if self.config.origins else [],
-            exception_handlers=handlers,
-        )
+        app = _Application(routes, lifespan)
+        if not (origins := self.config.origins):
+            return app
+        return CORSMiddleware(app, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
 
     def _operations(self) -> list[tuple[Any, Callable[[Request], Awaitable[Response]]]]:
         text = "text/plain; charset=utf-8"
@@ -138,17 +131,20 @@ class Service:
         checked = checked or self._checked
         if request.method != "POST":
             return checked(m.from_query(kind, request.query_params.multi_items()))
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type != "application/json":
-            raise Refused(415, f"the body is {content_type or 'of no kind'}: send it as  Content-Type: application/json")
-        body = await read_body(request, self.config.max_bytes, self.config.seconds)
+        exchange = exchange_of(request)
+        content_type = exchange.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if content_type != b"application/json":
+            given = content_type.decode("latin-1") or "of no kind"
+            raise Refused(415, f"the body is {given}: send it as  Content-Type: application/json")
+        body = await exchange.body(self.config.max_bytes, self.config.seconds)
+        decode = _decoder(kind).decode
         if len(body) <= PIECE:
-            return checked(msgspec.json.decode(body, type=kind))
+            return checked(decode(body))
         async with self.gate.turn:
             await asyncio.sleep(0)
             if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
                 raise Refused(400, "the body has too many parts: send less at a time")  # each takes many times its bytes
-            return checked(msgspec.json.decode(body, type=kind))
+            return checked(decode(body))
 
     def _checked(self, message: T) -> T:
         """Return a message, whose texts are neither too many nor too long."""
@@ -165,11 +161,11 @@ class Service:
                 found.seconds = round(time.perf_counter() - started, 4)
             return msgspec.json.encode(found)
 
-        return _response(await self.gate.answer(reservation_of(request), size, encoded))
+        return _response(await self.gate.answer(exchange_of(request).reservation, size, encoded))
 
     async def _embeddings(self, request: Request) -> Response:
         asked = await self._asked(request, m.EmbeddingsRequest, self.embedder.asked)
-        return await self.embedder(asked, reservation_of(request))
+        return await self.embedder(asked, exchange_of(request).reservation)
 
     async def _search(self, request: Request) -> Response:
         message = await self._asked(request, m.SearchRequest)
@@ -214,7 +210,7 @@ class Service:
     async def _export(self, request: Request) -> Response:
         message = await self._asked(request, m.ExportRequest)
         named = {"content-disposition": f'attachment; filename="xswe.{message.format}"'}
-        content = await self.gate.answer(reservation_of(request), BLOCK, export, message)
+        content = await self.gate.answer(exchange_of(request).reservation, BLOCK, export, message)
         return Response(content, 200, named, KINDS[message.format])
 
     async def _models(self, request: Request) -> Response:
@@ -250,11 +246,40 @@ class Service:
         return Response(self.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
 
+class _Application:
+    """The routes, and answers to user errors.
+
+    What is asked under a path without a parameter goes straight to its endpoint: Starlette's own application puts two
+    more layers in between, each with a request and coroutines of its own.
+    """
+
+    def __init__(self, routes: Sequence[Route], lifespan: Any) -> None:
+        self._router = Router(routes, lifespan=lifespan)
+        plain = [route for route in routes if not route.param_convertors]
+        self._endpoints = {(method, route.path): route.endpoint for route in plain for method in route.methods or ()}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or start and end with the server."""
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        scope["app"] = self  # so that the router raises what it does not find
+        request = Request(scope, receive, send)
+        try:
+            if (endpoint := self._endpoints.get((scope["method"], scope["path"]))) is None:
+                await self._router(scope, receive, send)
+                return
+            response = await endpoint(request)
+        except KNOWN as error:
+            response = refused(request, error)
+        await response(scope, receive, send)
+
+
 def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "xswe"}
 
 
-def _parts(body: bytearray, kind: type[Any]) -> int:
+def _parts(body: bytes | bytearray, kind: type[Any]) -> int:
     """Return a number that grows with the strings of a document in JSON, and with its lists where these may be empty."""
     lists = body.count(b"[") if kind is m.ExportRequest else 0
     return max(lists, body.count(b'"') - body.count(b'\\"'))
