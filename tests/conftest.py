@@ -50,6 +50,19 @@ LONGEST = (
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Share the tests of a folder among processes, a file at a time, unless ``-n`` says how many; see `LONGEST`.
+
+    Tests wait for processes that they start: one more than there are processors keeps these busy.
+    """
+    option = config.option
+    alone = hasattr(config, "workerinput") or option.usepdb or option.capture == "no"
+    if getattr(option, "numprocesses", 0) is None and not alone and any(map(os.path.isdir, config.args)):
+        option.numprocesses = min((os.cpu_count() or 1) + 1, 4)
+        option.dist, option.loadscopereorder = "loadfile", False
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files with tests of Ray last, which is busy as long as it is there; of several processes, the longest first."""
     on_ray = {item.path for item in items if "ray_cluster" in getattr(item, "fixturenames", ())}
