@@ -34,6 +34,7 @@ def write_bucc(folder, name, pairs, source_noise, target_noise, seed):
     return str(folder / name)
 
 
+@pytest.mark.slow
 def test_the_protocol_of_the_shared_task(model, sample, tmp_path):
     ja, en = sample["ja"], sample["en"]
     config = MineConfig(threshold=None, neighbours=ONE)

@@ -142,7 +142,7 @@ def test_a_filter_asks_a_judge_near_its_threshold(sample, tmp_path):
             xswe.filter(weak, pairs, rerank=judge, **wrong)
 
 
-@pytest.mark.parametrize("code", ["de", "ja"])
+@pytest.mark.parametrize("code", ["de", pytest.param("ja", marks=pytest.mark.slow)])
 def test_a_judge_does_no_harm_where_nearly_all_is_right(sample, code):
     """Mismatches far above the threshold would count as wrong pairs near it: all that was judged went."""
     whole, weak = xswe.load("mini"), xswe.load("mini").truncate(16)

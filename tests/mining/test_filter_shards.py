@@ -107,6 +107,7 @@ def test_the_line_of_an_error_is_counted_from_the_beginning(mini, bitext, tmp_pa
         filter_bitext(mini, bitext, tmp_path / "o.tsv", threads=1, execution=how, **HOW | {"on_error": "raise"})
 
 
+@pytest.mark.slow
 def test_a_bitext_of_an_object_store(mini, bitext, local, tmp_path):
     storage = pytest.importorskip("fsspec", reason="fsspec is not installed").filesystem("memory")
     storage.pipe("/filter/a.tsv", bitext.read_bytes())
