@@ -92,8 +92,9 @@ def filtered(mini, sample):
 def run_folder(tmp_path_factory) -> Path:
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("report") / "run"
-    few = {"max_steps": 30, "batch_size": 64, "eval_steps": 10}
-    xswe.train("sample", ["en", "ja"], recipe="static", refine=few, output=folder, **{"pca.dim": 256, "threads": 1})
+    few = {"refine.max_steps": 30, "refine.batch_size": 64, "refine.eval_steps": 10, "pca.dim": 64}
+    few |= {"objective.prefixes": (64, 32), "corpus.limit": 600}
+    xswe.train("sample", ["en", "ja"], recipe="static", output=folder, threads=1, **few)
     return folder
 
 
@@ -102,7 +103,7 @@ def pages(tmp_path_factory, mini, mined, filtered, sample) -> dict[str, Path]:
     """One page of each kind that is quickly made."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "queries.txt").write_text("\n".join(PHRASES), encoding="utf-8")
-    rows = zip(sample["en"][:300], sample["ja"][:300], strict=True)
+    rows = zip(sample["en"][:150], sample["ja"][:150], strict=True)
     (folder / "passages.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
     given = str(folder / "queries.txt"), str(folder / "passages.tsv")
     found = {}

@@ -63,6 +63,7 @@ def test_a_page_of_little_or_nothing(mini):
         assert ('id="review"' in page) == all(texts)
 
 
+@pytest.mark.slow
 def test_marks_become_corrections(mini, texts, found, tmp_path, visit):
     xswe.write_report(found, tmp_path / "a.html")
     opened = visit(tmp_path / "a.html")

@@ -67,7 +67,9 @@ def test_a_page_asks_for_nothing_and_is_small(pages, kind):
     assert not re.search(r"https?://(?!www\.w3\.org)", text)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in ("mined", "terms") else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 def test_a_page_fits_its_window_and_is_silent(visit, pages, kind):
     opened = visit(pages[kind], 380)
     assert opened.page.locator("h1").count() == 1
@@ -222,6 +224,7 @@ def test_no_cell_of_a_table_that_a_page_saves_is_run(visit, pages, tmp_path):
     assert opened.saved(lambda: opened.page.click("#gold"), tmp_path).read_text(encoding="utf-8").startswith("=cmd|")
 
 
+@pytest.mark.slow
 def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
     opened = visit(pages["terms"])
     page = opened.page
@@ -276,6 +279,7 @@ def test_a_file_of_hits_gives_the_same_candidates(pages, tmp_path):
         assert [float(a) for _, a in of_file] == pytest.approx([float(a) for _, a in of_result], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [380, 1400])
 def test_labels_of_dots_never_overprint(visit, pages, width):
     page = visit(pages["compare"], width).page
@@ -340,6 +344,7 @@ def test_results_without_evidence_have_a_page_of_the_pairs(mini, sample, tmp_pat
     assert xswe.write_report(none, tmp_path / "d.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_sweep_shows_its_choices(visit, tmp_path):
     pytest.importorskip("torch")
     from xswe.evaluation.metrics import Bootstrap, Row
@@ -378,6 +383,7 @@ def test_words_are_linked_with_each_others_nearest(visit, mini, mined, tmp_path)
     assert (shown[0], shown[1]) == mined.evidence.groups[0].pairs[0][2:4]
 
 
+@pytest.mark.slow
 def test_a_space_is_shown_and_exported(visit, mini, sample, tmp_path):
     pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
