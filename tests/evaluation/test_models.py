@@ -63,6 +63,7 @@ def test_model2vec_and_sentence_transformers_folders(tokenizer, tmp_path):
         assert (encoder.dim, encoder.parameters, encoder.size) == (8, matrix.size, matrix.nbytes)
 
 
+@pytest.mark.slow
 def test_wordllama_from_the_files_of_its_package():
     package = pytest.importorskip("wordllama")
     encoder = open_encoder("wordllama", 1)

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import SAMPLE, eval_script
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "table", "settings", "first"),
     [

@@ -78,6 +78,7 @@ def test_a_package_that_cannot_be_written_to_works_without_a_home(sealed):
     assert run(sealed) == str(room)  # which is there by now
 
 
+@pytest.mark.slow
 def test_a_folder_that_others_can_write_to_is_not_taken(sealed):
     room = sealed / "tmp" / f"xswe-{os.getuid()}"
     room.mkdir()
@@ -104,6 +105,7 @@ def calls_that_compiled(module):
     return sum(function.stats.cache_misses.values())
 
 
+@pytest.mark.slow
 def test_what_a_version_with_other_classes_has_compiled_is_compiled_anew(tmp_path):
     for name in ("Former", "Later"):
         (tmp_path / "summed.py").write_text(SUMMED.replace("Sides", name), encoding="utf-8")
