@@ -64,11 +64,17 @@ def app(corpora: list[str]) -> object:
 
 
 @pytest.fixture(scope="session")
-def client(app: object) -> Iterator[Any]:
+def in_process(app: object) -> Iterator[Any]:
+    """One who asks the application itself; once, as an application that was shut down does not start again."""
     from starlette.testclient import TestClient
 
     with TestClient(app, base_url="http://localhost") as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def client(in_process: Any) -> Any:
+    return in_process
 
 
 @pytest.fixture(scope="session")

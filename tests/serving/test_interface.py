@@ -24,10 +24,10 @@ TEXTS = ["A cat sleeps.", "猫が寝ている。", " ", "Der Zug hat Verspätung
 
 
 @pytest.fixture(scope="module", params=["in process", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
-def client(request, client, corpora, tmp_path_factory):
+def client(request, in_process, corpora, tmp_path_factory):
     """One who asks the application itself, and through servers."""
     if request.param == "in process":
-        yield client
+        yield in_process
         return
     with served_by(request.param, tmp_path_factory.mktemp("served"), corpora) as server:
         import httpx2
