@@ -91,6 +91,7 @@ def test_links_can_be_shared(page, browser):
     until(page, "[...document.querySelectorAll('.language h2')].some((one) => one.textContent === 'English')")
 
 
+@pytest.mark.slow
 def test_a_direction_is_kept_in_the_address_and_in_what_is_exported(page):
     page.select_option("#from", "en")
     search(page, "snow")
@@ -133,7 +134,8 @@ def test_a_string_is_found_with_what_its_translations_say(page):
     assert "match=fuzzy" in page.url
 
 
-@pytest.mark.parametrize("page", [390, pytest.param(1400, marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [390, 1400], indirect=True)
 def test_keywords_stand_in_context_in_the_order_of_their_neighbours(page):
     search(page, "snow")
     page.select_option("#lines", "kwic")
@@ -250,13 +252,13 @@ ANSWER = """async (text) => {
 }"""
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.slow)])
 def test_hostile_inputs(page, count):
-    """All go through the page's own functions, ten of them through its box; nothing runs, nothing breaks."""
+    """All go through the page's own functions, five of them through its box; nothing runs, nothing breaks."""
     page.evaluate("window.ran = 0; window.alert = () => { window.ran += 1; }; 0")
     for number in range(count):
         text = hostile(number)
-        if number < 10:
+        if number < 5:
             search(page, text)
         else:
             shown = page.evaluate(ANSWER, text)
@@ -270,6 +272,7 @@ def test_hostile_inputs(page, count):
     assert page.locator(".lines li").count() > 0
 
 
+@pytest.mark.slow
 def test_compare_and_its_words(page):
     page.click("[data-view=compare]")
     page.fill("#left", "A cat sleeps on the roof.\nWe buy bread.")
@@ -285,6 +288,7 @@ def test_compare_and_its_words(page):
     assert "buy" in page.input_value("#left")
 
 
+@pytest.mark.slow
 def test_mining_moves_its_threshold(page, sample, tmp_path):
     page.click("[data-view=mine]")
     (tmp_path / "source.txt").write_text("\n".join(sample["en"][:150]), "utf-8")
@@ -305,6 +309,7 @@ def test_mining_moves_its_threshold(page, sample, tmp_path):
     page.wait_for_timeout(100)
 
 
+@pytest.mark.slow
 def test_errors_are_shown_where_they_belong(page, server):
     page.route("**/phrases", lambda route: route.abort())
     page.fill("#query", "snow")
