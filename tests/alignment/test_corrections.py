@@ -303,6 +303,7 @@ def test_random_corrections_are_kept_exactly(mini, sample, tmp_path, suffix, fil
         check(lines_of(again), edited, (len(english), len(german)))
 
 
+@pytest.mark.slow
 def test_corrections_of_long_texts_are_kept(mini, sample, tmp_path, monkeypatch):
     """In windows, of a run of some hundred lines that the texts have in common and somebody says they have not."""
     for name, value in {"_WHOLE": 100, "_WINDOW": 800, "_COARSE": 1000, "_LEARN": 3000, "_BEYOND": 60, "_STEPS": 6}.items():
@@ -427,11 +428,11 @@ def test_the_verb_obeys_corrections(folders, tmp_path, capsys):
     text = (tmp_path / "a.ladder").read_text("utf-8")
     assert "\n[7]:[7]:" in text
     written(tmp_path, "b.ladder", re.sub(r"\n\[7\]:\[7\]:.*\n", "\n[7]:[]\n", text))
-    for suffix in ("ladder", "tsv", "tmx", "xliff", "csv", "jsonl", "md"):
+    for suffix in ("ladder", "tsv", "tmx", "csv"):
         output = tmp_path / f"c.{suffix}"
         assert main([*given, f"output={output}", f"fixed={tmp_path / 'b.ladder'}"]) == 0
         assert source.read_text("utf-8").splitlines()[6] in output.read_text("utf-8") or suffix == "ladder"
-        beside = r"(\t|</seg></tuv><tuv[^>]*><seg></seg>|</source>(?!<target)|\"?,,|\", \"target\": \"\"| +\| +\|)"
+        beside = r"(\t|</seg></tuv><tuv[^>]*><seg></seg>|\"?,,)"
         alone = re.escape(source.read_text("utf-8").splitlines()[7]) + beside
         assert re.search(alone, output.read_text("utf-8")) or suffix == "ladder"
     assert not re.search(r"^\[7\]:\[\d", (tmp_path / "c.ladder").read_text("utf-8"), re.MULTILINE)
