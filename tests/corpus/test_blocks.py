@@ -163,8 +163,9 @@ def test_unequal_members_name_the_shorter_one(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "mode"), [("x.tar", "w"), ("x.tgz", "w:gz"), ("x.tar.xz", "w:xz")])
-def test_a_moses_pair_in_a_tar(tmp_path, name, mode):
-    lines = range(120_000)  # several chunks of each member
+def test_a_moses_pair_in_a_tar(tmp_path, monkeypatch, name, mode):
+    monkeypatch.setattr(lines_module, "_CHUNK", 1 << 16)
+    lines = range(15_000)  # several chunks of each member
     texts = {"README": "about", "x.ja": "".join(f"文{n}\n" for n in lines), "x.en": "".join(f"line {n}\n" for n in lines)}
     with tarfile.open(tmp_path / name, mode) as archive:
         for member, text in texts.items():

@@ -270,6 +270,7 @@ def test_damaged_parquet(tmp_path, content):
         read(tmp_path / "a.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streaming", [True, False])
 def test_a_data_set_of_the_hub(tmp_path, streaming, monkeypatch):
     """A local folder stands for the hub: ``datasets`` reads both by the same call."""

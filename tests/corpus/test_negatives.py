@@ -69,6 +69,7 @@ def test_parquet_and_tables_say_the_same(tmp_path):
     assert tuples(load(None, None, {**entry, "columns": [0, 2]})) == [(a, b, []) for a, b, _ in EXPECTED]
 
 
+@pytest.mark.slow
 def test_a_data_set_of_the_hub_names_its_fields(tmp_path):
     pytest.importorskip("datasets")
     folder = tmp_path / "set"
