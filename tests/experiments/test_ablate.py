@@ -108,6 +108,7 @@ def test_every_study_names_real_settings(study):
         assert made.units.kind == study.fixed.get("units.kind", "subwords")
 
 
+@pytest.mark.slow
 def test_mistakes_are_named(small):
     _, common = small
     with pytest.raises(ConfigError, match="there is no such setting"):

@@ -58,9 +58,11 @@ def test_sif_by_rank_weighs_the_first_unit_least(random_model):
     assert factor[1:20].mean() < factor[-500:].mean()
 
 
-def test_sif_weights_tables_alone(tiny_teacher):
+def test_sif_weights_tables_alone(random_model, tmp_path):
+    part = xswe.load(random_model)
+    xswe.types.Ensemble.of([part, part]).save(tmp_path / "both")
     with pytest.raises(ConfigError, match="SIF weights tables"):
-        baselines.open_encoder(f"sif:teacher:{tiny_teacher}", 1)
+        baselines.open_encoder(f"sif:{tmp_path / 'both'}", 1)
 
 
 def test_they_are_compared_with_models_of_the_library(random_model, tmp_path, capsys, monkeypatch):
