@@ -134,6 +134,13 @@ def test_a_plain_comparison_finds_the_same(texts, query, size):
     assert {text for form in forms for text in form.spellings} == {texts[row][start:end] for row, start, end in expected}
 
 
+def test_occurrences_come_from_all_of_the_passages():
+    """So what is counted in them is not that of the first corpus alone."""
+    (form,) = found("snow", texts=[f"Snow {number}" for number in range(100)], lines=5).forms
+    assert form.times == 100
+    assert [place.row for place in form.places] == [0, 24, 49, 74, 99]
+
+
 def test_texts_are_folded_a_character_for_a_character():
     texts = ["ＳＮＯＷ\u3000Falls", "", "Ⱥ \N{KELVIN SIGN}m ß ﬁ", "ﾃﾞｰﾀ"]
     assert list(fold(Texts.of(texts))) == ["snow falls", "", "ⱥ km ß ﬁ", "テﾞータ"]

@@ -101,8 +101,8 @@ def find_string(
     """Find the forms of a string in texts, of which ``folded`` is what :func:`fold` made.
 
     ``*`` before or behind it stands for the rest of a word. ``approximate``: a quarter of its characters may be others, too
-    few or too many. There are at most ``k`` forms, and ``lines`` occurrences of each; ``rows``, bool (len(texts),), are the
-    passages that are looked at, None for all.
+    few or too many. There are at most ``k`` forms, and ``lines`` occurrences of each, at even distances; ``rows``, bool
+    (len(texts),), are the passages that are looked at, None for all.
     """
     data, offsets = folded.frozen
     query = _query(string, approximate, data)
@@ -179,15 +179,19 @@ def _forms(texts: Texts, folded: Texts, places: np.ndarray, hashes: np.ndarray, 
     np.minimum.at(fewest, which, places[:, 3])
     out = []
     for form in np.lexsort((first, -times, fewest))[:k].tolist():
-        own = places[np.flatnonzero(which == form)[: max(_LOOKED_AT, lines)]]
+        own = _evenly(places[which == form], max(_LOOKED_AT, lines))
         written = np.empty((len(own), 4), np.int64)
         _write_places(*texts.frozen, *folded.frozen, own, written)
-        spellings = Counter(texts.data[start:end].tobytes().decode() for *_, start, end in written[:_LOOKED_AT].tolist())
+        spellings = Counter(texts.data[start:end].tobytes().decode() for *_, start, end in written.tolist())
         ranked = sorted(spellings, key=lambda one: (-spellings[one], one))
-        rows = own[:lines, 0].tolist()
-        shown = [Occurrence(row, *span) for row, span in zip(rows, written[:lines, :2].tolist(), strict=True)]
-        out.append(Form(int(fewest[form]), int(times[form]), tuple(ranked), tuple(shown)))
+        spans = _evenly(np.column_stack([own[:, 0], written[:, :2]]), lines).tolist()
+        out.append(Form(int(fewest[form]), int(times[form]), tuple(ranked), tuple(Occurrence(*one) for one in spans)))
     return out
+
+
+def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
+    """Return at most so many of the rows, at even distances, the first and the last among them."""
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 @lru_cache(maxsize=1)

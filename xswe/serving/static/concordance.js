@@ -9,6 +9,7 @@
   const PASSAGES = { "": 5, exact: 40, fuzzy: 10 }; // of a form at first; translations are counted in them
 
   const chosen = (id) => [...by(id).querySelectorAll("input:checked")].map((box) => box.value);
+  const percent = (part, all) => `${Math.round((100 * part) / all)}\u00a0%`;
   const all = (id) => by(id).querySelectorAll("input").length;
 
   function boxes(id, values, label) {
@@ -82,7 +83,7 @@
       const { query, languages, corpora } = asked;
       const near = await (await app.ask("/search", { query, languages, corpora, k: 5 }, running.signal)).json();
       last.push(near);
-      drawSentences(near);
+      drawSentences(near, !found.variants.length);
     });
     by("results").removeAttribute("aria-busy");
   }
@@ -110,9 +111,9 @@
     const fold = el("details", { open },
       el("summary", {},
         el("strong", { lang: one.language }, one.text),
-        el("span", { class: "count", title: !one.more ? "in all passages" : by("match").value ? "at least" : "of the nearest passages" }, `${count} ×`),
-        el("span", { class: "count share", title: "of all forms of this language that are shown" }, `${Math.round((100 * one.count) / total)} %`),
-        el("span", { class: "score" }, one.score.toFixed(2)),
+        el("span", { class: "count", title: !one.more ? "in all passages" : by("match").value ? "at least" : "of the nearest passages" }, `${count}\u00a0×`),
+        el("span", { class: "count share", title: "of all forms of this language that are shown" }, percent(one.count, total)),
+        by("match").value === "exact" ? null : el("span", { class: "score" }, one.score.toFixed(2)),
         one.forms.length ? el("span", { class: "variants", lang: one.language }, one.forms.slice(0, 6).join(" · ")) : null),
       by("match").value ? counted(said) : null,
       lines);
@@ -150,9 +151,10 @@
   function counted(said) {
     if (!said.length) return null;
     return el("dl", { class: "said-as" }, ...said.flatMap(({ language, total, forms }) => [
-      el("dt", { class: "code", title: `${names[language]}, of ${total} of the passages below` }, language),
+      el("dt", { class: "code", title: names[language] }, language),
       el("dd", {}, ...forms.slice(0, 6).map(([text, times]) => el("span", {}, el("bdi", { lang: language }, text),
-        el("span", { class: "count" }, ` ${times} × ${Math.round((100 * times) / total)} %`))))]));
+        el("span", { class: "count" }, ` ${times}\u00a0× ${percent(times, total)}`))),
+      el("span", { class: "count" }, total === 1 ? "in 1 passage" : `in ${total} passages`))]));
   }
 
   function tick(name, unit, label, query) {
@@ -227,9 +229,9 @@
         el("span", { class: "code", title: names[other.language] }, other.language), marked(other.text, other.spans, other.language)))));
   }
 
-  function drawSentences({ hits }) {
+  function drawSentences({ hits }, open) {
     if (!hits.length) return;
-    by("sentences").replaceChildren(el("section", {}, el("details", {},
+    by("sentences").replaceChildren(el("section", {}, el("details", { open },
       el("summary", {}, el("strong", {}, "Whole sentences nearest to it"), el("span", { class: "count" }, `${hits.length}`)),
       el("ul", { class: "lines" }, ...shown(hits)))));
   }
@@ -252,7 +254,7 @@
     remember();
     if (!last) return;
     draw(last[0]);
-    if (last[1]) drawSentences(last[1]);
+    if (last[1]) drawSentences(last[1], !last[0].variants.length);
   });
   addEventListener("keydown", (event) => {
     if (app.view() !== "concordance" || event.ctrlKey || event.metaKey || event.altKey) return;
