@@ -321,3 +321,19 @@ def test_languages_in_the_wrong_order_are_warned_of(mini, sample, caplog):
         a, b = (code[:2] for code in languages)
         assert f"the source looks like {b} and the target like {a}; name languages in the order" in caplog.text
         caplog.clear()
+
+
+def test_a_catalogue_has_notes_and_statuses_and_lines_without_a_counterpart_have_no_score(mini, tmp_path):
+    polib = pytest.importorskip("polib")
+    english = ["The train is late.", "It rains.", "A zebra crosses the road."]
+    rows = "The train is late.,Der Zug ist verspätet.,right,by hand\nIt rains.,Es regnet.,,\nA zebra crosses the road.,,,\n"
+    (tmp_path / "c.csv").write_text(f"source,target,status,notes\n{rows}", "utf-8")
+    how = {"languages": ("en", "de"), "fixed": tmp_path / "c.csv"}
+    xswe.align(mini, english, ["Der Zug hat Verspätung.", "Es regnet."], output=tmp_path / "a.po", **how)
+    entries = list(polib.pofile(str(tmp_path / "a.po")))
+    assert [(one.msgstr, one.tcomment) for one in entries] == [
+        ("Der Zug ist verspätet.", "by hand"),
+        ("Es regnet.", ""),
+        ("", ""),
+    ]
+    assert [one.comment[-7:] for one in entries] == [", right", ", right", ""]

@@ -20,7 +20,6 @@ from xswe.text.languages import has_cjk
 # Formats that only beads have, or have in their own way.
 _OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
-_MEMORIES = {kind: MEMORIES[kind] for kind in ("tmx", "xliff", "xliff2")}  # in which beads have a status and notes
 COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
 
 
@@ -92,10 +91,9 @@ def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: M
     if kind in _TABLES:
         rows = map(_row, shown)
         write_table(path, _TABLES[kind], COLUMNS, rows, bom=manner.bom and kind == "csv")
-    elif kind in _MEMORIES:
-        units = map(_unit, shown)
-        more = {} if kind == "tmx" else {"original": manner.original}
-        write_text(path, _MEMORIES[kind](units, manner.languages, manner.date, **more))
+    elif kind in MEMORIES:
+        more = {"original": manner.original} if kind.startswith("xliff") else {}
+        write_text(path, MEMORIES[kind](map(_unit, shown), manner.languages, manner.date, **more))
     elif kind == "html":
         write_text(path, _page(shown, manner))
     elif kind == "docx":
@@ -137,8 +135,7 @@ def _pair(bead: Written) -> Row:
 
 
 def _unit(bead: Written) -> Unit:
-    lines = " | ".join(_numbers(bead))
-    return Unit(round(bead.score or 0.0, 6), bead.source, bead.target, lines, bead.status, bead.notes)
+    return Unit(bead.score, bead.source, bead.target, " | ".join(_numbers(bead)), bead.status, bead.notes)
 
 
 def _rung(bead: Written) -> str:
