@@ -172,7 +172,7 @@ class Deduplicated(Result[Line], row=Line):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Lines by reason, the kept ones first; reasons that never held are left out."""
+        """Lines by reason, the kept ones first; reasons that no line has are left out."""
         counts = np.bincount(self.reasons, minlength=len(REASONS))
         return {name: int(count) for name, count in zip(REASONS, counts, strict=True) if count}
 

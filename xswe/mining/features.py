@@ -169,7 +169,7 @@ class Features:
     ) -> None:
         table, room = self._table, np.empty((6, 2 * _HALF), np.float32)
         wide = np.empty((2, 2 * _HALF, table.rows.shape[1]), np.int16)
-        words, told = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
+        words, counts = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
         ids, likely = np.empty((2, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
         numbers = table.rows, table.factors, table.norms
@@ -179,7 +179,7 @@ class Features:
         else:
             out[start:stop, _LANGUAGE : _LANGUAGE + 2] = 128
         frozen = (source.data, source.offsets[start : stop + 1]), (target.data, target.offsets[start : stop + 1])
-        look_at_bytes(*frozen[0], *frozen[1], words, told, names[start:stop], out[start:stop])
+        look_at_bytes(*frozen[0], *frozen[1], words, counts, names[start:stop], out[start:stop])
 
     def _cover_names(
         self, texts: tuple[Texts, Texts], sides: tuple[Bags, Bags], names: np.ndarray, out: np.ndarray
@@ -414,7 +414,7 @@ def tell_languages(
             out[i, _LANGUAGE + side] = np.uint8(min(255.0, max(0.0, 128.5 + 40.0 * each)))
 
 
-# What is told of a text's bytes.
+# What is counted in a text.
 _LETTERS, _LATIN, _KANA, _OTHER, _CHARACTERS, _DAMAGED, _END, _WORDS, _FIGURES, _NAMED_HERE, _STOPS = range(11)
 _START = np.uint64(0x9E3779B97F4A7C15)
 _CAPITAL = np.uint64(1)  # lowest bit of a word's prefix: it is a capital word within a sentence
@@ -422,7 +422,7 @@ _CAPITAL = np.uint64(1)  # lowest bit of a word's prefix: it is a capital word w
 
 @njit(**INNER)
 def _scan(  # noqa: C901 (one pass over the characters)
-    data: np.ndarray, low: int, high: int, words: np.ndarray, told: np.ndarray, names: np.ndarray
+    data: np.ndarray, low: int, high: int, words: np.ndarray, counts: np.ndarray, names: np.ndarray
 ) -> None:
     """Look at every character of a text once.
 
@@ -431,7 +431,7 @@ def _scan(  # noqa: C901 (one pass over the characters)
     within a sentence are, and runs of Katakana, goes to ``names``.
     """
     for k in range(11):
-        told[k] = 0
+        counts[k] = 0
     began = kana_began = low
     words_found = figures = 0
     word, prefix, size, capital, fresh = _START, _START, 0, False, True
@@ -450,7 +450,7 @@ def _scan(  # noqa: C901 (one pass over the characters)
         place += width
         if 0xFF01 <= code <= 0xFF5E:
             code -= 0xFEE0  # full width
-        told[_CHARACTERS] += 1
+        counts[_CHARACTERS] += 1
         latin = 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or (0xC0 <= code <= 0x24F and code != 0xD7 and code != 0xF7)
         if latin:
             upper = bool(code <= 0x5A or (0xC0 <= code <= 0xDE))
@@ -462,24 +462,24 @@ def _scan(  # noqa: C901 (one pass over the characters)
                 prefix = word
             size += 1
             fresh = False
-            told[_LETTERS] += 1
-            told[_LATIN] += 1
+            counts[_LETTERS] += 1
+            counts[_LATIN] += 1
         if size > 0 and (not latin or place >= high):
             if size > 2 and words_found < words.shape[1]:
                 words[0, words_found] = (prefix & ~_CAPITAL) | (_CAPITAL if capital else np.uint64(0))
                 words_found += 1
-            if size > 2 and capital and told[_NAMED_HERE] < len(names):
-                names[told[_NAMED_HERE], 0], names[told[_NAMED_HERE], 1] = began, place if latin else start
-                told[_NAMED_HERE] += 1
+            if size > 2 and capital and counts[_NAMED_HERE] < len(names):
+                names[counts[_NAMED_HERE], 0], names[counts[_NAMED_HERE], 1] = began, place if latin else start
+                counts[_NAMED_HERE] += 1
             size = 0
         katakana = 0x30A1 <= code <= 0x30FC and code != 0x30FB
         if katakana and not in_kana:
             kana_began, in_kana = start, True
         if in_kana and (not katakana or place >= high):
             kana_end = place if katakana else start
-            if kana_end - kana_began >= 9 and told[_NAMED_HERE] < len(names):
-                names[told[_NAMED_HERE], 0], names[told[_NAMED_HERE], 1] = kana_began, kana_end
-                told[_NAMED_HERE] += 1
+            if kana_end - kana_began >= 9 and counts[_NAMED_HERE] < len(names):
+                names[counts[_NAMED_HERE], 0], names[counts[_NAMED_HERE], 1] = kana_began, kana_end
+                counts[_NAMED_HERE] += 1
             in_kana = False
         digit = 0x30 <= code <= 0x39
         if digit:
@@ -495,13 +495,13 @@ def _scan(  # noqa: C901 (one pass over the characters)
         if code == 0x2E or code == 0x21 or code == 0x3F or code == 0x3A or code == 0x22 or code == 0x201C or code == 0x201E:
             fresh = True
         if (0x3041 <= code <= 0x30FF and code != 0x30FB) or 0xFF66 <= code <= 0xFF9D:
-            told[_LETTERS] += 1
-            told[_KANA] += 1
+            counts[_LETTERS] += 1
+            counts[_KANA] += 1
         elif 0x3400 <= code <= 0x9FFF:
-            told[_LETTERS] += 1
+            counts[_LETTERS] += 1
         elif 0x250 <= code <= 0x1FFF or 0xA000 <= code <= 0xD7FF:
-            told[_LETTERS] += 1
-            told[_OTHER] += 1
+            counts[_LETTERS] += 1
+            counts[_OTHER] += 1
         # A replacement character, control characters beyond ASCII, private use, half-width Kana, what is left of two or
         # three bytes that were read one by one, and question marks within words.
         beside = 0x80 <= code <= 0xBF or code == 0x20AC or 0x2013 <= code <= 0x203A or code == 0x2122
@@ -510,10 +510,10 @@ def _scan(  # noqa: C901 (one pass over the characters)
         if before == 0x3F and (latin or (code == 0x3F and width == 1)):
             odd = True
         if odd or pair:
-            told[_DAMAGED] += 1
+            counts[_DAMAGED] += 1
         stop = code == 0x3002 or code == 0x21 or code == 0x3F or (code == 0x2E and (place >= high or data[place] <= 0x20))
         if stop and not (before == 0x21 or before == 0x3F or before == 0x2E):
-            told[_STOPS] += 1
+            counts[_STOPS] += 1
         before = code
         if (
             code > 0x20
@@ -539,8 +539,8 @@ def _scan(  # noqa: C901 (one pass over the characters)
                 ended = 3
             elif code == 0x3A or code == 0x3B or code == 0x2C or code == 0x3001:
                 ended = 4
-            told[_END] = ended
-    told[_WORDS], told[_FIGURES] = words_found, figures
+            counts[_END] = ended
+    counts[_WORDS], counts[_FIGURES] = words_found, figures
 
 
 @njit(**INNER)
@@ -592,19 +592,19 @@ def look_at_bytes(
     target: np.ndarray,
     target_offsets: np.ndarray,
     words: np.ndarray,
-    told: np.ndarray,
+    counts: np.ndarray,
     names: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write the features of the texts themselves: lengths, numbers, names, scripts, damage, words in common, ends.
 
-    ``words`` uint64 (4, most) and ``told`` int64 (2, 16) are workspace; ``names`` int64 (n, 2, most, 2) receives where the
-    names of both sides start and end.
+    ``words`` uint64 (4, most) and ``counts`` int64 (2, 16) are workspace; ``names`` int64 (n, 2, most, 2) receives where
+    the names of both sides start and end.
     """
     for i in range(len(out)):
-        _scan(source, source_offsets[i], source_offsets[i + 1], words[0:2], told[0], names[i, 0])
-        _scan(target, target_offsets[i], target_offsets[i + 1], words[2:4], told[1], names[i, 1])
-        here, there = told[0], told[1]
+        _scan(source, source_offsets[i], source_offsets[i + 1], words[0:2], counts[0], names[i, 0])
+        _scan(target, target_offsets[i], target_offsets[i + 1], words[2:4], counts[1], names[i, 1])
+        here, there = counts[0], counts[1]
         bytes_here = source_offsets[i + 1] - source_offsets[i]
         bytes_there = target_offsets[i + 1] - target_offsets[i]
         out[i, _BYTES] = _logarithm(bytes_there, bytes_here)
@@ -616,7 +616,7 @@ def look_at_bytes(
         out[i, _NAMED] = _missing(words[0], here[_WORDS], words[2], there[_WORDS])
         out[i, _NAMED + 1] = _missing(words[2], there[_WORDS], words[0], here[_WORDS])
         for side in range(2):
-            own = told[side]
+            own = counts[side]
             for k in range(3):
                 part = own[_LATIN] if k == 0 else own[_KANA] if k == 1 else own[_OTHER]
                 out[i, _SCRIPTS + 3 * side + k] = _share(np.float32(part), np.float32(max(1, own[_LETTERS])))

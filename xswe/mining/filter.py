@@ -102,7 +102,7 @@ class Filtered(Result[Judged], row=Judged):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Records by reason, the kept ones first; reasons that never held are left out."""
+        """Records by reason, the kept ones first; reasons that no record has are left out."""
         counts = np.bincount(self.reasons, minlength=len(self.names))
         return {name: int(count) for name, count in zip(self.names, counts, strict=True) if count}
 
@@ -119,7 +119,7 @@ class Filtered(Result[Judged], row=Judged):
         kept = counts.pop(KEPT, 0)
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "none"
         more = [str(self.noise)] if self.noise else [f"judged by the cosine alone: {self.note}"] if self.note else []
-        if self.noise is None and self.threshold.precision is not None:  # which decoys of other pairs told
+        if self.noise is None and self.threshold.precision is not None:  # estimated from decoys of other pairs
             more.append("not judged: translations that are truncated, extended or changed, and the order of words")
         first = f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}"
         first += near_duplicate_note(self.near, "pairs") if kept else ""
@@ -386,15 +386,15 @@ def _decide(found: Found, config: BitextFilter) -> Filtered:
 
 
 def _judged(
-    found: Filtered, held: Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
+    found: Filtered, compared: Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
 ) -> Filtered:
     """Let an encoder judge the pairs near the threshold: which of them stay."""
-    reasons, scores, decoys = held.reasons, held.scores, held.decoys
-    compared = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
+    reasons, scores, decoys = compared.reasons, compared.scores, compared.decoys
+    candidates = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
     alive, wrong = scores[np.isfinite(scores)], decoys[np.isfinite(decoys)]
     weight = None if found.threshold.unsure else wrong_fraction(alive, wrong)
-    rows, kept = judge_bitext(scores, compared, decoys, value, records, encoder, most, weight)
+    rows, kept = judge_bitext(scores, candidates, decoys, value, records, encoder, most, weight)
     again, origin = found.reasons.copy(), f"{found.threshold.origin}; {most:,} pairs judged by the encoder"
     again[rows] = np.where(kept, 0, LOW)
     return replace(found, reasons=again, threshold=Threshold(found.threshold.value, origin))

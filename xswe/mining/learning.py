@@ -42,13 +42,13 @@ _HARDLY = 0.05  # up to which one is learnt as of another language
 _HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong pairs that were made say
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
-_BLIND = 0.25  # of a kind that is kept more often, how often it occurs cannot be told
+_BLIND = 0.25  # of a kind that is kept more often, the share in the bitext cannot be estimated
 _MANY = 0.05  # pairs that look like a kind even where it is taken for rare: of right pairs up to 4 % did
-_VISIBLE = 0.15  # least share of a kind that looks like it then, for the rest to be told by it
+_VISIBLE = 0.15  # least share of a kind that looks like it then, for the rest to be estimated from it
 _LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
 _OWN_ERROR = 0.01  # of a precision, if there were hardly any noise: wrong pairs that are made are not quite those there are
-_CLOSE = 0.03  # a precision that may be further off is told by its bounds alone
-_PLACES = 60  # at which it is asked what a precision lies between
+_CLOSE = 0.03  # a precision that may be further off is given by its bounds alone
+_PLACES = 60  # at which the interval of a precision is computed
 _SHOWN = 400  # wrong pairs of the commonest kind that stand for all
 _BINS, _LEAST_BIN = 40, 50
 _ROWS = 1 << 16
@@ -95,7 +95,7 @@ class Learnt:
         kinds: uint8 (n,), the likeliest kind of each pair if it is wrong, a place in :data:`CLASSES`.
         shares: of all pairs that are of each class, float64 (classes,).
         aside: for each kind, the calibrated probabilities of wrong pairs that were made of records set aside.
-        doubt: why no precision can be told; empty if one can.
+        doubt: why no precision can be estimated; empty if one can.
     """
 
     probabilities: np.ndarray
@@ -123,8 +123,8 @@ class Learnt:
         """Return how many of the first i + 1 pairs are right at least, and at most, float64 (2, n)."""
         kept = np.arange(1, len(falling) + 1)
         places = np.unique(np.linspace(0, len(falling) - 1, _PLACES).astype(np.int64)) if len(falling) else kept
-        told = [self._interval(float(falling[place]), float(right[place] / kept[place])) for place in places.tolist()]
-        sides = [np.interp(kept - 1, places, side) * kept for side in zip(*told, strict=True)]
+        intervals = [self._interval(float(falling[place]), float(right[place] / kept[place])) for place in places.tolist()]
+        sides = [np.interp(kept - 1, places, side) * kept for side in zip(*intervals, strict=True)]
         return np.array([np.minimum(sides[0], right), np.maximum(sides[1], right)]) if sides else np.zeros((2, 0))
 
     def _pairs(self, counts: np.ndarray) -> list[tuple[np.ndarray, float]]:
@@ -148,7 +148,7 @@ class Learnt:
         return max(0.0, precision - wide), min(1.0, precision + wide + harder)
 
     def noise(self, threshold: float) -> Noise:
-        """Return what is told of the kinds of wrong pairs."""
+        """Return the estimated share of each kind of wrong pairs, and how much of it is kept."""
         kept = self.kept(threshold)
         return Noise(
             tuple((kind, float(share), kept.get(kind)) for kind, share in zip(KINDS, self.shares[1:], strict=True))
@@ -160,7 +160,7 @@ class Learnt:
         return {kind: float((scores >= threshold).mean()) for kind, scores in found if len(scores)}
 
     def unseen(self, threshold: float) -> tuple[str, ...]:
-        """Return the kinds of which so many would be kept that how many there are cannot be told."""
+        """Return the kinds of which so many would be kept that their share cannot be estimated."""
         return tuple(kind for kind, share in self.kept(threshold).items() if share > _BLIND)
 
 

@@ -87,11 +87,11 @@ class Reservoir:
         seen = self.counts[reason] = self.counts.get(reason, 0) + 1
         if value is None:
             return
-        held = self.kept.setdefault(reason, [])
-        if len(held) < _EXAMPLES:
-            held.append(value)
+        kept = self.kept.setdefault(reason, [])
+        if len(kept) < _EXAMPLES:
+            kept.append(value)
         elif (place := self._draw.randrange(seen)) < _EXAMPLES:
-            held[place] = value
+            kept[place] = value
 
 
 def shown_rows(groups: Sequence[Group]) -> set[int]:

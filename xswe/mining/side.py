@@ -98,8 +98,8 @@ def _lines(
             name, tab, line = line.partition("\t")
             if not tab or not name:
                 if RAISES[config.on_error]:
-                    cure = "mend the line, or set ids=false if the lines have no ids"
-                    raise InputError(config.path, "no id<TAB>text", cure, number)
+                    hint = "mend the line, or set ids=false if the lines have no ids"
+                    raise InputError(config.path, "no id<TAB>text", hint, number)
                 skipped.add("no id")
                 continue
         text = line.strip()

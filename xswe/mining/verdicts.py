@@ -119,8 +119,8 @@ class BitextFilter:
         """
         known = len(set(self.languages)) == 2 and set(self.languages) <= set(_LEARNT)
         if self.method == "learned" and (not known or judged):
-            cure = "leave rerank= out" if judged else f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
-            raise ConfigError(f"method=learned: {cure}; or use method=cosine")
+            hint = "leave rerank= out" if judged else f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
+            raise ConfigError(f"method=learned: {hint}; or use method=cosine")
         better = set(self.languages) in _BETTER and not judged and self.threshold == "auto"
         learns = better if _LEARNS[self.method] is None else _LEARNS[self.method]
         return replace(self, method="learned" if learns else "cosine")
