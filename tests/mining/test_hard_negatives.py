@@ -53,6 +53,9 @@ def test_the_summary_tells_how_near_the_negatives_are(model, bitext):
         np.testing.assert_allclose(found.cosines[row], model.encode(texts) @ model.encode([anchor])[0], atol=1e-4)
     middle = np.median(found.cosines, axis=0)
     assert f"median cosine of the positives {middle[0]:.4f}, of the nearest negatives {middle[1]:.4f}" in str(found)
+    assert "; near-duplicates of earlier pairs: under 1 %\n" in str(found)  # of 303 one occurs twice
+    again = mine_negatives(model, [*bitext[:50], *((f"{a} 7", f"{b} 8") for a, b in bitext[:50])], negatives=1, threads=1)
+    assert 0.45 < again.near <= 0.5
 
 
 def test_pairs_with_too_few_negatives_are_left_out_and_told(model, bitext):

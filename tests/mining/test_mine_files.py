@@ -396,6 +396,19 @@ def test_scoring_ends_with_how_pairs_score(model, sample, tmp_path, score):
 
 
 @pytest.mark.parametrize("score", ["cosine", "ratio"])
+def test_the_summary_of_scores_shows_near_duplicates(model, sample, tmp_path, score):
+    pairs = list(zip(sample["en"][:60], sample["ja"][:60], strict=True))
+    pairs += [(f"The committee met in room {n} at noon.", f"委員会は正午に{n}号室で会合を開いた。") for n in range(41)]
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    more = {} if score == "cosine" else {"work": tmp_path / "work", "keep": True}
+    for _ in range(1 + bool(more)):  # the second time of the vectors that the first one left
+        report = score_file(model, path, tmp_path / "b.tsv", score=score, neighbours=ONE, **more)
+        assert report.near == 40 / 101
+        assert str(report).split("\n")[0].endswith("b.tsv; near-duplicates of earlier pairs: 40 %")
+
+
+@pytest.mark.parametrize("score", ["cosine", "ratio"])
 def test_of_nothing_no_mean_is_told(model, tmp_path, score):
     path = tmp_path / "a.tsv"
     damaged = (b"\xff\tx\n", "1 lines, 1 of them not scored (nan), ", "; left out: 1 not UTF-8")

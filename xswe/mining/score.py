@@ -19,6 +19,7 @@ from xswe.bitext.output import Format, format_of, output_format
 from xswe.bitext.records import Record
 from xswe.bitext.seen import KeySet, text_hashes
 from xswe.bitext.source import Source
+from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, file_names, pairs_or_names, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint, read_json, scratch, write_json
@@ -29,7 +30,7 @@ from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, refuse_unused
 from xswe.mining.hard_rules import identity_key
 from xswe.mining.margin import Score, neighbourhood, score_cosines
-from xswe.mining.threshold import estimate_from_decoys
+from xswe.mining.threshold import estimate_from_decoys, near_duplicate_note
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar, took
 from xswe.search.lists import Neighbours, SearchConfig
@@ -187,7 +188,10 @@ class Distribution:
 
 @dataclass(frozen=True)
 class ScoredBitext:
-    """How a bitext was scored: its lines, those that could not be and why, the mean score, and the seconds it took."""
+    """How a bitext was scored: its lines, those that could not be and why, the mean score, and the seconds it took.
+
+    ``near`` is the share of near-duplicates of earlier pairs among the first hundred thousand.
+    """
 
     lines: int
     unscored: int
@@ -197,12 +201,14 @@ class ScoredBitext:
     output: str
     distribution: Distribution = field(default_factory=Distribution)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    near: float = 0.0
 
     def __str__(self) -> str:
         left_out = f", {self.unscored:,} of them not scored (nan)" if self.unscored else ""
         mean = f", mean {self.score} {self.mean:.4f}" if self.lines > self.unscored else ""
         first = f"{self.lines:,} lines{left_out}{mean}, {took(self.lines, self.seconds, 'lines')}: {self.output}"
-        return f"{first}{left_out_of(self.left_out)}\n{self.distribution}".rstrip("\n")
+        near = near_duplicate_note(self.near, "pairs") if self.lines > self.unscored else ""
+        return f"{first}{left_out_of(self.left_out)}{near}\n{self.distribution}".rstrip("\n")
 
 
 def score_file(
@@ -239,16 +245,17 @@ def score_file(
     if kind != format_of(file):
         raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
     started = time.monotonic()
-    left_out = Skipped()
+    left_out, near = Skipped(), NearDuplicates()
     if config.streams:
-        counts = _stream(model, file, str(output), config, left_out)
+        counts = _stream(model, file, str(output), config, left_out, near)
     else:
         with work_folder(str(output), keep=config.keep, work=work) as place:
-            counts = _by_margin(model, file, str(output), config, place, left_out)
+            counts = _by_margin(model, file, str(output), config, place, left_out, near)
     lines, scores, decoys = counts
     mean = float(scores.mean(dtype=np.float64)) if len(scores) else UNSCORED
     taken, spread = time.monotonic() - started, Distribution.of(scores, decoys)
-    return ScoredBitext(lines, lines - len(scores), mean, config.score, taken, str(output), spread, left_out.counts)
+    unscored = lines - len(scores)
+    return ScoredBitext(lines, unscored, mean, config.score, taken, str(output), spread, left_out.counts, near.share)
 
 
 # Of a bitext: its lines, and the scores of those that have one and of their decoys.
@@ -256,7 +263,13 @@ _Scores = tuple[int, np.ndarray, np.ndarray]
 
 
 def _by_margin(
-    model: AnyModel, file: Source, output: str, config: ScoreFileConfig, work: Path, left_out: Skipped
+    model: AnyModel,
+    file: Source,
+    output: str,
+    config: ScoreFileConfig,
+    work: Path,
+    left_out: Skipped,
+    near: NearDuplicates,
 ) -> _Scores:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
     file = file.spooled(work)
@@ -264,7 +277,9 @@ def _by_margin(
     identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
     once(spool, identity, lambda place: _spool(model, file, place, config))
-    left_out.update(read_json(spool / "left_out.json"))
+    read = read_json(spool / "read.json")
+    left_out.update(read["left_out"])
+    near.lines, near.repeated = read["near"]
     names = ("source", "target")
     hashes = [np.fromfile(spool / f"{name}.hashes", np.uint64) for name in names]
     scored = np.flatnonzero(hashes[0])
@@ -286,7 +301,9 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig, left_out: Skipped) -> _Scores:
+def _stream(
+    model: AnyModel, file: Source, output: str, config: ScoreFileConfig, left_out: Skipped, near: NearDuplicates
+) -> _Scores:
     """Score and write block after block."""
     total, found, decoys = 0, [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     threads = config.neighbours.workers
@@ -297,7 +314,9 @@ def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig,
         nonlocal total
         while block := list(islice(lines, _BLOCK)):
             good = [line.texts for line in block if line.texts is not None]
-            left, right = (model.encode([pair[k] for pair in good], threads=threads) for k in (0, 1))
+            sides = [Texts.of([pair[k] for pair in good]) for k in (0, 1)]
+            near.add(*sides)
+            left, right = (model.encode(side, threads=threads) for side in sides)
             cosines = row_products(left, right)
             found.append(cosines)
             decoys.append(row_products(left[:-1], right[1:]))
@@ -314,7 +333,7 @@ def _stream(model: AnyModel, file: Source, output: str, config: ScoreFileConfig,
 
 def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreFileConfig) -> None:
     """Write the vectors of each side's distinct texts, and a hash of every line's texts."""
-    seen, left_out = (KeySet(), KeySet()), Skipped()
+    seen, left_out, near = (KeySet(), KeySet()), Skipped(), NearDuplicates()
     lines = file.read(left_out)
     threads = config.neighbours.workers
     with ExitStack() as stack:
@@ -330,17 +349,19 @@ def _spool(model: AnyModel, file: Source, folder: Path, config: ScoreFileConfig)
         progress = stack.enter_context(bar("encode", unit="pair"))
         while block := list(islice(lines, _BLOCK)):
             scorable = np.array([line.texts is not None for line in block])
-            for side in (0, 1):
-                texts = [line.texts[side] for line in block if line.texts is not None]
-                keys = text_hashes(Texts.of(texts))
+            good = [line.texts for line in block if line.texts is not None]
+            sides = [Texts.of([pair[side] for pair in good]) for side in (0, 1)]
+            near.add(*sides)
+            for side, texts in enumerate(sides):
+                keys = text_hashes(texts)
                 everyone = np.zeros(len(block), np.uint64)  # 0 for a line that cannot be scored
                 everyone[scorable] = keys
                 hashes[side].write(everyone.tobytes())
                 new = np.flatnonzero(seen[side].add(keys))
                 if len(new):
-                    vectors[side].append(model.encode([texts[i] for i in new], threads=threads))
+                    vectors[side].append(model.encode(texts.take(new), threads=threads))
             progress.update(len(block))
-    write_json(folder / "left_out.json", left_out.counts)
+    write_json(folder / "read.json", {"left_out": left_out.counts, "near": [near.lines, near.repeated]})
 
 
 _SUFFIXES = (".csv", ".jsonl", ".parquet", ".tsv")
@@ -399,6 +420,7 @@ class HardNegatives(Result[Negatives]):
         negatives: int64 (n, negatives), places in ``targets``, nearest first.
         read: pairs read; those that are missing among the n have too few negatives within the margin.
         cosines: float32 (n, 1 + negatives), of each anchor with its positive and with its negatives.
+        near: the share of near-duplicates of earlier pairs among the first hundred thousand that were read.
     """
 
     anchors: Texts
@@ -407,6 +429,7 @@ class HardNegatives(Result[Negatives]):
     negatives: np.ndarray
     read: int
     cosines: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    near: float = 0.0
 
     def __len__(self) -> int:
         return len(self.negatives)
@@ -424,6 +447,7 @@ class HardNegatives(Result[Negatives]):
     def __str__(self) -> str:
         few = f", {self.read - len(self):,} have too few within the margin" if len(self) < self.read else ""
         first = f"{self.read:,} pairs, {len(self):,} with {self.negatives.shape[1]} negatives{few}"
+        first += near_duplicate_note(self.near, "pairs") if self.read else ""
         if not self.cosines.size:
             return first
         positive, hardest = self.cosines[:, 0], self.cosines[:, 1]
@@ -487,6 +511,8 @@ def mine_negatives(
     model = open_model(model, "mine_negatives(model, input)")
     spoken = config.languages or model.pair
     anchors, positives = _sides(pairs, names, config, spoken)
+    repeated = NearDuplicates()
+    repeated.add(anchors, positives)
     letters = np.array([identity_key(text) for text in positives], np.uint64)
     _, first, place = np.unique(letters, return_index=True, return_inverse=True)
     order = np.argsort(first)  # distinct targets in the order of the bitext
@@ -507,7 +533,8 @@ def mine_negatives(
         chosen, near = _chosen(lists, *_known(anchors, own, len(targets)), scores, config)
         full = np.flatnonzero((chosen >= 0).all(axis=1))
         cosines = np.concatenate([scores[full, None], near[full]], axis=1)
-        found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors), cosines)
+        kept = anchors.take(full), positives.take(full)
+        found = HardNegatives(*kept, targets, chosen[full], len(anchors), cosines, repeated.share)
         if output is not None:
             found.write(output)
     return found
