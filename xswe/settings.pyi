@@ -158,6 +158,7 @@ class FilterSettings(TypedDict, total=False):
     method: Literal["auto", "learned", "cosine"]
     threshold: Any
     precision: float | None
+    gold: str | None
     duplicates: bool
     near_duplicates: bool
     copies: bool

@@ -15,7 +15,7 @@ import pytest
 import xswe
 from tests.report.conftest import axe
 from xswe.errors import ConfigError, InputError
-from xswe.mining.gold import read_gold
+from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
@@ -195,6 +195,16 @@ def test_what_is_told_of_each_kind_of_wrong_pairs(filtered):
     told = [(kind, *re.findall(r'<td class="n">(.*?)</td>', cells)) for kind, cells in rows[:2]]
     assert told == [(reason, "24.0 %", str(count), "–"), ("other names", "2.0 %", "0", "60 %")]
     assert 'id="noise"' not in pairs_page(view_of_filtered(filtered))
+
+
+def test_what_gold_pairs_say_stands_beside_the_estimates(filtered):
+    text = pairs_page(view_of_filtered(replace(filtered, gold=GoldCheck(1234, 0.9712, 2000, 0.95))))
+    for name, value, note in (
+        ("precision on gold", "97.1 %", "1,234 kept pairs"),
+        ("recall on gold", "95.0 %", "2,000 gold pairs"),
+    ):
+        assert re.search(rf"{name}.{{0,200}}{value}.{{0,200}}of {note}", text, re.DOTALL)
+    assert "on gold" not in pairs_page(view_of_filtered(filtered))
 
 
 def test_what_each_filter_left_out_is_told(visit, pages, filtered):

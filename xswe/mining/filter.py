@@ -36,6 +36,7 @@ from xswe.io.settings import changed, refuse_unused
 from xswe.mining.cascade import judge_bitext
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.features import NAMES, unusual, usual
+from xswe.mining.gold import GoldCheck, check_gold, read_gold
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
 from xswe.mining.samples import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Threshold, estimate_from_decoys, near_duplicate_note, wrong_fraction
@@ -79,6 +80,7 @@ class Filtered(Result[Judged], row=Judged):
         note: why pairs were judged by their cosine where something was to be learnt; empty otherwise.
         features: uint8 (n, features), see :data:`xswe.mining.features.NAMES`; None unless ``explain=True`` asked for them.
         near: the share of near-duplicates of earlier pairs among the first twenty thousand that are kept.
+        gold: what ``gold=`` says of the pairs that are kept; None without it.
     """
 
     scores: np.ndarray
@@ -91,6 +93,7 @@ class Filtered(Result[Judged], row=Judged):
     note: str = ""
     features: np.ndarray | None = None
     near: float = 0.0
+    gold: GoldCheck | None = None
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -123,6 +126,7 @@ class Filtered(Result[Judged], row=Judged):
             more.append("not judged: translations that are truncated, extended or changed, and the order of words")
         first = f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}"
         first += near_duplicate_note(self.near, "pairs") if kept else ""
+        more += [str(self.gold)] if self.gold else []
         return "\n".join([first, self.threshold.sentence(), *more])
 
     def unusual(self, row: int) -> str:
@@ -218,9 +222,10 @@ def filter_bitext(
     pairs, names = pairs_or_names(input)
     for name, path in (("output", output), ("rejects", rejects)):
         if path is not None:
-            check_output(path, [one for one in names if one != "-"], name)
+            check_output(path, [one for one in (*names, config.gold) if one and one != "-"], name)
     if output is not None:
         output_format("auto", str(output), ("", ""))  # known before any work is done
+    gold = read_gold(config.gold) if config.gold else []
     model = open_model(model, "filter(model, input)")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
     threads = threads or available_threads()
@@ -228,9 +233,10 @@ def filter_bitext(
     if not names:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
-        return _Filter(model, config.resolved(rerank is not None), rerank, threads).of_list(pairs)
+        return _Filter(model, config.resolved(rerank is not None), rerank, gold, threads).of_list(pairs)
     file = Source(tuple(names), config.columns, config.languages, config.on_error)
-    work = _Filter(model, replace(config, languages=file.languages).resolved(rerank is not None), rerank, threads)
+    config = replace(config, languages=file.languages).resolved(rerank is not None)
+    work = _Filter(model, config, rerank, gold, threads)
     if output is not None:
         return work.to_file(file, str(output), rejects, execution)
     with scratch("xswe-filter-") as folder:
@@ -244,6 +250,7 @@ class _Filter:
     model: AnyModel
     config: BitextFilter
     rerank: Encoder | None
+    gold: list[tuple[str, str]]
     threads: int
 
     def __post_init__(self) -> None:
@@ -279,7 +286,9 @@ class _Filter:
             file = replace(file, paths=plan.files)
             if file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
                 plan = replace(plan, files=plan.files[:1], sizes=(None,))
-            config = replace(self.config, threshold=None, precision=None, explain=False, evidence=False, rerank_share=1.0)
+            config = replace(
+                self.config, threshold=None, precision=None, gold=None, explain=False, evidence=False, rerank_share=1.0
+            )
             steps = FilterSteps(file, config, plan, work.absolute() / "model" / "model")
             identity = fingerprint([self.model.identity, asdict(config), inputs.stamps, plan.shard_bytes, WINDOW])
             judge = Judge(self.model, self.config, self.threads if execution.alone else 1)  # shards are on threads
@@ -305,6 +314,9 @@ class _Filter:
             records = given.read if isinstance(given, Source) else lambda: given
             made = _judged(made, found, records, self.rerank, self.config.rerank_share)
         made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_SKETCHED])))
+        if self.gold:
+            rows = (block.rows for block in FilterSteps(given, self.config).blocks(None))
+            made = replace(made, gold=check_gold(self.gold, rows, made.kept))
         shown = () if not self.config.evidence else given.read() if isinstance(given, Source) else given
         return _shown(made, shown, self.config.languages)
 

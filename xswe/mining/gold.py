@@ -2,16 +2,21 @@
 
 They say nothing of the lines without a translation, so that the precision is expected from mismatched neighbours with them,
 too (:mod:`xswe.mining.threshold`).
+
+Of a bitext that is filtered they judge the records with a side of theirs: right, if the other one is theirs as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from xswe.bitext.kernels import hash_pairs
+from xswe.bitext.rows import Rows
 from xswe.bitext.seen import text_hashes
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import InputError
@@ -25,6 +30,7 @@ from xswe.search.neighbours import find_neighbours
 from xswe.search.vectors import Vectors
 
 _NOTHING = np.zeros(0, np.int64)
+_NO_KEYS = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -112,3 +118,50 @@ def on_gold(expected: PrecisionEstimate, scores: np.ndarray, precision: float | 
     gold = np.sort(scores)
     reached = (len(gold) - np.searchsorted(gold, expected.falling, "left")) / max(len(gold), 1)
     return expected.choose(reached, precision)
+
+
+@dataclass(frozen=True)
+class GoldCheck:
+    """What gold pairs say of what a filter kept.
+
+    Attributes:
+        judged: kept records a side of which is in a gold pair.
+        precision: the share of these that are gold pairs; NaN without any.
+        pairs: gold pairs in the bitext.
+        recall: the share of these that are kept; NaN without any.
+    """
+
+    judged: int
+    precision: float
+    pairs: int
+    recall: float
+
+    def __str__(self) -> str:
+        if not self.pairs and not self.judged:
+            return "on gold: none of its texts is in the bitext"
+        kept = f"precision {100 * self.precision:.1f} % of {self.judged:,} kept pairs with a side in gold"
+        found = f"recall {100 * self.recall:.1f} % of {self.pairs:,} gold pairs in the bitext"
+        return f"on gold: {', '.join([kept] * (self.judged > 0) + [found] * (self.pairs > 0))}"
+
+
+def check_gold(gold: list[tuple[str, str]], bitext: Iterable[Rows], kept: np.ndarray) -> GoldCheck:
+    """Compare the records of a bitext, of which ``kept``, bool (n,), tells the kept ones, with gold pairs."""
+    known = [text_hashes(Texts.of([pair[side] for pair in gold])) for side in (0, 1)]
+    both, start, judged, right = _pair_keys(*known), 0, 0, 0
+    found: tuple[list[np.ndarray], list[np.ndarray]] = ([_NO_KEYS], [_NO_KEYS])  # gold pairs in it, and those that are kept
+    for rows in bitext:
+        sides = text_hashes(rows.source), text_hashes(rows.target)
+        keys, stays = _pair_keys(*sides), kept[start : start + len(rows.source)]
+        is_gold, start = np.isin(keys, both), start + len(keys)
+        judged += int(((np.isin(sides[0], known[0]) | np.isin(sides[1], known[1])) & stays).sum())
+        right += int((is_gold & stays).sum())
+        found[0].append(keys[is_gold])
+        found[1].append(keys[is_gold & stays])
+    pairs, reached = (len(np.unique(np.concatenate(keys))) for keys in found)
+    return GoldCheck(judged, right / judged if judged else np.nan, pairs, reached / pairs if pairs else np.nan)
+
+
+def _pair_keys(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    keys = np.empty(len(source), np.uint64)
+    hash_pairs(source, target, keys)
+    return keys

@@ -64,6 +64,8 @@ class BitextFilter:
             but loses a tenth to a third of the right pairs.
         threshold: least score: ``auto`` (from the file itself), a number, or null for none.
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
+        gold: file of ``source<TAB>target`` pairs that are right: what share of the kept pairs with a side in it are right,
+            and how many of those that the bitext holds are kept, is measured; it reads a file once more.
         duplicates: drop pairs that were there before.
         near_duplicates: drop pairs most of whose shingles an earlier pair had; digits are all alike, as in templates.
         copies: drop pairs whose sides are the same text, or hold mostly the same words.
@@ -89,6 +91,7 @@ class BitextFilter:
     method: Method = "auto"
     threshold: Any = "auto"
     precision: float | None = None
+    gold: str | None = None
     duplicates: bool = True
     near_duplicates: bool = False
     copies: bool = True

@@ -22,6 +22,7 @@ from xswe.io.files import arrays_digest
 from xswe.io.lines import Skipped
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter import Filtered
+from xswe.mining.gold import GoldCheck
 from xswe.mining.learning import Noise
 from xswe.mining.mined import MinedPairs
 from xswe.mining.samples import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
@@ -60,6 +61,7 @@ class PairsView:
     seconds: tuple[tuple[str, float], ...] = ()  # of each step
     read: int = 0  # records or lines that were read
     noise: Noise | None = None  # what a filter learnt of the wrong pairs
+    gold: GoldCheck | None = None  # what gold pairs say of those that a filter kept
 
     @property
     def cut(self) -> float | None:
@@ -128,7 +130,7 @@ def view_of_filtered(found: Filtered) -> PairsView:
     about = f"{len(found):,} pairs were read and {kept:,} stay. What each filter left out, and what the cut looks like."
     score = "cosine" if found.noise is None else "probability"
     view = PairsView("Filtered bitext", about, evidence, found.threshold, kept, score, found.languages, str(found))
-    return replace(view, read=len(found), noise=found.noise)
+    return replace(view, read=len(found), noise=found.noise, gold=found.gold)
 
 
 def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
@@ -241,6 +243,10 @@ def _overview(view: PairsView) -> list[tuple[str, str, str]]:
     if view.threshold.recall is not None:
         note = "measured on gold" if view.threshold.origin == "gold pairs" else "of the right pairs"
         found.append(("recall", percent(view.threshold.recall, 0), note))
+    if view.gold is not None and view.gold.judged:
+        found.append(("precision on gold", percent(view.gold.precision), f"of {number(view.gold.judged)} kept pairs"))
+    if view.gold is not None and view.gold.pairs:
+        found.append(("recall on gold", percent(view.gold.recall), f"of {number(view.gold.pairs)} gold pairs"))
     if view.noise is not None:
         found.append(("estimated noise", percent(view.noise.share, 0), f"of the pairs compared: {view.noise.by_kind}"))
     if view.evidence.reciprocity is not None:
