@@ -25,25 +25,26 @@ _ENGLISH, _GERMAN, _ENGLISH_TENS, _GERMAN_TENS = map(
 _ENGLISH_ORDINALS = {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
 _GERMAN_ORDINALS = {"erst": 1, "dritt": 3, "siebt": 7, "acht": 8}
 _MONTHS = (
-    ("january", "januar", "jänner"),
-    ("february", "februar"),
-    ("march", "märz"),
-    ("april",),
+    ("january", "januar", "jänner", "jan"),
+    ("february", "februar", "feb"),
+    ("march", "märz", "mar", "mrz"),
+    ("april", "apr"),
     ("may", "mai"),
-    ("june", "juni"),
-    ("july", "juli"),
-    ("august",),
-    ("september",),
-    ("october", "oktober"),
-    ("november",),
-    ("december", "dezember"),
+    ("june", "juni", "jun"),
+    ("july", "juli", "jul"),
+    ("august", "aug"),
+    ("september", "sep", "sept"),
+    ("october", "oktober", "oct", "okt"),
+    ("november", "nov"),
+    ("december", "dezember", "dec", "dez"),
 )
 # What a German number is followed by within a word: an ordinal's ending, or a noun counted by it.
 _GERMAN_ENDING = r"(?:s?t?e[nmrs]?|fach\w*|mal\w*|jährig\w*|tägig\w*|köpfig\w*|stellig\w*|teilig\w*|monatig\w*|stündig\w*)"
 _SIZES = {
     **{"hundred": 100, "hundert": 100, "百": 100, "thousand": 1000, "tausend": 1000, "千": 1000, "万": 10**4, "萬": 10**4},
     **{"million": 10**6, "millions": 10**6, "millionen": 10**6, "mio": 10**6, "亿": 10**8, "億": 10**8},
-    **{"billion": 10**9, "billions": 10**9, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9},
+    **{"billion": 10**9, "billions": 10**9, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9, "bn": 10**9},
+    **{"trillion": 10**12, "trillions": 10**12, "tn": 10**12, "兆": 10**12, "k": 1000, "m": 10**6},
 }
 _SIZED = re.compile(  # not from within a number, from which it could only match what it does from its first digit
     r"(?<!\d)(\d+(?:[.,]\d{3}(?!\d))*)(?:[.,](\d+))?[ -]?("
@@ -54,7 +55,32 @@ _SIZED = re.compile(  # not from within a number, from which it could only match
 _HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN_NUMBER = re.compile(f"[{''.join(_HAN_DIGITS)}{''.join(_HAN_UNITS)}]+")
-_CLOCK = re.compile(r"\b[ap]\.? ?m\b|\d:\d\d|uhr|o.clock|noon|midnight|[时時点點]|午[前后後]|上午|下午", re.IGNORECASE)
+_TENTHS = re.compile(f"([{''.join(_HAN_DIGITS)}])[成割]")  # 八成: eight tenths
+_DECADES = ("decade", "decades", "jahrzehnt", "jahrzehnte", "jahrzehnten")
+_ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}  # the year before each begins
+_DATE = r"(?:\d{1,2}月)?(?:\d{1,2}日)?"
+_ERA_YEAR = r"(?P<era>[㐀-鿿]{2,4})(?P<year>\d{1,2}|元)年?" + _DATE
+_CENTURY = re.compile(r"(\d\d)世[纪紀]([2-9]0)年代")
+
+
+def _one_year(match: re.Match[str]) -> str:
+    """Leave the year of an era out beside that of the calendar, unless the era is known not to have it then."""
+    before = _ERAS.get(match["era"][-2:])
+    year = 1 if match["year"] == "元" else int(match["year"])
+    return match["date"] if before is None or abs(before + year - int(match["common"])) <= 1 else match[0]
+
+
+_REWRITTEN = [  # years and shares as other languages write them
+    (re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
+    (re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
+    (re.compile(f"({'|'.join(_ERAS)})(\\d{{1,2}})年"), lambda match: f"{_ERAS[match[1]] + int(match[2])}年"),
+    (_CENTURY, lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
+    (re.compile(r"(?<!\d)([2-9]0)(?=年代|er Jahre)"), r"19\1"),
+    (re.compile(r"(?<![\d.,])(\d)[成割](?!引)"), r"\g<1>0%"),
+]
+_CLOCK = re.compile(
+    r"(?<![a-z])[ap]\.? ?m\b|\d:\d\d|uhr|o.clock|noon|midnight|[时時点點]|午[前后後]|上午|下午", re.IGNORECASE
+)
 
 
 @lru_cache(maxsize=1)
@@ -63,6 +89,7 @@ def _words() -> dict[str, int]:
     found = {word: value for words in (_ENGLISH, _GERMAN) for value, word in enumerate(words)}
     found |= dict.fromkeys(("ein", "eine", "einen", "einem", "einer", "eines", "once", "einmal", "single"), 1)
     found |= {"twice": 2, "zwo": 2, "both": 2, "beide": 2, "half": 30, "halb": 30, "hundred": 100, "hundert": 100}
+    found |= dict.fromkeys(_DECADES, 10) | dict.fromkeys(("century", "centuries", "jahrhundert", "jahrhunderte"), 100)
     found |= {"noon": 12, "midnight": 12, "mittag": 12, "mitternacht": 12, "dozen": 12, "dutzend": 12}
     for tens, (english, german) in enumerate(zip(_ENGLISH_TENS, _GERMAN_TENS, strict=True), 2):
         found[english] = found[german] = found[english[:-1] + "ieth"] = 10 * tens
@@ -108,6 +135,8 @@ def numbers_in_words(text: str) -> set[int]:
             found.add(value)
         elif match := _german_start().fullmatch(word):
             found.add({**_words(), **_GERMAN_ORDINALS}[match[1]])
+    found |= {10 * _words()[a] for a, b in pairwise(words) if b in _DECADES and a in _words()}
+    found |= {10 * _HAN_DIGITS[digit] for digit in _TENTHS.findall(plain)}
     return found | {_han_value(match) for match in _HAN_NUMBER.findall(plain) if len(match) <= 20}
 
 
@@ -154,6 +183,8 @@ def same_numbers(source: str, target: str) -> bool:
     digits = [_written(text) for text in texts]
     if digits[0] == digits[1]:
         return True
+    for number, other in _REWRITTEN:
+        texts = [number.sub(other, text) for text in texts]
     at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
     if at_length[0] == at_length[1]:
         return True
