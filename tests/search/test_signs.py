@@ -65,6 +65,7 @@ def test_bits_are_the_signs_of_what_codes_stand_for(dim):
 @pytest.mark.parametrize("size", [1, 137, 2000])
 def test_candidates_are_those_of_a_plain_sort(monkeypatch, dim, size):
     monkeypatch.setattr(module, "_PASSING", (1e9, 0))
+    monkeypatch.setattr(module, "_FEWEST", 1)
     rng = np.random.default_rng(dim + size)
     vectors = unit(rng, size, dim)
     signs = signed(vectors)
@@ -127,8 +128,9 @@ def test_a_sample_that_misleads_changes_nothing(monkeypatch, block):
 
 
 @pytest.mark.parametrize("offset", [0.0, 2.0])
-def test_nearly_all_of_the_nearest_are_candidates(offset):
+def test_nearly_all_of_the_nearest_are_candidates(monkeypatch, offset):
     """Also of vectors that have much in common, whose plain signs would be nearly the same."""
+    monkeypatch.setattr(module, "_FEWEST", 1)
     rng = np.random.default_rng(1)
     topics = rng.normal(size=(300, 256))
     vectors = (topics[rng.integers(0, 300, 30_000)] + rng.normal(size=(30_000, 256)) + offset).astype(np.float32)

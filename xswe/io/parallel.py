@@ -174,8 +174,12 @@ def team(members: Team | None) -> Iterator[None]:
         _own.team = before
 
 
-def over_blocks(function: Callable[[int, int], T], size: int, threads: int) -> list[T]:
-    """Call ``function(start, stop)`` on even blocks of ``range(size)``, one a thread; results in block order."""
+def over_blocks(function: Callable[[int, int], T], size: int, threads: int, least: int = 1) -> list[T]:
+    """Call ``function(start, stop)`` on even blocks of ``range(size)``, one a thread; results in block order.
+
+    Blocks have at least ``least`` items: fewer take less time than to hand them to another thread.
+    """
+    threads = min(threads, max(1, size // least))
     return run([lambda a=a, b=b: function(a, b) for a, b in blocks(size, threads)], threads)  # type: ignore[misc]
 
 

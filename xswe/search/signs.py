@@ -34,6 +34,7 @@ _PASSING = 4096, 12  # rows that pass by the first half of their dimensions: a b
 _ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
 _WAITING = 256  # rows that passed, and wait for memory
 _TOGETHER = 8  # queries that share a pass over the blocks
+_FEWEST = 1 << 10  # blocks of a thread: a tenth of a millisecond
 
 
 class Signs(NamedTuple):
@@ -449,7 +450,7 @@ def _nearest(
         return found
 
     while True:
-        parts = over_blocks(work, blocks, threads)
+        parts = over_blocks(work, blocks, threads, _FEWEST)
         found = np.sum([part.counts for part in parts], axis=0)
         missing = (found < wanted) & (limits < most).any(axis=1)
         if not missing.any():
