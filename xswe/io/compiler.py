@@ -130,7 +130,8 @@ def for_steps(function: Any, steps: int) -> Any:
     ``steps`` estimates how often its innermost loop runs; in Python each step takes some microseconds. The function
     takes arrays and numbers, and calls no compiled function.
     """
-    if function.overloads or is_compiled(function):
+    looked = function in _steps  # on the disk, which takes longer than some calls
+    if function.overloads or (not looked and is_compiled(function)):
         return function
     _steps[function] = _steps.get(function, 0) + steps
     return function.py_func if _steps[function] < _LITTLE else function
