@@ -124,6 +124,10 @@ _TABLE, _PLACES, _SUMS = ir.VectorType(_BYTE, 16), ir.VectorType(_BYTE, 32), ir.
 LookUp = Callable[[Any, Any, Any], Any]  # of a builder, a table and the places of 32 rows in it: their numbers
 
 
+def _every(kind: Any, number: int) -> Any:
+    return ir.Constant(kind, [number] * kind.count)
+
+
 def _order(builder: Any, vector: Any, other: Any, places: Iterable[int]) -> Any:
     order = [*places]
     return builder.shuffle_vector(vector, other, ir.Constant(ir.VectorType(_INT, len(order)), order))
@@ -175,9 +179,6 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
     def at(address: Any, place: Any, kind: Any) -> Any:
         return builder.inttoptr(builder.add(address, place), kind.as_pointer())
 
-    def every(kind: Any, number: int) -> Any:
-        return ir.Constant(kind, [number] * kind.count)
-
     parts = range(0, ROWS, 32)
     totals = [cgutils.alloca_once_value(builder, ir.Constant(_SUMS, None)) for _ in range(0, ROWS, 16)]
     with cgutils.for_range(builder, groups) as loop:
@@ -188,13 +189,13 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
             low, high = (builder.load(at(tables, place, _TABLE), align=1) for place in both)
             for part, start in enumerate(parts):
                 own = builder.load(at(rows, builder.add(line, _LONG(byte * ROWS + start)), _PLACES), align=1)
-                shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), every(_SUMS, 4)), _PLACES)
+                shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), _every(_SUMS, 4)), _PLACES)
                 for numbers, four in ((low, own), (high, shifted)):
-                    found = look_up(builder, numbers, builder.and_(four, every(_PLACES, 15)))
+                    found = look_up(builder, numbers, builder.and_(four, _every(_PLACES, 15)))
                     lost[part] = builder.add(lost[part], found)
         for part, found in enumerate(lost):
             pairs = builder.bitcast(found, _SUMS)
-            halves = builder.and_(pairs, every(_SUMS, 255)), builder.lshr(pairs, every(_SUMS, 8))
+            halves = builder.and_(pairs, _every(_SUMS, 255)), builder.lshr(pairs, _every(_SUMS, 8))
             for total, more in zip(totals[2 * part : 2 * part + 2], halves, strict=True):
                 builder.store(builder.add(builder.load(total), more), total)
     sums, near = [builder.load(total) for total in totals], _LONG(0)
@@ -221,6 +222,30 @@ def _lose(_: Any, rows: Any, tables: Any, groups: Any, losses: Any, limit: Any) 
     return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uint16), generate
 
 
+@intrinsic
+def _lose_one(_: Any, row: Any, bits: Any, groups: Any) -> Any:
+    """Return what one row loses by groups of its bits, given addresses of these and of :attr:`Tables.bits`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        row, bits, groups = arguments
+
+        def load(address: Any, step: int, kind: Any) -> Any:
+            place = builder.add(address, builder.mul(loop.index, _LONG(step)))
+            return builder.load(builder.inttoptr(place, kind.as_pointer()), align=1)
+
+        total = cgutils.alloca_once_value(builder, ir.Constant(_SUMS, None))
+        with cgutils.for_range(builder, groups) as loop:
+            own = builder.bitcast(load(row, _BYTES, _INT), ir.VectorType(ir.IntType(1), _GROUP))
+            zero, one = (load(builder.add(bits, _LONG(first)), 2 * _GROUP, _PLACES) for first in (0, _GROUP))
+            pairs = builder.bitcast(builder.select(own, one, zero), _SUMS)
+            halves = builder.and_(pairs, _every(_SUMS, 255)), builder.lshr(pairs, _every(_SUMS, 8))
+            builder.store(builder.add(builder.load(total), builder.add(*halves)), total)
+        add = builder.module.declare_intrinsic("llvm.vector.reduce.add.v16i16", (), ir.FunctionType(_SHORT, [_SUMS]))
+        return builder.call(add, [builder.load(total)])
+
+    return types.uint16(types.uintp, types.uintp, types.intp), generate
+
+
 class Tables(NamedTuple):
     """Tables of what signs of dimensions take from the products with queries.
 
@@ -228,13 +253,13 @@ class Tables(NamedTuple):
     """
 
     fours: np.ndarray  # uint8 (q, 2 * bytes, 16), by the low and by the high four bits of each byte of the first half
-    eights: np.ndarray  # uint16 (q, bytes, 256), by the bytes of the second half
+    bits: np.ndarray  # uint8 (q, groups, 2, _GROUP), by the bits of the second half: of a group where they are 0, and 1
 
 
 def tables_of(queries: np.ndarray) -> Tables:
     """Return the tables of float32 (q, d) queries."""
     count, size = len(queries), bytes_of(queries.shape[1])
-    tables = Tables(np.empty((count, 2 * size, 16), np.uint8), np.empty((count, size, 256), np.uint16))
+    tables = Tables(np.empty((count, 2 * size, 16), np.uint8), np.zeros((count, size // _BYTES, 2, _GROUP), np.uint8))
     _tabulate(np.ascontiguousarray(queries), tables)
     return tables
 
@@ -242,7 +267,7 @@ def tables_of(queries: np.ndarray) -> Tables:
 @njit(**LEAN)
 def _tabulate(queries: np.ndarray, tables: Tables) -> None:
     """See :func:`tables_of`."""
-    dim, size = queries.shape[1], tables.eights.shape[1]
+    dim, half = queries.shape[1], _GROUP * tables.bits.shape[1]
     for q in range(len(queries)):
         most = np.float32(1e-30)
         for first in range(0, dim, _GROUP):
@@ -251,17 +276,18 @@ def _tabulate(queries: np.ndarray, tables: Tables) -> None:
                 total += abs(queries[q, j])
             most = max(most, total)
         step = np.float32(_MOST - _GROUP // 2) / most
-        for table in range(2 * size):
-            _add_bits(queries[q], 4 * table, 4, step, tables.fours[q, table])
-        for table in range(size):
-            _add_bits(queries[q], 8 * (size + table), 8, step, tables.eights[q, table])
+        for table in range(half // 4):
+            _add_bits(queries[q], 4 * table, step, tables.fours[q, table])
+        for j in range(half, dim):
+            number, group, place = queries[q, j], (j - half) // _GROUP, (j - half) % _GROUP
+            tables.bits[q, group, 0 if number > 0 else 1, place] = np.uint8(np.rint(abs(number) * step))
 
 
 @njit(**LEAN)
-def _add_bits(query: np.ndarray, first: np.int64, bits: np.int64, step: np.float32, out: np.ndarray) -> None:
-    """Fill ``out`` with what dimensions from ``first`` on take, by their signs; a step times what they are, rounded."""
+def _add_bits(query: np.ndarray, first: np.int64, step: np.float32, out: np.ndarray) -> None:
+    """Fill ``out`` with what four dimensions take, by their signs; a step times what they are, rounded."""
     out[0] = 0
-    for bit in range(bits):
+    for bit in range(4):
         number = query[first + bit] if first + bit < len(query) else np.float32(0.0)
         loss = np.int64(np.rint(abs(number) * step))
         for low in range(1 << bit):
@@ -293,23 +319,15 @@ def _keep_nearest(found: _Found, q: int, wanted: int, counts: np.ndarray) -> Non
 
 
 @njit(**LEAN)
-def _lost(second: np.ndarray, row: np.int64, tables: np.ndarray) -> np.int64:
-    """Return what a row loses by the second half of the dimensions, of which these are the tables."""
-    total = np.int64(0)
-    for byte in range(second.shape[1]):
-        total += np.int64(tables[byte, np.uint64(second[row, byte])])
-    return total
-
-
-@njit(**LEAN)
 def _look_further(signs: Signs, tables: Tables, q: int, wanted: int, found: _Found, counts: np.ndarray) -> None:
     """Take of the rows that wait those within the limits by all dimensions."""
     if found.counts[q] + found.passed_counts[q] > found.rows.shape[1]:
         _keep_nearest(found, q, wanted, counts)
-    limit, count, eights = found.limits[q, 1], found.counts[q], tables.eights[q]
+    limit, count, groups = found.limits[q, 1], found.counts[q], tables.bits.shape[1]
     for i in range(found.passed_counts[q]):
         row = np.int64(found.passed[q, i])
-        loss = np.int64(found.passed_losses[q, i]) + _lost(signs.second, row, eights)
+        places = address_of(signs.second, row * groups * _BYTES), address_of(tables.bits, q * groups * 2 * _GROUP)
+        loss = np.int64(found.passed_losses[q, i]) + np.int64(_lose_one(places[0], places[1], groups))
         if loss <= limit:
             found.rows[q, count], found.losses[q, count] = row, loss
             count += 1
@@ -384,7 +402,9 @@ def _guess(
                     near &= near - np.uint64(1)
                     loss = np.int64(losses[place])
                     if half == 1:
-                        loss += _lost(signs.second, block * ROWS + place, tables.eights[q])
+                        own, groups = (block * ROWS + place) * size, size // _BYTES
+                        bits = address_of(tables.bits, q * groups * 2 * _GROUP)
+                        loss += np.int64(_lose_one(address_of(signs.second, own), bits, groups))
                     counts[loss] += 1
                     sampled += 1 - half
             limits[q, half] = _quantile(counts, shares[half] * sampled)
@@ -435,8 +455,8 @@ def _nearest(
     tables: Tables, wanted: int, shares: tuple[float, float], signs: Signs, live: np.ndarray, threads: int
 ) -> list[np.ndarray]:
     """Return the rows of each query with the least loss, ascending; see :func:`_guess` for the shares."""
-    blocks, (queries, size, _) = len(signs.first), tables.eights.shape
-    most, wanted = 2 * size // _BYTES * _MOST, min(wanted, blocks * ROWS)
+    blocks, (queries, groups, *_) = len(signs.first), tables.bits.shape
+    most, wanted = 2 * groups * _MOST, min(wanted, blocks * ROWS)
     limits = np.empty((queries, 2), np.int64)
     room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
     _guess(signs, live, tables, max(1, blocks // _SAMPLED), shares, limits, *room)
