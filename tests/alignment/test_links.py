@@ -355,6 +355,39 @@ def test_clauses_numbers_and_parts_of_words_are_no_terms(source, target):
     assert not list(bilingual_terms([pair] * 4, ("en", "ja")))
 
 
+def alone(source, target):
+    """Two texts that are one word each, linked."""
+    return LinkedPair(source, target, ((0, len(source)),), ((0, len(target)),), ((0, 0),), (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_term"),
+    [
+        ("definitely", "definitiv", False),
+        ("family", "Familie", True),
+        ("read-only", "schreibgeschützt", True),
+        ("provides details", "enthält Details", False),
+        ("last changed file", "zuletzt geänderte Datei", False),
+        ("recently changed file", "zuletzt geänderte Datei", True),
+        ("six years", "sechs Jahre", False),
+        ("named", "namens", False),
+        ("New York", "New York", True),
+        ("new users", "Neue Benutzer", False),
+    ],
+)
+def test_what_is_a_term_of_english_and_german(source, target, is_term):
+    assert bool(list(bilingual_terms([alone(source, target)] * 4, ("en", "de")))) == is_term
+    assert bool(list(bilingual_terms([alone(target, source)] * 4, ("de", "en")))) == is_term
+
+
+def test_a_compound_that_says_more_than_the_source_is_no_translation_of_it():
+    """The rest of it stands for another word, to which it has no link."""
+    pairs = [alone("insurance", "Versicherung")] * 6 + [alone("insurance", "Krankenversicherung")] * 4
+    pairs += [alone("public", "öffentlich")] * 6 + [alone("public", "Öffentlichkeit")] * 4
+    found = {term[:2] for term in bilingual_terms(pairs, ("en", "de"))}
+    assert found == {("insurance", "Versicherung"), ("public", "öffentlich"), ("public", "Öffentlichkeit")}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanaka", "kyoto-wiki", "msdocs"])
 def test_terms_of_real_text_stand_in_it(mini, xswe_data, name):

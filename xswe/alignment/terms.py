@@ -239,7 +239,8 @@ def bilingual_terms(
     kept = [one for one in counts.concepts() if one.total() >= min_count]
     wanted = [{texts[side] for one in kept for texts in one} for side in (0, 1)]
     forms = [side.forms.ranked(texts) for side, texts in zip(counts.sides, wanted, strict=True)]
-    terms = [term for one in kept if (term := _term(one, counts, forms)).score >= min_score and not _is_clause(term)]
+    terms = [_term(one, counts, forms) for one in kept]
+    terms = [term for term in terms if term.score >= min_score and not (_is_clause(term) or _is_adverb(term, codes))]
     terms.sort(key=lambda term: (-term.score * math.log(1 + term.times), term.source, term.target))
     return BilingualTerms(tuple(_without_parts(terms)), (codes[0], codes[1]))
 
@@ -273,6 +274,19 @@ def _term(concept: Counter[_Pair], counts: _Counts, forms: Sequence[dict[Hashabl
 def _is_clause(term: BilingualTerm) -> bool:
     """Return True for a verb with its object."""
     return term.part_of_speech == "verb" and " " in term.source and term.source.islower()
+
+
+def _is_adverb(term: BilingualTerm, languages: tuple[str, ...]) -> bool:
+    """Return True for an English adverb whose German translation is no noun."""
+    if set(languages) != {"en", "de"}:
+        return False
+    english, german = term[:2] if languages[0] == "en" else term[1::-1]
+    return (
+        english.islower()
+        and german.islower()
+        and bool(_ADVERB.search(english))
+        and english.split("-")[-1] not in _ADJECTIVES_IN_LY
+    )
 
 
 def _base_first(forms: Counter[str]) -> list[str]:
@@ -399,9 +413,10 @@ def _well_formed(text: str, language: str) -> bool:
     words, rims = text.casefold().split(), _function_words(language) | _PRONOUNS
     if len(text) < 3 or text[-1] == "-" or words[0] in rims or words[-1] in rims:
         return False
-    if words[0] in (LEADING_WORDS if len(words) > 1 else GENERAL_WORDS):
+    if words[0] in (LEADING_WORDS if len(words) > 1 else GENERAL_WORDS) and not _NEW_PLACE.match(text):
         return False
-    if language == "de" and len(words) > 1 and not (text.split()[-1][0].isupper() or text.isupper()):
+    ends_in_noun = text.split()[-1][0].isupper() or text.isupper()
+    if language == "de" and len(words) > 1 and (_VERB_WITH_OBJECT.search(text) or not ends_in_noun):
         return False
     return not any(word in rims and word not in _JOINING for word in words[1:-1])
 
@@ -430,8 +445,10 @@ def _is_numbered(text: str) -> bool:
 _JOINING = frozenset(
     ("of", "for", "the", "der", "die", "das", "des", "dem", "den", "für", "von", "vom", "zu", "zum", "zur")
 )
+_NEW_PLACE = re.compile(r"New [A-Z]")
+_VERB_WITH_OBJECT = re.compile(r"\b[a-zäöüß]+t (?:d(?:as|en|em|er|ie) )?[A-ZÄÖÜ]")  # enthält Details, zeigt das Ergebnis
 _PRONOUNS = frozenset(
-    re.findall(r"\w+", "i me my he him his she her hers us ich mir mich mein meine meinen dir dich dein wir uns ")
+    re.findall(r"\w+", "s i me my he him his she her hers us ich mir mich mein meine meinen dir dich dein wir uns ")
 )
 _CLAUSE = re.compile(
     "[^ぁ-ゖ](?:を|が|は|に|で|も|へ|と|や|から|まで|より)[^ぁ-ゖ]|[ぁ-ゖ]て[いしき]|[ぁ-ゖ]た$|[いっ]て$|または|および|など"
@@ -448,6 +465,10 @@ _NO_VERBS = frozenset(
     re.findall(r"\w+", "neben gegen wegen oben unten innen außen hinten eben selten gestern sofern insofern draußen mitten")
 )
 _ADVERB = re.compile(r"(?<!app)(?<!supp)(?<!rep)(?<!comp)(?<!\bre)(?<!multip)(?<!imp)(?<!\bf)ly$")
+
+_ADJECTIVES_IN_LY = frozenset(
+    re.findall(r"\w+", "only daily weekly biweekly monthly yearly hourly early friendly likely costly timely deadly")
+)
 
 
 def _class_at(text: str, start: int, end: int, language: str) -> str:
@@ -487,20 +508,29 @@ def _part_of_speech(concept: Iterable[_Pair], sides: tuple[_Side, _Side]) -> str
 
 
 def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
-    """Leave out terms that are, on both sides, a part of a longer one found about as often."""
+    """Leave out terms that are a part of a longer one found about as often, and compounds that say more than the source."""
     longer: defaultdict[str, list[BilingualTerm]] = defaultdict(list)
     for term in terms:
         for word in _pieces(term.source):
             longer[word].append(term)
     for term in terms:
         key = next(iter(_pieces(term.source)))
-        if not any(_is_part(term, other) for other in longer[key]):
+        if not any(_is_part(term, other) or _says_more(term, other) for other in longer[key]):
             yield term
 
 
 def _is_part(term: BilingualTerm, other: BilingualTerm) -> bool:
     inside = term.source in other.source and term.target in other.target and term[:2] != other[:2]
     return inside and other.times >= _PART * term.times
+
+
+def _says_more(term: BilingualTerm, other: BilingualTerm) -> bool:
+    """Return True if a compound stands for a term that is usually translated by a part of it: ``Krankenversicherung``."""
+    whole, part = term.target.casefold(), other.target.casefold()
+    nouns = term.target[0].isupper() and other.target[0].isupper()
+    compound = nouns and " " not in whole and len(part) >= _STEM and len(whole) - len(part) >= _STEM
+    holds = compound and (whole.endswith(part) or whole.startswith(part))
+    return holds and other.times > term.times and term.source.casefold() == other.source.casefold()
 
 
 def _pieces(text: str) -> set[str]:

@@ -66,7 +66,9 @@ GENERAL_WORDS = word_set(
     especially particularly generally currently recently previously well good better best new old long short big great
     little small large high low same different own whole able want like know think say said says make makes made take
     takes taken took get gets got go goes going went come comes came see seen saw give gives given gave put keep let
-    seem seems become became means mean don't doesn't can't won't isn't aren't wasn't didn't you're it's that's
+    seem seems become became means mean far near nearby further apart ahead aside
+    forward backward inside outside around across along behind beyond below above beside besides toward towards upon
+    none no-one bit called named don't doesn't can't won't isn't aren't wasn't didn't you're it's that's
     there's let's please yes okay according regarding including due lot lots kind thing things way ways ein eins zwei
     drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend millionen milliarden erste ersten erster
     erstes zweite zweiten zweiter dritte dritten letzte letzten letzter letztes nächste nächsten nächster viele vielen
@@ -77,11 +79,13 @@ GENERAL_WORDS = word_set(
     neu neue neuen neuer neues alt alte alten lang lange langen kurz groß große großen klein kleine kleinen hoch hohe
     hohen gleich gleiche gleichen verschiedene verschiedenen eigene eigenen möchten wollen weiß wissen denken sagen
     sagt sagte machen macht gemacht nehmen gehen geht ging kommen kommt kam sehen geben gibt gab bekommen scheint
-    bedeutet gemäß einschließlich aufgrund bitte ja nein"""
+    bedeutet gemäß einschließlich aufgrund bitte ja nein weit nahe meist meistens namens vorwärts rückwärts innerhalb
+    außerhalb unterhalb oberhalb neben hinter kaum lediglich bisschen"""
 )
-# Adjectives that point to something in the text, and verbs of speech: no term of several words begins with one.
+# Adjectives that point to something in the text, numbers, and verbs of speech: no term of several words begins with one.
 LEADING_WORDS = word_set(
-    """said says sagte sagt following same different next last several many much few various other others such certain
+    """two three four five six seven eight nine ten zwei drei vier fünf sechs sieben acht neun zehn
+    said says sagte sagt following same different next last several many much few various other others such certain
     respective above below previous current existing specific additional entire own new particular similar
     corresponding folgende folgenden folgender folgendes folgendem gleiche gleichen gleicher gleiches verschiedene
     verschiedenen verschiedener nächste nächsten nächster nächstes letzte letzten letzter letztes viele vielen vieler
