@@ -209,6 +209,18 @@ def tiny_teacher(tmp_path_factory: pytest.TempPathFactory, tokenizer_json: str) 
     return folder
 
 
+class Later:
+    """A library that is imported where it is used, as that takes seconds a process; without it its module is skipped."""
+
+    def __init__(self, name: str) -> None:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed", allow_module_level=True)
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
 def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
     """Count the words of texts one by one: what :mod:`xswe.text.counting` must find."""
     return Counter(word.form for text in texts for word in splitter(text))

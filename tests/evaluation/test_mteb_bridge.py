@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.metrics import CORRELATIONS, Row, bitext_items, search, weighted_f1
@@ -17,7 +17,7 @@ from xswe.io.products import row_products
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
-pytest.importorskip("mteb")
+Later("mteb")
 pytestmark = pytest.mark.slow  # to import mteb takes seconds, and its list of tasks takes more
 write_set = eval_script("parity.retrieval").write_set
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import xswe
+from tests.conftest import Later
 from tests.serving.conftest import running
 from xswe.serving.config import ServeConfig
 
-openai = pytest.importorskip("openai", reason="the extra dev is not installed")
+openai = Later("openai")
 
 TEXTS = ["A cat sleeps.", "猫が寝ている。"]
 
@@ -72,17 +73,17 @@ def test_it_finds_the_model_under_its_names(client):
 @pytest.mark.parametrize(
     ("asked", "error", "param", "code"),
     [
-        ({"input": [[1, 2, 3]]}, openai.BadRequestError, "input[0]", "invalid_type"),  # what LangChain sends by default
-        ({"input": [1, 2, 3]}, openai.BadRequestError, "input[0]", "invalid_type"),
-        ({"input": ""}, openai.BadRequestError, "input", "empty_string"),
-        ({"input": []}, openai.BadRequestError, "input", "empty_array"),
-        ({"input": ["a"] * 2049}, openai.BadRequestError, "input", "array_above_max_length"),
-        ({"input": "a", "dimensions": 1000}, openai.BadRequestError, "dimensions", "integer_above_max_value"),
-        ({"input": "a", "model": "text-embedding-ada-002"}, openai.NotFoundError, "model", "model_not_found"),
+        ({"input": [[1, 2, 3]]}, "BadRequestError", "input[0]", "invalid_type"),  # what LangChain sends by default
+        ({"input": [1, 2, 3]}, "BadRequestError", "input[0]", "invalid_type"),
+        ({"input": ""}, "BadRequestError", "input", "empty_string"),
+        ({"input": []}, "BadRequestError", "input", "empty_array"),
+        ({"input": ["a"] * 2049}, "BadRequestError", "input", "array_above_max_length"),
+        ({"input": "a", "dimensions": 1000}, "BadRequestError", "dimensions", "integer_above_max_value"),
+        ({"input": "a", "model": "text-embedding-ada-002"}, "NotFoundError", "model", "model_not_found"),
     ],
 )
 def test_its_errors_are_those_of_openai(client, asked, error, param, code):
-    with pytest.raises(error) as raised:
+    with pytest.raises(getattr(openai, error)) as raised:
         client.embeddings.create(**{"model": "xswe", **asked})
     assert (raised.value.type, raised.value.param, raised.value.code) == ("invalid_request_error", param, code)
     if code == "invalid_type":
