@@ -86,9 +86,9 @@ NOTEBOOKS = {
 }
 
 
-def each(paths: Iterable[Path], slow: str) -> list[Any]:
-    """The files, one of which takes long."""
-    return [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem == slow)) for path in paths]
+def each(paths: Iterable[Path], quick: str) -> list[Any]:
+    """The files, of which all but one take long."""
+    return [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem != quick)) for path in paths]
 
 
 # Runs the code of a notebook, and prints the outputs of each cell as a notebook has them.
@@ -139,7 +139,7 @@ def texts(outputs: list[list[dict]]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("notebook", each(sorted(EXAMPLES.glob("*.ipynb")), slow="papers"))
+@pytest.mark.parametrize("notebook", each(sorted(EXAMPLES.glob("*.ipynb")), quick="vectors"))
 def test_a_notebook_imports_nothing_deep_and_holds_its_outputs(notebook, tmp_path, warm_python):
     said, files = NOTEBOOKS[notebook.stem]
     for library in ("matplotlib", "scipy", "torch") if files else ():
@@ -166,7 +166,7 @@ def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch, warm_pyt
     assert re.search(r"the model +silhouette +-?0\.\d+ +nearest +9\d", said)
 
 
-@pytest.mark.parametrize("script", each(SCRIPTS, slow="researcher"))
+@pytest.mark.parametrize("script", each(SCRIPTS, quick="terminologist"))
 def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path, warm_python):
     code, page = script.read_text(encoding="utf-8"), STORIES.read_text(encoding="utf-8")
     assert len(code.splitlines()) < 40

@@ -102,6 +102,7 @@ def test_the_tables_of_formats_and_former_names_are_as_the_code_is(monkeypatch):
         assert reference.filled(text) == text, "python tools/reference.py fills it"
 
 
+@pytest.mark.slow
 def test_the_pictures_are_those_of_the_results(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.syspath_prepend(ROOT / "tools")
