@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -70,7 +71,9 @@ def _one_year(match: re.Match[str]) -> str:
     return match["date"] if before is None or abs(before + year - int(match["common"])) <= 1 else match[0]
 
 
-_REWRITTEN = [  # years and shares as other languages write them
+_REWRITTEN: list[
+    tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
+] = [  # years and shares as other languages write them
     (re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
     (re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
     (re.compile(f"({'|'.join(_ERAS)})(\\d{{1,2}})年"), lambda match: f"{_ERAS[match[1]] + int(match[2])}年"),
