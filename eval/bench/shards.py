@@ -13,10 +13,10 @@ is begun, stage by stage (imports and a teacher to load), and ``work`` that from
 is left of ``seconds`` one process does. Processor seconds are those of the shards, and of the caller; those of the busier
 of two workers tell, on a busy machine too, how evenly the shards were shared out. ``commands``: whole commands, from the
 start of Python to its end, all on the same two processors, with two threads (``here``) and on a Ray that is there already,
-each once on few lines before, then in ``turns``, of which the medians are told. ``size`` scales both.
+each once on few lines before, then in ``turns``, of which the medians are printed. ``size`` scales both.
 
-Seconds of the clock mean something only where nothing else runs; the load before is told. Parts that are not measured stay
-in ``output`` as they are.
+Seconds of the clock mean something only where nothing else runs; the load before is recorded. Parts that are not measured
+stay in ``output`` as they are.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Good pairs are the WMT 2023 development bitext (en-ja, en-zh) and captions (mult
 of this project and none of the examples that the filter ships has seen them. After a first look at the figures, news
 and articles were added to the examples, and Japanese was left to the cosine; after a second one, pairs of the bitext with
 added text or in another language were learnt from again; after a third one, a kind that prevails was taken for as much as
-its visible part tells, and a precision that may be more than three points off told by its bounds alone (from which share
+its visible part tells, and a precision that may be more than three points off given by its bounds alone (from which share
 on a kind prevails was chosen on news and Kyoto's articles); all else was chosen on other bitext (news,
 Kyoto's articles, lectures, subtitles; of each, the examples held none of the same source). Noise is made by the
 generator below, which shares nothing with the one that the filter learns from: other kinds of cuts, other names, other

@@ -1,4 +1,4 @@
-"""How well each kind of noise is told from good pairs: area under the curve of scores, and what the filter drops.
+"""How well each kind of noise is separated from good pairs: area under the curve of scores, and what the filter drops.
 
     python -m eval.experiments.filter_quality [model=mini] [pairs=1500] [threads=1]
         [output=eval/results/filter_quality.json]

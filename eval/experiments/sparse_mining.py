@@ -1,4 +1,4 @@
-"""Mining where little is parallel: is the threshold near the best one, and is what is told of the lines true?
+"""Mining where little is parallel: is the threshold near the best one, and are the estimates for the lines true?
 
     python -m eval.experiments.sparse_mining [model=mini] [corpora=judged] [pairs=en-de,de-zh] [sizes=2000,20000]
         [shares=0.005,0.02,0.1,0.5] [noise=alike,apart,repeated] [scores=ratio] [seed=1] [output=FILE.json]

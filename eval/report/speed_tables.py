@@ -76,7 +76,7 @@ def quality(record: list[Record]) -> str:
 
 
 def planted_in_short(record: list[Record]) -> str:
-    """What was told of the precision, by the ratio and without gold, and what it was, a column a pair of languages."""
+    """What was estimated of the precision, by the ratio and without gold, and what it was, a column a pair of languages."""
     kept = [row for row in record if (row["score"], row.get("calibrated")) == ("ratio", "mismatches")]
     pairs = list(dict.fromkeys(row["pair"] for row in kept))
     found = {(row["set"], row["noise"], row["pair"]): row for row in kept}
@@ -89,7 +89,7 @@ def planted_in_short(record: list[Record]) -> str:
 
 
 def sparse(record: list[Record]) -> str:
-    """Thresholds and what is told where few lines have a translation, by noise, lines and share."""
+    """Thresholds and estimates where few lines have a translation, by noise, lines and share."""
     return _sparse_by(record, ["noise", "size", "of lines"], ["noise", "lines", "% with a translation"])
 
 
@@ -114,7 +114,7 @@ def _sparse_by(record: list[Record], keys: list[str], titles: list[str]) -> str:
 
 
 def _off(found: list[Record], name: str) -> str:
-    """Say by how many points what was told of sets is off, at least and at most."""
+    """Say by how many points the estimates of sets are off, at least and at most."""
     points = [100 * (row[f"told {name}"] - row[name]) for row in found if row[f"told {name}"] is not None]
     return f"{min(points):+.1f} to {max(points):+.1f}" if points else "-"
 

@@ -270,7 +270,7 @@ def test_the_verbs(files, folders, tmp_path, capsys):
 
 
 def test_a_precision_cuts_where_it_is_expected(mini, sample):
-    """Blocks of the translation are of another text; what is told of the beads is what is so, within five points."""
+    """Blocks of the translation are of another text; the expected precision of the beads is true within five points."""
     draw = np.random.default_rng(3)
     english, japanese = sample["en"][:600], list(sample["ja"][:600])
     foreign = [row for row in range(600) if row // 20 % 2]

@@ -84,7 +84,7 @@ def test_the_threshold_comes_from_the_file_itself(mini, noisy):
 
 
 def test_too_few_pairs_tell_no_precision(mini):
-    assert "cannot be told: 2 pairs are too few" in xswe.filter(mini, GOOD).threshold.sentence()
+    assert "cannot be estimated: 2 pairs are too few" in xswe.filter(mini, GOOD).threshold.sentence()
     for nothing in ([], [("", "")]):
         assert str(xswe.filter(mini, nothing)).endswith("\nthreshold: none, no pairs are left")
 

@@ -293,7 +293,7 @@ def test_the_precision_says_of_which_kinds_it_tells_nothing():
     threshold = _by_learning(found, learnt, BitextFilter()).threshold
     assert threshold.aside == ("other names",)
     assert re.search(
-        r"expected precision 98 % \(.*?\) but for other names, of which it cannot be told", threshold.sentence()
+        r"expected precision 98 % \(.*?\) but for other names, for which it cannot be estimated", threshold.sentence()
     )
 
 
@@ -307,7 +307,7 @@ def test_a_precision_that_may_be_far_off_is_told_by_its_bounds_alone():
     assert threshold.precision is None
     assert low < 0.9
     assert high > 0.99
-    assert "precision cannot be told: it lies between 8" in threshold.sentence()
+    assert "precision cannot be estimated: it lies between 8" in threshold.sentence()
     assert "precision=0.9 is aimed at, not promised" in threshold.sentence()
 
 

@@ -175,7 +175,7 @@ def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
     assert f1 > best_f1 - 0.05
     if within is None:  # a tenth of the lines: the threshold is good, what is expected of it is not
         assert mined.threshold.precision is None
-        assert "precision cannot be told: too few of the lines" in mined.threshold.sentence()
+        assert "precision cannot be estimated: too few of the lines" in mined.threshold.sentence()
         asked = mine_vectors(a, b, MineConfig(precision=0.9, neighbours=ONE)).threshold.sentence()
         assert "precision=0.9 is aimed at, not promised" in asked
     else:
@@ -204,7 +204,7 @@ def test_no_translation_at_all_is_noticed(vectors):
     mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
     assert len(mined.pairs) < 0.2 * len(mined.selected)
     assert mined.threshold.precision is None
-    assert "precision cannot be told: too few of the lines" in mined.threshold.sentence()
+    assert "precision cannot be estimated: too few of the lines" in mined.threshold.sentence()
     assert wrong_fraction(np.zeros(0), np.zeros(0)) == 0
     nothing = np.zeros(0, np.float32)
     assert estimate_from_decoys(nothing, nothing, 0).choose() == -np.inf

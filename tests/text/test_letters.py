@@ -1,4 +1,4 @@
-"""Letters are told from other bytes, eight at a time, as they are one by one."""
+"""Letters are recognised among other bytes, eight at a time, as they are one by one."""
 
 from __future__ import annotations
 

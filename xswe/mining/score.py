@@ -150,9 +150,9 @@ class Distribution:
 
     Attributes:
         quantiles: scores at 0, 5, 25, 50, 75, 95 and 100 %; empty without pairs.
-        threshold: from which on pairs score as translations do; None where that cannot be told.
+        threshold: from which on pairs score as translations do; None if it cannot be estimated.
         below: the share of the pairs that score less.
-        unsure: why it cannot be told.
+        unsure: why it cannot be estimated.
     """
 
     quantiles: tuple[float, ...] = ()

@@ -28,7 +28,7 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
 _SHOWN = 500  # characters of a line that was left out
 _FORMAT = 3
-# What a line is told by, beside its text: its number in the file, what it says without case and blanks, its numbers.
+# How a line is identified, beside its text: its number in the file, what it says without case and blanks, its numbers.
 _COLUMNS = {"numbers": np.int64, "identities": np.uint64, "figures": np.uint64}
 
 
@@ -168,7 +168,7 @@ def prepare_side(
     identity = config.identity(model)
 
     def write(place: Path) -> None:
-        """Write the side, and what is told of it."""
+        """Write the side, and its counts."""
         write_json(place / "side.json", {"identity": identity, **_write(place, config, given, encode, dim, description)})
 
     once(folder, identity, write)

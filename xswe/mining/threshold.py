@@ -16,8 +16,8 @@ count by how likely neither of their lines has a translation (:mod:`xswe.mining.
 bottom by chance.
 
 The estimate holds where a fair share of the lines has a translation. Where few have one, the few wrong pairs at the very
-top decide, of which mismatches tell too little: below :data:`LEAST_MATCHED_SHARE` no precision is told, and the threshold
-comes from the likelihood of each pair (:mod:`xswe.mining.share`).
+top decide, of which mismatches say too little: below :data:`LEAST_MATCHED_SHARE` no precision is estimated, and the
+threshold comes from the likelihood of each pair (:mod:`xswe.mining.share`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ MARGINS = ("ratio", "distance", "csls")
 
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
 # threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be LEAST_MATCHED_SHARE
-# for a precision to be told: on planted sets of 20,000 lines of five pairs of languages
+# for a precision to be estimated: on planted sets of 20,000 lines of five pairs of languages
 # (eval/experiments/mining_quality.py) that have a translation for half or all of them it is at most 4.8 points off (by
 # cosine, of half, 5.4), of 10 % up to 18, of 1 % up to 40. The cause: a line with a translation loses it for the decoys,
 # too, and its next best scores higher than noise of another kind does.
-# A precision that is told was at most OFF too high or too low; and lines lost at most UNFOUND of their translations to
+# An estimated precision was at most OFF too high or too low; and lines lost at most UNFOUND of their translations to
 # other lines, whatever the threshold (eval/experiments/sparse_mining.py).
 OFF = (0.01, 0.06)
 UNFOUND = 0.06
@@ -64,15 +64,15 @@ class Threshold:
     Attributes:
         value: pairs that score at least this are kept; -inf for all.
         origin: ``mismatched neighbours``, ``gold pairs``, ``given`` or ``none``.
-        precision: the fraction of the kept pairs that is expected to be right; None if it cannot be told.
-        recall: the fraction of the right pairs that are kept: expected, on gold measured; None if it cannot be told.
-        unsure: why no precision is told; empty if one is, or none was asked for.
+        precision: the fraction of the kept pairs that is expected to be right; None if it cannot be estimated.
+        recall: the fraction of the right pairs that are kept: expected, on gold measured; None if it cannot be estimated.
+        unsure: why no precision is estimated; empty if one is, or none was asked for.
         missed: a precision that was asked for and cannot be reached; None otherwise.
         within: what the precision lies between, with 95 % confidence; None where that is not known.
         recall_within: what the recall lies between, likewise; of all translations that are there.
         share: of the lines of the shorter side, those that seem to have a translation; what that lies between, with 95 %
             confidence. None where it is not known.
-        aside: kinds of wrong pairs that can hardly be told from right ones, so that the precision says nothing of them.
+        aside: kinds of wrong pairs that hardly differ from right ones, so that the precision says nothing of them.
     """
 
     value: float
@@ -94,11 +94,11 @@ class Threshold:
         said = [line]
         if self.precision is not None:
             between = "" if self.within is None else f" ({bounds(*self.within)})"
-            aside = f" but for {' and '.join(self.aside)}, of which it cannot be told" if self.aside else ""
+            aside = f" but for {' and '.join(self.aside)}, for which it cannot be estimated" if self.aside else ""
             said.append(f"expected precision {percent(self.precision)}{between}{aside}")
         elif self.unsure:
             aside = f", {' and '.join(self.aside)} aside" if self.aside else ""
-            said.append(f"precision cannot be told: {self.unsure}{aside}")
+            said.append(f"precision cannot be estimated: {self.unsure}{aside}")
         if self.recall is not None:
             measured = "on gold: " if self.origin == "gold pairs" else "expected "
             between = "" if self.recall_within is None else f" ({bounds(*self.recall_within)})"
@@ -176,10 +176,10 @@ class PrecisionEstimate:
         lines: of the shorter side.
         mismatches: scores of the mismatched pairs that tell, float32 (m,).
         weight: how many wrong pairs each of them stands for, at most.
-        least_share: of the lines, expected to be in a right pair, for a precision to be told; infinite for none.
+        least_share: of the lines, expected to be in a right pair, for a precision to be estimated; infinite for none.
         limits: the least and the most that ``right`` may be, with 95 % confidence, float64 (2, n); None if unknown.
         unfound: most that is missing among the pairs, as a share of all right ones.
-        close: a precision that may be further off than this is told by what it lies between alone.
+        close: a precision that may be further off than this is given by its bounds alone.
     """
 
     falling: np.ndarray
@@ -202,7 +202,7 @@ class PrecisionEstimate:
 
     @property
     def unsure(self) -> str:
-        """Why a precision cannot be told, empty if it can."""
+        """Why a precision cannot be estimated, empty if it can."""
         if len(self.falling) < LEAST_PAIRS:
             return f"{len(self.falling)} pairs are too few"
         if self.unreliable or self.right[-1] < self.least_share * self.lines:
@@ -313,8 +313,8 @@ def estimate_from_decoys(
     ``mismatches`` are selected in the same way once every line's best neighbour is left out, ``further`` once its *two*
     best are; ``rise`` of a score (:data:`DECOY_CORRECTION`) needs these where it is not 0. ``lines`` are those of the
     shorter side; ``margin`` says whether lines compete for partners by one of the :data:`MARGINS`. ``least_share`` of the
-    lines is to be in a right pair for a precision to be told, and for a margin's wrong pairs to be expected among lines
-    without a translation only. ``alone``, float64 (m,), is how likely neither line of each mismatched pair has a
+    lines is to be in a right pair for a precision to be estimated, and for a margin's wrong pairs to be expected among
+    lines without a translation only. ``alone``, float64 (m,), is how likely neither line of each mismatched pair has a
     translation; None if that is not known.
     """
     alone = None if alone is None else alone[np.argsort(mismatches, kind="stable")]

@@ -239,7 +239,7 @@ def _overview(view: PairsView) -> list[tuple[str, str, str]]:
         aside = f", but for {' and '.join(view.threshold.aside)}" if view.threshold.aside else ""
         found.append(("expected precision", percent(view.threshold.precision, 0), f"of the kept pairs{within}{aside}"))
     elif view.threshold.within is not None:
-        found.append(("expected precision", bounds(*view.threshold.within), "of the kept pairs: cannot be told closer"))
+        found.append(("expected precision", bounds(*view.threshold.within), "of the kept pairs: cannot be narrowed down"))
     if view.threshold.recall is not None:
         note = "measured on gold" if view.threshold.origin == "gold pairs" else "of the right pairs"
         found.append(("recall", percent(view.threshold.recall, 0), note))

@@ -27,7 +27,7 @@
   byId("reset").addEventListener("click", () => show(data.at));
   byId("copy").addEventListener("click", () => copy(byId("setting").textContent));
   if (data.unsure) {
-    byId("unsure").textContent = `Precision cannot be told: ${data.unsure}.`;
+    byId("unsure").textContent = `Precision cannot be estimated: ${data.unsure}.`;
     byId("unsure").hidden = false;
   }
   show(data.at);
