@@ -1,6 +1,7 @@
 """Every verb in one process: killed, a full disk, damaged files, other settings and versions, two at once.
 
-One verb has all faults, in every run those that find most; all others have these. ``eval/experiments/local_faults.py`` goes
+One verb has all faults, in every run those that find most. All others are killed, and what they left is cut off; what an
+interrupt does to them is in ``tests/cli/test_interrupted.py``. ``eval/experiments/local_faults.py`` goes
 through the rest.
 """
 
@@ -50,7 +51,7 @@ def test_whatever_happens_to_one_verb_leaves_the_right_bytes_or_one_clear_error(
 
 @pytest.fixture(scope="module")
 def others(warm_python):
-    return outcomes(warm_python, [verb for verb in script.CASES if verb != ALL], FEW)
+    return outcomes(warm_python, [verb for verb in script.CASES if verb != ALL], ["cut off"])
 
 
 @pytest.mark.slow
