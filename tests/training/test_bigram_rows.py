@@ -84,6 +84,7 @@ FEW = {"refine.max_steps": 4, "refine.batch_size": 32, "refine.bigrams": 300, "p
 FEW |= {"threads": 1, "objective.prefixes": []}
 
 
+@pytest.mark.slow
 def test_a_run_has_bigrams_in_all_that_it_writes_and_goes_on_from_its_stages(tmp_path):
     def run(changes=None, **how):
         return xswe.train("sample", ["en", "de"], recipe="static", output=tmp_path, **FEW | (changes or {}), **how)

@@ -139,7 +139,7 @@ texts_of_parts = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(texts=texts_of_parts, n=st.integers(1, 3), compiled=st.booleans())
 def test_the_extraction_is_a_naive_one_for_units_of_every_kind(kinds, texts, n, compiled):
     for units in kinds:

@@ -153,6 +153,7 @@ def test_norms_are_tempered_and_the_mean_is_taken_off_every_known_unit():
     assert ShapeConfig(centre=1.0).on
 
 
+@pytest.mark.slow
 def test_a_run_records_the_graded_pairs_and_shapes_what_it_made(tmp_path):
     scores = tmp_path / "scores.tsv"
     scores.write_text("5\tThe cat sleeps.\tDie Katze schläft.\n1\tThe cat sleeps.\tDer Zug hat Verspätung.\n", "utf-8")

@@ -57,6 +57,7 @@ def config(path, **changes):
     return replace(made, **changes)
 
 
+@pytest.mark.slow
 def test_pairs_of_one_language_teach_ranking(tmp_path, pairs):
     c = config(pairs)
     made = run_stages(c, None, tmp_path / "run")
@@ -148,6 +149,7 @@ def test_no_phrase_is_trained_on_and_judged_by(tmp_path, tokenizer):
     assert len(seen[1]) == int(0.2 * (len(seen[0]) + len(seen[1])))
 
 
+@pytest.mark.slow
 def test_span_training_learns_from_triples_alone_in_one_language(tmp_path, pairs):
     spans = SpanTraining(
         max_steps=60, batch_size=32, learning_rate=0.02, eval_steps=20, pairs=0, triples=write_triples(tmp_path)

@@ -90,6 +90,7 @@ def test_perfect_imitation_is_a_correlation_of_one():
     assert values["spearman_with_teacher"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, config, fake_teacher):
     calls = []
     vectors = fake_teacher.vectors
@@ -114,6 +115,7 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, con
     assert len(trained) + held <= 1717
 
 
+@pytest.mark.slow
 def test_another_first_language_has_its_own_side_encoded(tmp_path, config, fake_teacher):
     corpus = CorpusConfig(paths={"ja-en": sample_paths(("ja", "en"))["ja-en"]})
     objective = Objective(distillation=1.0)
@@ -140,6 +142,7 @@ def test_another_teacher_in_the_same_folder_is_asked_anew(tmp_path, config, fake
 WORDS = UnitsConfig(kind="words", most_frequent={"en": 200, "de": 200})
 
 
+@pytest.mark.slow
 def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp_path, config, fake_teacher):
     c = config(("en", "de"), units=WORDS, pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
     c = replace(c, extract=ExtractConfig("average", isolated=False))
@@ -172,6 +175,7 @@ def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp
 FEW_WORDS = UnitsConfig(kind="words", most_frequent={"en": 60, "de": 60})
 
 
+@pytest.mark.slow
 def test_contexts_of_words_contain_them_and_those_of_an_earlier_version_are_not_taken(
     tmp_path, config, fake_teacher, monkeypatch
 ):
@@ -245,6 +249,7 @@ def test_the_shortest_contexts_are_those_of_fewest_tokens(tmp_path, config, fake
         assert len(texts[row]) == min(len(texts[i]) for i in holding)
 
 
+@pytest.mark.slow
 def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, config, fake_teacher, caplog):
     caplog.set_level("INFO", "xswe")
     c = config(("en", "de", "ja"), contexts=ContextConfig(per_unit=1), pca=PCAConfig(dim=2, sample_from="contexts"))
@@ -319,6 +324,7 @@ def test_tokens_are_those_of_a_teacher(tmp_path, config):
         run_stages(config(("en", "de"), contexts=ContextConfig(length="tokens")), None, tmp_path)
 
 
+@pytest.mark.slow
 def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix(
     tmp_path, config, fake_teacher, monkeypatch
 ):
@@ -413,6 +419,7 @@ def test_centring_is_a_setting_of_the_run(tmp_path, config, fake_teacher):
     assert abs(plain - other) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
     c, teachers = config(("en", "ja")), {"distilled": fake_teacher}
     c = replace(
@@ -455,7 +462,7 @@ def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
         stages.checkpoint("refine", "0")
 
 
-@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("lowercase", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_units_in_lower_case_have_their_contexts_in_lower_case(tmp_path, config, fake_teacher, lowercase):
     c = config(("en", "de"), units=UnitsConfig(kind="words", lowercase=lowercase), pca=PCAConfig(drop=0, dim=2))
     made = run_stages(replace(c, refine=RefineConfig(max_steps=0)), fake_teacher, tmp_path)
@@ -555,7 +562,7 @@ def test_tensorboard_gets_each_figure_once(tmp_path):
     assert found == [(0, 2.5), (10, 1.5)]
 
 
-@pytest.mark.parametrize("size", [1, 9])
+@pytest.mark.parametrize("size", [1, pytest.param(9, marks=pytest.mark.slow)])
 def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog, size):
     c = config(("en", "ja"), corpus=CorpusConfig(paths=sample_paths(("en", "ja")), max_development=size))
     c = replace(c, spans=SpanTraining(max_steps=2, batch_size=16))
@@ -591,6 +598,7 @@ def test_span_training_needs_one_table_of_two_languages(tmp_path, config, fake_t
         run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher)
 
 
+@pytest.mark.slow
 def test_runs_of_a_sweep_do_what_is_equal_once_and_side_by_side(tmp_path, config, fake_teacher):
     def run(name, shared, seed=0, rate=0.01):
         how = RefineConfig(max_steps=5, batch_size=64, eval_steps=5, learning_rate=rate)

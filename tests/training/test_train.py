@@ -49,6 +49,7 @@ def test_several_language_pairs_and_a_teacher_of_ones_own(sample, tokenizer):
     assert {row.subset for row in made.metrics} == {"en-de", "en-ja", "de-ja"}
 
 
+@pytest.mark.slow
 def test_a_refinement_starts_from_a_model_that_is_there(tmp_path, pairs):
     first = xswe.train(pairs, ["en", "de"], recipe="static", output=tmp_path / "a", **STATIC)
     given = STATIC | {"refine.start": str(tmp_path / "a" / "model")}
