@@ -67,11 +67,11 @@ def test_bash_completes_a_line(shell):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("xswe lexi", "xswe lexicon "),
-        ("xswe mine thres", "xswe mine threshold="),
+        pytest.param("xswe lexi", "xswe lexicon ", marks=pytest.mark.slow),
+        pytest.param("xswe mine thres", "xswe mine threshold=", marks=pytest.mark.slow),
         ("xswe train recipe=st", "xswe train recipe=static "),
         ("xswe mine source=tw", "xswe mine source=two\\ words.txt "),
-        ("xswe mine source=nov", "xswe mine source=novels/"),
+        pytest.param("xswe mine source=nov", "xswe mine source=novels/", marks=pytest.mark.slow),
     ],
 )
 def test_zsh_completes_a_line(shell, line, expected):

@@ -50,6 +50,7 @@ SECTIONS = {
 SET_BY_THE_COMMAND = {"seed", "threads"}
 TRAIN = ("train", "contexts.per_unit=100")  # which the default recipe lowers
 MINE = ("mine", "model=m", "output=o")
+LANGUAGES = ["ja", *(pytest.param(code, marks=pytest.mark.slow) for code in ("en", "de", "zh"))]
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +129,7 @@ def test_the_paper_recipe_holds_the_papers_values():
     assert composed("train", "recipe=paper")["teacher"]["model"] == "alibaba-nlp-community/gte-multilingual-base"
 
 
-@pytest.mark.parametrize("language", ["en", "de", "zh", "ja"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_paper_recipe_distils_where_there_is_one_language(language):
     values = composed("train", "recipe=paper", f"pair={language}", "corpus.paths=[a.txt]", "threads=1")
     c, pair = train_config(values), train_config(composed("train", "recipe=paper", "threads=1"))
@@ -189,7 +190,7 @@ def test_the_static_recipe_needs_no_teacher():
     assert c.objective.prefixes == (256, 128, 64, 32)
 
 
-@pytest.mark.parametrize("code", ["ja", "en", "de", "zh"])
+@pytest.mark.parametrize("code", LANGUAGES)
 def test_the_static_recipe_of_one_language_is_that_of_static_embedding_japanese(code):
     c = train_config(composed("train", "recipe=static", f"pair={code}", "corpus=local", "corpus.paths=[a.jsonl]"))
     assert (c.pca.dim, c.pca.spread, c.units.size) == (1024, 1.0, 32_768)
@@ -469,6 +470,7 @@ def test_a_partial_recipe_of_ones_own_composes_onto_the_defaults(file, further, 
         assert own["contexts"] == defaults(ContextConfig)
 
 
+@pytest.mark.slow
 def test_a_recipe_of_ones_own_trains(tmp_path):
     (tmp_path / "recipe").mkdir()
     file = tmp_path / "recipe" / "mine.yaml"

@@ -23,6 +23,7 @@ def model(tokenizer, tmp_path):
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_told_below_the_table(model, tmp_path, monkeypatch):
     pytest.importorskip("mteb")
     monkeypatch.chdir(tmp_path)
@@ -49,6 +50,7 @@ def no_hub(monkeypatch):
     monkeypatch.setattr(mteb_bridge, "_evaluate", fail)
 
 
+@pytest.mark.slow
 def test_benchmarks_come_from_the_hub_and_without_it_the_folder_is_named(model, tmp_path, monkeypatch, no_hub):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.tsv").write_text("a cat\t猫\na dog\t犬\n", encoding="utf-8")
@@ -60,6 +62,7 @@ def test_benchmarks_come_from_the_hub_and_without_it_the_folder_is_named(model, 
     assert "put it into DIR/mteb/tatoeba-bitext-mining and set data=DIR" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "named"), [("evaluate", "model={}"), ("compare", "models=[{}]")])
 def test_a_run_that_measured_nothing_fails_and_says_why(model, tmp_path, monkeypatch, no_hub, verb, named):
     monkeypatch.chdir(tmp_path)
@@ -69,6 +72,7 @@ def test_a_run_that_measured_nothing_fails_and_says_why(model, tmp_path, monkeyp
     assert [(row["task"], row["metric"], row["value"]) for row in record["rows"]] == [("tatoeba", "skipped", None)]
 
 
+@pytest.mark.slow
 def test_the_command_of_a_run_that_measured_nothing_exits_with_an_error(model, tmp_path, no_hub):
     done = run_verb("evaluate", f"model={model}", "tasks=[tatoeba]", "threads=1", cwd=tmp_path)
     assert done.returncode == 2

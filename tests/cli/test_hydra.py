@@ -34,9 +34,9 @@ def test_a_multirun_leaves_a_record_and_no_empty_folders(folder):
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (["hydra.run.dir=rec"], {"rec/.hydra"}),
+        pytest.param(["hydra.run.dir=rec"], {"rec/.hydra"}, marks=pytest.mark.slow),
         (["hydra.run.dir=rec", "hydra.output_subdir=how"], {"rec/how"}),
-        (["-m", "hydra.sweep.dir=rec"], {"rec/0/.hydra"}),
+        pytest.param(["-m", "hydra.sweep.dir=rec"], {"rec/0/.hydra"}, marks=pytest.mark.slow),
         (["-m", "hydra.sweep.dir=rec", "hydra.sweep.subdir=one"], {"rec/one/.hydra"}),
     ],
 )

@@ -50,6 +50,7 @@ def test_score_from_standard_input_to_standard_output(files, model_folder):
     assert not done.stdout.endswith("\n")
 
 
+@pytest.mark.slow
 def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder, warm_python):
     settings = [f"model={model_folder}", "source=en.txt", "target=ja.txt", "threads=1"]
     run_verb("mine", *settings, "output=whole.tsv", cwd=files)

@@ -36,6 +36,7 @@ def test_mining_and_filtering_write_their_pages(folder, model_folder):
     assert "copy" in (folder / "c.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_phrases_write_their_page(folder):
     given = ("queries=train", "input=bitext.tsv", "output=h.tsv", "mode=terms", "languages=[en,ja]", "report=h.html")
     done = run_verb("phrases", "model=mini", *given, cwd=folder)
