@@ -234,7 +234,7 @@ def test_pickles_and_code_are_never_run(folders, tmp_path):
     assert not trace.exists()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_random_damage_loads_or_raises_one_error(folders, tmp_path, data):
     """Bytes changed, cut out or put in, anywhere: a model, or one typed error of one line."""

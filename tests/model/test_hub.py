@@ -148,6 +148,7 @@ def test_mini_is_in_the_package_or_the_error_says_so():
         assert a @ b > a @ other
 
 
+@pytest.mark.slow
 def test_base_lies_in_the_checkout_and_opens_elsewhere():
     folder = Path(__file__).parents[2] / "models" / "base"
     if not folder.is_dir():

@@ -91,6 +91,7 @@ def test_a_model2vec_folder(tokenizer, tmp_path, sample):
     np.testing.assert_array_equal(xswe.load(tmp_path / "m").encode(texts), ours.encode(texts))
 
 
+@pytest.mark.slow
 def test_wordllama(sample):
     wordllama = pytest.importorskip("wordllama")
     package = Path(wordllama.__file__).parent

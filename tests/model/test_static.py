@@ -60,7 +60,7 @@ def test_rows_have_norm_one_or_zero_and_empty_texts_are_zero(model):
     np.testing.assert_array_equal(model.encode("A cat sleeps."), vectors[0])
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(texts=st.lists(st.text(max_size=30), min_size=1, max_size=5), data=st.data())
 def test_any_unicode_no_nan_and_order_does_not_matter(tokenizer_json, texts, data):
     model = make(tokenizer_json)
