@@ -87,7 +87,9 @@ def test_widths_that_do_not_fit_name_the_largest_that_does(sentences):
 
 @pytest.mark.parametrize("estimator", [SentencePCA(), SentencePCA(drop=0, dim=1)])
 def test_it_is_an_estimator_of_scikit_learn(estimator):
-    assert {one["status"] for one in checks.check_estimator(estimator)} == {"passed"}
+    found = [one["status"] for one in checks.check_estimator(estimator)]  # which raises what one finds
+    assert set(found) <= {"passed", "skipped"}
+    assert found.count("passed") > 30
 
 
 def test_columns_have_names_and_tables_stay_tables(sentences):
