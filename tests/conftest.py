@@ -56,10 +56,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
     Tests wait for processes that they start: one more than there are processors keeps these busy.
     """
-    option = config.option
+    option, processors = config.option, getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
     alone = hasattr(config, "workerinput") or option.usepdb or option.capture == "no"
     if getattr(option, "numprocesses", 0) is None and not alone and any(map(os.path.isdir, config.args)):
-        option.numprocesses = min((os.cpu_count() or 1) + 1, 4)
+        option.numprocesses = min(len(processors) + 1, 4)
         option.dist, option.loadscopereorder = "loadfile", False
 
 
