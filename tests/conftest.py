@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 from tests.clusters import ray_cluster  # noqa: F401
 from tests.kernels import alone, compile_once
-from tests.warm import serving
+from tests.warm import LIBRARIES, serving
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
 from xswe.io.files import file_digest, whole_folder
@@ -77,9 +77,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def warm_python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a command ``python`` that has imported all already; one for all processes that share the tests."""
-    with serving(shared_folder(tmp_path_factory) / "warm") as warm:
+    libraries = LIBRARIES[:1] if request.config.option.markexpr == "not slow" else LIBRARIES
+    with serving(shared_folder(tmp_path_factory) / "warm", libraries) as warm:
         yield warm
 
 

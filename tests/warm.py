@@ -25,7 +25,8 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-# What xswe imports where it is needed; those that are not installed are left out.
+# What xswe imports where it is needed; those that are not installed are left out. All but the first take ten seconds, and
+# only slow tests need them.
 LIBRARIES = (
     "hydra.main",
     "matplotlib.pyplot",
@@ -35,6 +36,9 @@ LIBRARIES = (
     "sklearn.manifold",
     "torch",
     "transformers",
+    *(
+        f"xswe.{module}" for module in ("model.sentence_vectors", "model.st_module", "training.sentence_pca")
+    ),  # which need them
 )
 # Begun without its site packages it takes a hundredth of a second.
 CLIENT = """#!{python} -ISE
@@ -51,7 +55,7 @@ sys.exit(int.from_bytes(status, "big") if status else 70)
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Path]:
+def serving(folder: Path, libraries: Sequence[str] = LIBRARIES) -> Iterator[Path]:
     """A folder with a ``python`` that is warm; where processes cannot be forked safely, the one that runs the tests.
 
     Several processes may use one folder: the first starts the server, which ends when none of them is left.
@@ -66,7 +70,7 @@ def serving(folder: Path) -> Iterator[Path]:
         fcntl.flock(starting, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_SH)
         if not (folder / "python").exists():
-            start(folder)
+            start(folder, libraries)
         fcntl.flock(starting, fcntl.LOCK_UN)
         yield folder
 
@@ -94,13 +98,13 @@ def kill_when(
     return process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
-def start(folder: Path) -> None:
+def start(folder: Path, libraries: Sequence[str]) -> None:
     """Start the server of a folder."""
     python, place = folder / "python", folder / "server"
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg", "XSWE_PROGRESS": "0", "PYTHONIOENCODING": "utf-8"}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), env.get("PYTHONPATH", "")]))
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
-    server = subprocess.Popen([sys.executable, __file__, str(place)], env=env, cwd=folder, **pipes)
+    server = subprocess.Popen([sys.executable, __file__, str(place), *libraries], env=env, cwd=folder, **pipes)
     with server.stdout:
         assert server.stdout.readline() == b"ready\n"
     python.write_text(CLIENT.format(python=sys.executable, place=str(place)), "utf-8")
@@ -122,16 +126,14 @@ def is_over(folder: Path) -> bool:
     return True
 
 
-def load(kept: contextlib.ExitStack) -> None:
+def load(kept: contextlib.ExitStack, libraries: Sequence[str]) -> None:
     """Import the package and what it may need, and keep its model for those who load it."""
     import xswe
     from tests.kernels import compile_once
 
     compile_once()
-    names = [
-        module.name for module in pkgutil.walk_packages(xswe.__path__, "xswe.") if not module.name.endswith("__main__")
-    ]
-    for name in (*LIBRARIES, *names):
+    names = [module.name for module in pkgutil.walk_packages(xswe.__path__, "xswe.")]
+    for name in (*libraries, *(name for name in names if name not in LIBRARIES and not name.endswith("__main__"))):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     with contextlib.suppress(ImportError):  # eval/ is not in every installation
@@ -198,10 +200,10 @@ def run(arguments: list[str]) -> None:
         runpy.run_path(how, run_name="__main__")
 
 
-def main(place: str) -> None:
+def main(place: str, *libraries: str) -> None:
     """Import, serve, and in each process run what is asked for."""
     kept = contextlib.ExitStack()
-    load(kept)
+    load(kept, libraries)
     gc.freeze()
     arguments, status = serve(place), 0
     try:
@@ -221,4 +223,4 @@ def main(place: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
