@@ -95,8 +95,14 @@ def test_what_is_open_to_all_knows_no_room():
 
 def test_no_module_imports_itself_by_way_of_others():
     """Imports within functions count as well: they only hide a circle."""
-    house = eval_script("report.house")
-    assert not house.circles(house.imports_of(house.modules(LIBRARY.parent)))
+    house, statements = eval_script("report.house"), {}
+    for path in MODULES:
+        name = ".".join(("xswe", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__")
+        imports = [node for node in nodes_of(path) if isinstance(node, ast.Import | ast.ImportFrom)]
+        statements[name] = ast.Module(imports, [])
+    edges = house.imports_of(statements)
+    assert "xswe.errors" in edges["xswe.training.train"]
+    assert not house.circles(edges)
 
 
 def test_circles_are_found():
