@@ -96,7 +96,7 @@ def test_importing_loads_nothing_of_it():
         "xswe.model.encoding",
         "xswe.model.export",
         "xswe.model.sentence_vectors",
-        "xswe.model.static",
+        pytest.param("xswe.model.static", marks=pytest.mark.slow),  # which brings sentence-transformers
         "xswe.report.page",
         "xswe.report.write",
         "xswe.search.index",
@@ -223,7 +223,7 @@ def test_similarities_are_those_of_the_vectors(mini):
         np.testing.assert_array_equal(np.concatenate(list(model.encode_stream(EN, block=3))), model.encode(EN))
 
 
-def test_scores_print_convert_and_write_themselves(mini, tmp_path):
+def test_scores_print_convert_and_write_themselves(mini, tmp_path, monkeypatch):
     pytest.importorskip("scipy")
     pandas = pytest.importorskip("pandas")
     (tmp_path / "own.tsv").write_text("".join(f"{EN[a]}\t{DE[b]}\n" for a, b in sorted(PAIRS)), encoding="utf-8")
@@ -238,5 +238,6 @@ def test_scores_print_convert_and_write_themselves(mini, tmp_path):
         for suffix in (".json", ".csv", ".md", ".tex"):
             found.write(tmp_path / f"a{suffix}")
             assert "own.tsv" in (tmp_path / f"a{suffix}").read_text(encoding="utf-8")
+    monkeypatch.setattr("xswe.evaluation.tasks._registered", dict)  # mteb's tasks take seconds to import
     with pytest.raises(ConfigError, match="unknown task 'tatooba'"):
         xswe.evaluate(mini, "tatooba")

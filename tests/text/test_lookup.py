@@ -129,9 +129,9 @@ def uniform(code):
     return unicodedata.category(chr(code)) == "Cn" or any(code in block[1:-1] for block in UNIFORM)
 
 
-@pytest.mark.parametrize(("few", "most"), [(61, 11), pytest.param(7, 1, marks=pytest.mark.slow)])
-def test_characters_alone_doubled_and_between_letters(units, few, most):
-    steps = ((c, few if uniform(c) else most if 0x4E00 <= c < 0xA000 or c > 0xFFFF else 1) for c in range(0x30000))
+@pytest.mark.parametrize(("few", "most", "all_but"), [(307, 53, 5), pytest.param(7, 1, 1, marks=pytest.mark.slow)])
+def test_characters_alone_doubled_and_between_letters(units, few, most, all_but):
+    steps = ((c, few if uniform(c) else most if 0x4E00 <= c < 0xA000 or c > 0xFFFF else all_but) for c in range(0x30000))
     codes = [c for c, step in steps if not 0xD800 <= c < 0xE000 and c % step == 0]
     texts = [f"{chr(c)} a{chr(c)}{chr(c)}a 語{chr(c)}語" for c in codes]
     fast, tracer = fast_of(units), tracer_of(units)
@@ -167,7 +167,7 @@ def test_threads_share_the_alphabet(units, sample):
     from concurrent.futures import ThreadPoolExecutor
 
     fast = fast_of(units)
-    texts = [sample[code] for code in ALL] * 3
+    texts = [sample[code][:400] for code in ALL] * 3
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda block: fast(Texts.of(block)).ids.tolist(), texts))
     assert found == [units._by_tokenizer(block).ids.tolist() for block in texts]

@@ -66,7 +66,7 @@ def test_unknown_pieces_and_empty_texts_leave_nothing(units):
     assert bags.lengths.tolist() == [0, 0, 0]  # neither the unknown piece nor a lone mark is a unit
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(texts=st.lists(st.text(max_size=30), max_size=6))
 def test_any_unicode_in_never_raises_and_located_equals_looked_up(tokenizer_json, texts):
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
@@ -153,9 +153,9 @@ def saved(units, folder, change=lambda text: text):
 
 
 def test_the_compiled_look_up_does_without_the_tokenizer(units, tmp_path, sample):
-    texts = (sample["en"] + sample["zh"]) * 200
-    assert len(texts) > 2048
+    texts = sample["en"] + sample["zh"]
     again = load_units(saved(units, tmp_path))
+    again._worth = lambda _: True
     found = again.bags(texts)
     assert isinstance(again._source, bytes)
     assert found.ids.tolist() == units.bags(texts).ids.tolist()

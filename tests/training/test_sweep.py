@@ -52,6 +52,7 @@ def test_every_run_has_a_folder_of_its_own_and_equal_stages_are_done_once(made):
     assert (stages.count("bags"), stages.count("corpus"), stages.count("refine")) == (2, 2, 4)  # two seeds, two splits
 
 
+@pytest.mark.slow
 def test_the_same_sweep_again_trains_nothing(made, tmp_path):
     folder, found = made
     before = {path: path.stat().st_mtime_ns for path in (folder / "stages").rglob("*.safetensors")}
@@ -119,13 +120,15 @@ def test_seeds_are_averaged_before_they_are_compared():
         ({"teacher": [object()]}, {}, "an encoder of one's own"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_trained(tmp_path, grid, further, message):
+def test_mistakes_are_told_before_anything_is_trained(tmp_path, monkeypatch, grid, further, message):
+    monkeypatch.setattr("xswe.evaluation.tasks._registered", dict)  # mteb's tasks take seconds to import
     with pytest.raises(ConfigError, match=message):
         xswe.sweep("sample", ["en", "de"], grid, output=tmp_path / "s", **further)
     assert not (tmp_path / "s" / "stages").exists()
 
 
-@pytest.mark.parametrize("launcher", ["basic", pytest.param("joblib", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
 def test_runs_of_a_multirun_with_one_output_lie_side_by_side(launcher, tmp_path, capfd):
     """One after the other, or at the same time; what they have in common is done once, and one table compares them."""
     settings = ["pair=en-de", "recipe=static", "teacher=none", "units.vocabulary=mini", "refine.max_steps=2", "threads=1"]
