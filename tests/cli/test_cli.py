@@ -16,10 +16,11 @@ import pytest
 
 import xswe
 from tests.cli.verbs import run_verb
+from tests.conftest import Later
 from tests.warm import kill_when
 from xswe.cli.main import main, quoted
 
-pytest.importorskip("torch")
+Later("torch")
 
 
 @pytest.mark.parametrize("before", [None, "0"])
@@ -163,6 +164,7 @@ def test_other_settings_redo_only_what_they_change(trained, setting):
     run_verb("train", "pair=en-ja", *settings, "output=run", cwd=folder)
 
 
+@pytest.mark.slow
 def test_a_run_killed_anywhere_ends_with_the_same_bytes(trained, setting, warm_python):
     folder, settings = setting
     stages = folder / "killed" / "stages"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.verbs import command, composed, train_config
+from tests.conftest import Later
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError, ModelError
 from xswe.io.choices import choice_names
@@ -16,7 +17,7 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.training import rehearsal
 
-pytest.importorskip("torch")
+Later("torch")
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_cards_are_not_fetched_but_believed(dry):
 def test_of_a_large_file_a_sample_is_read(dry, tmp_path, monkeypatch, sample):
     monkeypatch.setattr(rehearsal, "SAMPLE", 1000)
     path = tmp_path / "pairs.tsv"
-    lines = [f"{a} {k}\t{b} {k}\n" for k in range(30) for a, b in zip(sample["en"], sample["de"], strict=True)]
+    lines = [f"{a} {k}\t{b} {k}\n" for k in range(12) for a, b in zip(sample["en"], sample["de"], strict=True)]
     path.write_text("".join(lines), encoding="utf-8")
     told = rows(dry("pair=en-de", "corpus=local", f"corpus.paths=[{path}]"))["sentences, de"]
     assert float(told.removeprefix("about ").replace(",", "")) == pytest.approx(len(lines), rel=0.15)
@@ -69,6 +70,7 @@ def test_of_a_large_file_a_sample_is_read(dry, tmp_path, monkeypatch, sample):
     )
 
 
+@pytest.mark.slow
 def test_more_texts_take_more_time_and_a_larger_table_more_memory():
     def needs(*more):
         values = composed("train", "pair=en-ja", "teacher=mini", "threads=1", *more)

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from tests.cli.verbs import command, composed
+from tests.conftest import Later
 
-pytest.importorskip("torch")
+Later("torch")
 
 
 @pytest.fixture
@@ -61,6 +62,7 @@ def report_of(folder):
     return json.loads((folder / "run" / "results.json").read_text(encoding="utf-8"))["report"]
 
 
+@pytest.mark.slow
 def test_the_paper_recipe_runs_for_a_pair(tmp_path, paper):
     assert "refinement" in command("train", paper("pair=en-ja", "corpus.development=0.1"))
     report = report_of(tmp_path)

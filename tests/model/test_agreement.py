@@ -9,14 +9,13 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 import xswe
-from tests.conftest import count_words
+from tests.conftest import Later, count_words
 from xswe.model.portable import write_portable
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
-sentence_transformers = pytest.importorskip("sentence_transformers")
-model2vec = pytest.importorskip("model2vec")
+sentence_transformers, model2vec = Later("sentence_transformers"), Later("model2vec")
 ALL = ("en", "de", "zh", "ja")
 
 
@@ -67,8 +66,8 @@ def test_sub_word_models_agree_exactly(kind, tokenizer, sample, tmp_path):
         pytest.param(("en", "de"), {}, False, 1.0, marks=pytest.mark.slow),
         pytest.param(("en", "ja"), {"ja": "teacher"}, True, 0.99, marks=pytest.mark.slow),
         pytest.param(("en", "zh"), {"zh": "teacher"}, True, 0.99, marks=pytest.mark.slow),
-        (ALL, {"zh": "teacher", "ja": "teacher"}, True, 0.96),
-        (("en", "ja"), {"ja": "fugashi"}, True, 0.5),
+        pytest.param(ALL, {"zh": "teacher", "ja": "teacher"}, True, 0.96, marks=pytest.mark.slow),
+        pytest.param(("en", "ja"), {"ja": "fugashi"}, True, 0.5, marks=pytest.mark.slow),
     ],
 )
 def test_word_models_agree_as_far_as_the_format_goes(languages, segmenters, backoff, least, tokenizer, sample, tmp_path):
@@ -85,7 +84,7 @@ def test_word_models_agree_as_far_as_the_format_goes(languages, segmenters, back
     [
         pytest.param(("en", "zh"), "teacher", {"folding": False}, 0.99, marks=pytest.mark.slow),
         pytest.param(("en", "de"), "teacher", {"lowercase": True}, 0.99, marks=pytest.mark.slow),
-        (ALL, "teacher", {"lowercase": True, "folding": False}, 0.96),
+        pytest.param(ALL, "teacher", {"lowercase": True, "folding": False}, 0.96, marks=pytest.mark.slow),
         (("en", "ja"), "teacher-text", {}, 0.96),
     ],
 )
@@ -104,6 +103,7 @@ def test_the_switches_of_words_are_in_the_portable_tokenizer(
         assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
 
 
+@pytest.mark.slow
 def test_the_module_of_our_own_is_exact(tokenizer, sample, tmp_path):
     from xswe.model.st_module import sentence_transformer
 

@@ -10,13 +10,13 @@ import unicodedata
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError, ModelError
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 
-pytest.importorskip("torch")
+Later("torch")
 WIDTH, INNER, POSITIONS = 32, 64, 16
 PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -3.0), ("▁a", -1.5), ("ガ", -2.0), ("b", -2.5)]
 PIECES += [("<mask>", 0.0)]

@@ -10,11 +10,12 @@ import sys
 import numpy as np
 import pytest
 
+from tests.conftest import Later
 from xswe.errors import ModelError
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher, mini_folder
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 HIDDEN, HEADS, INNER, LAYERS = 32, 2, 48, 2
 TEXTS = ["A cat sleeps on the warm roof.", "Das Haus ist groß.", "猫が寝ている。", "x"]
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tests.conftest import Later
 from xswe.errors import ConfigError, ModelError
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, fitting, load_teacher
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 TEXTS = ["A cat sleeps.", "Das Haus ist groß, sagte er, und sehr alt.", "猫が寝ている。", "我们今天去图书馆", "x"]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
 from xswe.training.losses import RankingLoss, RelationalLoss, on_products, relational_targets, through_norm
 from xswe.training.objective import Objective
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 unit = eval_script("parity.figures").unit
 slow_info_nce, slow_relational = (eval_script(f"parity.{name}").formula for name in ("contrastive", "distillation"))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.io.ragged import Bags
 from xswe.training.optimisers import Adam
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 adam = eval_script("parity.adam")
 ROWS, WIDTH, batches = adam.ROWS, adam.WIDTH, adam.batches
 

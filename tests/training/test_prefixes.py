@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from test_losses import slow_info_nce, slow_relational, unit
 
+from tests.conftest import Later
 from xswe.errors import ConfigError
 from xswe.training.objective import Objective, Prefixes
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 SIZES, WEIGHTS = (12, 8, 3), (1.0, 0.5, 2.0)
 
 

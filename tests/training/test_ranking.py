@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
 from xswe.training.objective import Objective
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 unit = eval_script("parity.figures").unit
 
 

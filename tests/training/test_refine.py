@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conftest import Later
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags
 from xswe.training import refine as refine_module
@@ -14,7 +15,7 @@ from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, tree_or
 from xswe.training.refine import RefineConfig, Trainer, refine
 from xswe.training.stages import fingerprint_fields
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 VOCABULARY = 60
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
 from xswe.training.losses import best_spans, span_max_loss
 from xswe.training.refine import SpanTrainer, train_spans
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, make_triplets, runs_of
 
-torch = pytest.importorskip("torch")
+torch = Later("torch")
 spans = eval_script("parity.spans")
 cut_of, random_texts, naive_best = spans.cut_of, spans.random_texts, spans.best
 
