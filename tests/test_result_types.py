@@ -46,7 +46,14 @@ def _trained(folder):
 def _swept(folder):
     few = {"max_steps": 5, "batch_size": 32}
     return xswe.sweep(
-        "sample", ["en", "de"], {"objective.temperature": [0.05, 0.1]}, seeds=[0], recipe="static", refine=few, threads=1
+        "sample",
+        ["en", "de"],
+        {"objective.temperature": [0.05, 0.1]},
+        seeds=[0],
+        recipe="static",
+        refine=few,
+        corpus={"limit": 400},
+        threads=1,
     )
 
 

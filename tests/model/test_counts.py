@@ -85,15 +85,6 @@ def test_counts_are_kept(counted, tmp_path, sample):
         counted.counted({"en": sample["en"]})
 
 
-def test_training_counts(sample):
-    pairs = list(zip(sample["en"], sample["de"], strict=True))
-    few = {"refine.max_steps": 2, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
-    model = xswe.train(pairs, ["en", "de"], recipe="static", **few, **{"objective.prefixes": []}).model
-    assert model.counts.shape == (2, len(model.matrix))
-    assert "und" in model.words("de")
-    assert "und" not in model.words("en")
-
-
 @pytest.mark.parametrize(
     "tensors",
     [

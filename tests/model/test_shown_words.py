@@ -84,6 +84,7 @@ def test_a_lexicon_holds_japanese(name):
     assert found["customer"] == "顧客"
 
 
+@pytest.mark.slow
 def test_a_lexicon_holds_words_of_the_training_text(xswe_data):
     """And translates more of a gold lexicon right than folded words, .752."""
     mini, source, target, pairs = lexicon("mini")
@@ -173,11 +174,12 @@ def packed(lines):
     return np.frombuffer(zlib.compress(lines), np.uint8)
 
 
-def test_training_counts_forms(sample):
+def test_training_counts_units_and_forms(sample):
     pairs = list(zip(sample["en"], sample["de"], strict=True))
     few = {"refine.max_steps": 2, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
     model = xswe.train(pairs, ["en", "de"], recipe="static", **few, **{"objective.prefixes": []}).model
-    assert {"Wasser", "und"} <= set(model.words("de"))
+    assert model.counts.shape == (2, len(model.matrix))
+    assert {"Wasser", "und"} <= set(model.words("de")) - set(model.words("en"))
     assert {"water", "I"} <= set(model.words("en"))
     assert "wasser" not in model.words("de")
 
