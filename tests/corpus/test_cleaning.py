@@ -62,6 +62,20 @@ def test_script_of_chinese_is_han_and_accents_are_latin(tmp_path):
     assert clean(tmp_path, rows, ("de", "zh"), script=0.9) == (rows[:1], {"other script": 1})
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "kept"),
+    [
+        ("zh", "请调用 CreateViewport() 打开新的窗口", True),
+        ("ja", "CreateViewport() を呼び出して新しい窓を開く", True),
+        ("zh", "CreateViewport() 返回 IDirect3DViewport3", False),
+        ("zh", "CreateViewport を呼び出して新しい窓を開く", False),
+    ],
+)
+def test_words_in_latin_letters_do_not_make_a_text_of_another_script(tmp_path, language, text, kept):
+    rows = [("Call CreateViewport() to open a new window", text)]
+    assert clean(tmp_path, rows, ("en", language), script=0.5) == ((rows, {}) if kept else ([], {"other script": 1}))
+
+
 def test_texts_are_changed_before_they_are_judged(tmp_path):
     rows = [("a\u200b  b\x07c", "ＡＢＣ　ｶﾞｷﾞ１２"), ("a b c", "ABC ガギ12")]
     assert clean(tmp_path, rows, control=True, width=True) == ([rows[1]], {"duplicate": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xswe.corpus.cleaning import _classes, _own
+from xswe.corpus.cleaning import _classes, _of_script
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.model.card import _examples
@@ -30,8 +30,8 @@ def test_its_script_tells_its_words():
     assert not in_script("猫は小さい", "ko")
     assert not in_script("고양이", "en")
     classes = _classes(Texts.of(["고양이는 K-pop 작다"]))
-    assert _own(classes, "ko").tolist() == [6]
-    assert _own(classes, "en").tolist() == [4]
+    assert [one.tolist() for one in _of_script(classes, "ko")] == [[6], [10]]
+    assert [one.tolist() for one in _of_script(classes, "en")] == [[4], [10]]
 
 
 def test_a_model_encodes_it_and_lists_its_words():

@@ -46,6 +46,7 @@ _BLANK, _LONG, _SHORT, _LETTERS, _SCRIPT, _RATIO, _SAME, _SCORE, _EXACT, _NORMAL
     range(1, len(REASONS) + 1)
 )
 _OTHER, _LATIN, _HAN, _KANA, _LETTER, _SPACE = range(6)
+_LETTERS_OF_CJK = 3  # that one of Han or Kana stands for: as many bytes
 _CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffc\ufffd]+"
 )
@@ -67,7 +68,8 @@ class CleanConfig:
         simplify: traditional Chinese characters to simplified ones, on Chinese sides.
         min_characters: shorter sides are dropped.
         letters: least share of letters among the characters of a side that are not blank.
-        script: least share of the side's script among its letters (Latin; Han; Han and Kana for Japanese).
+        script: least share of the side's script among its letters (Latin; Han; Han and Kana for Japanese). On Chinese and
+            Japanese sides a letter of Han or Kana counts as three of others, as words in Latin letters are so much longer.
         ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence
             is about as long in all four languages.
         identical: drop pairs whose sides are the same.
@@ -179,13 +181,13 @@ class Cleaner:
         ]
         if config.letters or config.script:
             classes = [_classes(side) for side in sides]
-            letters = [one[:, _LATIN : _LETTER + 1].sum(1) for one in classes]
             if config.letters:
+                letters = [one[:, _LATIN : _LETTER + 1].sum(1) for one in classes]
                 written = [n - one[:, _SPACE] for n, one in zip(counts, classes, strict=True)]
                 out.append((_LETTERS, _either(a < config.letters * b for a, b in zip(letters, written, strict=True))))
             if config.script:
-                own = [_own(one, language) for one, language in zip(classes, self._languages, strict=True)]
-                out.append((_SCRIPT, _either(a < config.script * b for a, b in zip(own, letters, strict=True))))
+                shares = (_of_script(one, language) for one, language in zip(classes, self._languages, strict=True))
+                out.append((_SCRIPT, _either(own < config.script * letters for own, letters in shares)))
         if config.ratio:
             out.append((_RATIO, np.maximum(*sizes) > config.ratio * np.minimum(*sizes)))
         if config.identical:
@@ -216,12 +218,13 @@ def _classes(texts: Texts) -> np.ndarray:
     return out
 
 
-def _own(classes: np.ndarray, language: str) -> np.ndarray:
-    """Count the letters of a language's own script."""
-    script = LANGUAGES[language].script
+def _of_script(classes: np.ndarray, language: str) -> tuple[np.ndarray, np.ndarray]:
+    """Count the letters of a language's own script, and all letters."""
+    script, (latin, han, kana, others) = LANGUAGES[language].script, classes[:, _LATIN : _LETTER + 1].T
     if LANGUAGES[language].spaced:
-        return classes[:, _LATIN if script == "latin" else _LETTER]
-    return classes[:, _HAN] if script == "han" else classes[:, _HAN] + classes[:, _KANA]
+        return latin if script == "latin" else others, latin + han + kana + others
+    han, kana = _LETTERS_OF_CJK * han, _LETTERS_OF_CJK * kana
+    return han if script == "han" else han + kana, latin + han + kana + others
 
 
 @lru_cache(maxsize=1)

@@ -74,7 +74,8 @@ class BitextFilter:
         ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence is about
             as long in all four languages.
         letters: least share of letters among the characters of a side that are not blank.
-        script: least share of the side's script among its letters, where the languages are known.
+        script: least share of the side's script among its letters, where the languages are known; on Chinese and Japanese
+            sides a letter of Han or Kana counts as three others.
         min_characters: pairs with a shorter side are dropped.
         max_characters: pairs with a longer side are dropped.
         hubs: most pairs that one text may be a side of; 0 for any.
