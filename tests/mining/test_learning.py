@@ -17,6 +17,7 @@ from xswe.mining.examples import examples_for, features_of
 from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, mirrored
 from xswe.mining.filter import Found, _by_learning
 from xswe.mining.sounds import heard_in
+from xswe.mining.trees import Trees
 from xswe.mining.verdicts import BitextFilter
 from xswe.mining.wrong import KINDS, WrongPairs
 
@@ -321,3 +322,18 @@ def test_shares_of_classes_are_found_again():
     exact = np.exp(4.0 * logits) * learning._learnt_shares()  # of unit normals whose means are 4 apart
     found = learning.priors_fitted((exact / exact.sum(axis=1, keepdims=True)).astype(np.float32))[1]
     assert np.abs(found - true).max() < 0.005
+
+
+def test_trees_that_are_read_by_compiled_code_are_those_that_were_fitted():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    draw = np.random.default_rng(0)
+    rows = draw.integers(0, 256, (3000, 6)).astype(np.float32)
+    classes = np.array([1, 4, 6])[(rows[:, 0] > 80).astype(int) + (rows[:, 1] + 40 * draw.random(3000) > 200)]
+    model = HistGradientBoostingClassifier(max_iter=12, max_leaf_nodes=15, random_state=0)
+    model.fit(np.where(draw.random(rows.shape) < 0.1, np.nan, rows), classes)  # some are unknown to it
+    rows[:2] = [[0] * 6, [255] * 6]
+    out = np.zeros((len(rows), 8), np.float32)
+    Trees.of(model).probabilities(rows.astype(np.uint8), out)
+    np.testing.assert_allclose(out[:, [1, 4, 6]], model.predict_proba(rows), rtol=1e-6, atol=1e-9)
+    assert not out[:, [0, 2, 3, 5, 7]].any()

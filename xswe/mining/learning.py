@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,6 +26,7 @@ from xswe.io.ragged import Texts
 from xswe.mining.examples import examples_for, foreign_texts, wrong_ones
 from xswe.mining.features import CENTRED, HABITS, NAMES, Features
 from xswe.mining.threshold import PrecisionEstimate
+from xswe.mining.trees import Trees
 from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
@@ -191,7 +191,7 @@ class _Data:
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
-_first: dict[tuple[str, tuple[str, ...]], Any] = {}  # trees that know the examples only, in this process
+_first: dict[tuple[str, tuple[str, ...]], Trees] = {}  # trees that know the examples only, in this process
 
 
 class Learner:
@@ -210,14 +210,13 @@ class Learner:
     def _centred(self, features: np.ndarray) -> np.ndarray:
         return _binned(features.astype(np.float32) + self._shift)
 
-    def _predicted(self, trees: Any, features: np.ndarray, habits: bool) -> np.ndarray:
+    def _predicted(self, trees: Trees, features: np.ndarray, habits: bool) -> np.ndarray:
         out = np.zeros((len(features), len(CLASSES)), np.float32)
         for start in range(0, len(out), _ROWS):
             part = self._centred(features[start : start + _ROWS])
             if not habits:
                 part = part[:, _NO_HABITS]
-            with _one_thread():
-                out[start : start + _ROWS, trees.classes_] = trees.predict_proba(part)
+            trees.probabilities(part.astype(np.uint8), out[start : start + _ROWS])
         return out
 
     def learn(self) -> Learnt:
@@ -273,13 +272,6 @@ class Learner:
         return *found, np.array([made.possible[kind] for kind in KINDS])
 
 
-def _one_thread() -> Any:
-    """Return what makes scikit-learn add up in one order, however many processors there are."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="openmp")
-
-
 def _binned(features: np.ndarray) -> np.ndarray:
     """Return features with 255 values at most: each is a bin then, without a slow look for quantiles."""
     out = np.clip(features, 0, 255)
@@ -287,22 +279,10 @@ def _binned(features: np.ndarray) -> np.ndarray:
     return out
 
 
-def _fitted(data: _Data) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    trees = HistGradientBoostingClassifier(
-        max_iter=40,
-        learning_rate=0.15,
-        max_leaf_nodes=15,
-        min_samples_leaf=20,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=0,
-    )
+def _fitted(data: _Data) -> Trees:
     totals = np.bincount(data.classes, data.weights, len(CLASSES))
     weights = data.weights * (_learnt_shares() / np.maximum(totals, 1e-9))[data.classes] * len(data.classes)
-    with _one_thread():
-        return trees.fit(data.features, data.classes, sample_weight=weights)
+    return Trees.fit(data.features, data.classes, weights)
 
 
 @lru_cache(1)
