@@ -114,11 +114,9 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def measure(inputs: Inputs) -> Figures:
     """Compare words of each language, less what all vectors share, which would make any two of them similar."""
     sample, words = sample_sentences(), 8 if inputs.small else 60
-    config = TeacherConfig(str(inputs.e5), device="cpu")
-    kinds = [("XLM-R's tokenizer", config, language) for language in LANGUAGES]
-    kinds.append(("WordPiece", TeacherConfig.named("minilm"), "en"))
-    for name, settings, language in kinds:
-        teacher = load_teacher(settings)
+    e5, minilm = (load_teacher(one) for one in (TeacherConfig(str(inputs.e5), device="cpu"), TeacherConfig.named("minilm")))
+    kinds = [*(("XLM-R's tokenizer", e5, language) for language in LANGUAGES), ("WordPiece", minilm, "en")]
+    for name, teacher, language in kinds:
         one = extracted(teacher, language, sample[language][:SENTENCES], lowercase=name == "WordPiece")
         ours, theirs, wanted = both(teacher, one, language, words)
         centre = one.matrix.mean(0)
