@@ -41,8 +41,8 @@ def stages(folder):
 
 
 @pytest.mark.slow
-def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
-    folder, common = small
+def test_a_study_reuses_stages_and_skips_what_cannot_work(small, tmp_path):
+    common, folder = [*small[1][:-1], f"output={tmp_path / 'run'}"], tmp_path  # with no stages of other tests
     table = run(*common, "study=drop", "values=0,2,20")
     names = [name.split("-")[0] for name in stages(folder)]
     assert {name: names.count(name) for name in set(names)} == {
