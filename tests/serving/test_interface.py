@@ -87,6 +87,7 @@ def test_a_model_is_called_as_its_folder_is(mini, tmp_path, monkeypatch):
             assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["cats"]
 
 
+@pytest.mark.slow
 def test_the_application_needs_no_uvicorn():
     program = (
         "import sys\n"
