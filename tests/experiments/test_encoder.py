@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -185,7 +185,7 @@ def test_a_teacher_in_the_making_has_no_contexts(tmp_path):
         teacher_script.make_teacher(c, None, tmp_path)
 
 
-# One of the processes that torchrun starts: the group is set up once, and the second time the encoder is there.
+# One of the processes that torchrun would start: the group is set up once, and the second time the encoder is there.
 TWICE = """import os, runpy
 from eval.experiments.make_teacher import group
 with group():
@@ -196,7 +196,7 @@ with group():
 
 
 @pytest.mark.slow
-def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, capsys):
+def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, capsys, warm_python):
     words = ["pair=en-ja", "teacher=none", f"bitext={{en-ja: [{tmp_path / 'pairs.tsv'}]}}", "threads=1", "dim=16"]
     words += [
         "units.size=2500",
@@ -214,15 +214,18 @@ def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, cap
     teacher_script.main(read_settings(split[0], teacher_script.DEFAULTS), split[1])
     assert "teacher: " in capsys.readouterr().out
     assert load_teacher(TeacherConfig(str(tmp_path / "one" / "teacher"), device="cpu")).dim == 32
-    (tmp_path / "twice.py").write_text(TWICE, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += [str(tmp_path / "twice.py"), *words, f"output={tmp_path / 'two'}"]
-    path = os.pathsep.join(filter(None, [str(EVAL.parent), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        command, cwd=EVAL.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("teacher: ") == 2
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(place.getsockname()[1])}
+    group |= os.environ | {"TORCHELASTIC_RUN_ID": "two", "WORLD_SIZE": "2"}
+    command = [warm_python / "python", "-c", TWICE, *words, f"output={tmp_path / 'two'}"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [
+        subprocess.Popen(command, cwd=EVAL.parent, env=group | {"RANK": rank, "LOCAL_RANK": rank}, **pipes) for rank in "01"
+    ]
+    printed = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], printed
+    assert "".join(out for out, _ in printed).count("teacher: ") == 2
     one, two = (read_json(tmp_path / name / "results.json")["report"]["encoder"]["history"] for name in ("one", "two"))
     assert [row["step"] for row in one] == [1, 2, 3]
     assert len({row["loss"] for row in one}) == 3
