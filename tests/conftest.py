@@ -30,10 +30,10 @@ from xswe.model.ensemble import pretrained
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
-from xswe.text import units as units_module
+from xswe.text import subwords as subwords_module
 from xswe.text.compiled import lookup as lookup_module
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
-from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter
 
 progress.silence()
@@ -97,7 +97,7 @@ def mini_parsed_once() -> Iterator[None]:
     The trie of its pieces is built once, too; all else that a look-up has is its own.
     """
     path = pretrained("mini") / "tokenizer.json"
-    read, state_of, build = units_module.state_for_later, SubwordUnits.state, lookup_module.build_trie
+    read, state_of, build = subwords_module.state_for_later, SubwordUnits.state, lookup_module.build_trie
     parsed, size = functools.cache(lambda: read(path)), path.stat().st_size
 
     def is_mini(given: Path) -> bool:
@@ -109,7 +109,7 @@ def mini_parsed_once() -> Iterator[None]:
 
     built = functools.lru_cache(maxsize=2)(build)
     with (
-        patch.object(units_module, "state_for_later", lambda given: parsed() if is_mini(given) else read(given)),
+        patch.object(subwords_module, "state_for_later", lambda given: parsed() if is_mini(given) else read(given)),
         patch.object(SubwordUnits, "state", state),
         patch.object(lookup_module, "build_trie", lambda pieces: built(tuple(pieces))),
     ):

@@ -41,8 +41,8 @@ from xswe.corpus.splits import split_rows
 from xswe.io.files import file_digest, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Bags, Texts, bag_writer
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import load_tokenizer, train_subwords
-from xswe.text.units import SubwordUnits
 from xswe.training.pairs import ParallelBags, distinct_rows
 
 PAIR = ("en", "de")

@@ -80,8 +80,8 @@ def build(folder: Path, corpora: dict[str, list[str]], settings: dict[str, Any])
 
     from eval.counting import frequent_words
     from xswe.model.static import StaticModel as Model
+    from xswe.text.subwords import SubwordUnits
     from xswe.text.tokenizers import load_tokenizer, train_subwords
-    from xswe.text.units import SubwordUnits
     from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
     generator = np.random.default_rng(0)

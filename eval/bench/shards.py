@@ -50,7 +50,7 @@ from xswe.model import encode_file
 from xswe.search.lists import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 from xswe.work import run as work_run
 from xswe.work.config import ExecutionConfig

@@ -25,8 +25,8 @@ from eval.settings import DATA, pairs_of, run_script
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.teacher.transformer import mini_folder
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import load_tokenizer
-from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 PAIR = ("en", "ja")

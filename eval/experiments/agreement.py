@@ -26,8 +26,9 @@ from xswe.bitext.source import find_pairs, read_pairs
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import pieces_only, train_subwords, with_folding
-from xswe.text.units import SubwordUnits, Units
+from xswe.text.units import Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 TRAIN = DATA / "train"

@@ -38,7 +38,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.search import StaticWords, TeacherWords
 from xswe.text.languages import check_languages
 from xswe.text.spans import make_cutter
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 # Running text that has nothing to do with STS-B's captions, forum posts and headlines.
 CARRIERS = {

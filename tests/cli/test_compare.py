@@ -8,7 +8,7 @@ import pytest
 from tests.cli.verbs import command, composed, run_verb
 from xswe.errors import ConfigError, ModelError
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture

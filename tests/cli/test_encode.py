@@ -16,7 +16,7 @@ from tests.cli.verbs import command, run_verb
 from tests.warm import kill_when
 from xswe.errors import ConfigError
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 

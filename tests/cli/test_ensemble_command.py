@@ -8,7 +8,7 @@ from tests.cli.verbs import command, run_verb
 from xswe.cli.run import run
 from xswe.errors import ConfigError, InputError
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from xswe.evaluation.evaluate import shown
 from xswe.evaluation.metrics import Row
 from xswe.evaluation.tasks import is_path
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture

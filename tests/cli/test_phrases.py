@@ -21,7 +21,7 @@ from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.model.static import StaticModel
 from xswe.phrases.find import PassageFile, find_phrases
 from xswe.phrases.search import Search, SpanConfig
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.work.config import ExecutionConfig
 
 

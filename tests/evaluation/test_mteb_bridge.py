@@ -15,7 +15,7 @@ from xswe.evaluation.mteb_bridge import MtebEncoder, run_task
 from xswe.evaluation.tasks import PRESETS, SENTENCE_TO_SENTENCE, averages, check, jobs
 from xswe.io.products import row_products
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 Later("mteb")
 pytestmark = pytest.mark.slow  # to import mteb takes seconds, and its list of tasks takes more

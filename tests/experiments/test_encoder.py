@@ -11,7 +11,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import read_json
 from xswe.io.ragged import Bags
 from xswe.model.static import pool
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig

@@ -12,7 +12,7 @@ from tests.conftest import eval_script
 from xswe.io.ragged import Bags
 from xswe.model.bigrams import frequent_bigrams
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig

@@ -10,7 +10,7 @@ from tests.conftest import eval_script
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 scorers = eval_script("experiments.phrase_scorers")
 BM25Scorer, NGramScorer, SpanScorer = scorers.BM25Scorer, scorers.NGramScorer, scorers.SpanScorer

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models
 
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 levers = eval_script("experiments.static_levers")
 

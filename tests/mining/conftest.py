@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from tests.conftest import shared_folder
 from tests.kernels import alone
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import xswe
 from tests.conftest import Later, count_words
 from xswe.model.portable import write_portable
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 sentence_transformers, model2vec = Later("sentence_transformers"), Later("model2vec")

@@ -20,7 +20,7 @@ from xswe.model.bigrams import Bigrams, frequent_bigrams
 from xswe.model.card import card
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

@@ -18,7 +18,7 @@ from xswe.io.sources import PACKED
 from xswe.model.card import card, write_card
 from xswe.model.licences import Source, derive, sources_of
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 GOLDEN = Path(__file__).parent / "golden_card.md"

@@ -15,7 +15,7 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.resources import resource
 from xswe.model.counts import languages_of_units, narrow_counts
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 

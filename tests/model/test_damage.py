@@ -19,7 +19,7 @@ import xswe
 from xswe.errors import ModelError, XsweError
 from xswe.model.folder import FORMAT_VERSION
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

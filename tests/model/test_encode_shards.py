@@ -23,7 +23,7 @@ from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import sources
 from xswe.io.sources import expand
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.work.config import ExecutionConfig
 
 SHARD = 20_000

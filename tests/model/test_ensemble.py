@@ -11,7 +11,7 @@ from xswe.evaluation.models import open_encoder
 from xswe.model.ensemble import Ensemble, fit_weights
 from xswe.model.interchange import read_static
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 TEXTS = ["A cat sleeps on the warm roof.", "Der Zug hat Verspätung.", "the house", "cat", ""]

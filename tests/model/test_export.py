@@ -19,7 +19,7 @@ from xswe.model.export import (
 )
 from xswe.model.static import StaticModel
 from xswe.model.word_vectors import read_vectors, write_binary, write_text
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

@@ -16,7 +16,7 @@ import xswe
 from xswe.errors import ModelError
 from xswe.model.ensemble import locate, pretrained, push_to_hub
 from xswe.model.static import StaticModel
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 

@@ -15,7 +15,7 @@ from xswe.model import static
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
 from xswe.model.vector_files import VectorWriter
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 from xswe.work import kept
 

@@ -19,7 +19,7 @@ from xswe.io.ragged import Bags
 from xswe.model import precision
 from xswe.model.kernels import sum_rows
 from xswe.model.static import StaticModel, pool, pool_plainly
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

@@ -20,7 +20,7 @@ from xswe.errors import ModelError
 from xswe.io.ragged import Bags, Texts
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel, pool
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

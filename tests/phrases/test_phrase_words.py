@@ -16,7 +16,8 @@ from xswe.phrases.search import SpanConfig, StaticWords, TeacherWords
 from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
 from xswe.text.languages import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at
-from xswe.text.units import SubwordUnits, trim_span
+from xswe.text.subwords import SubwordUnits
+from xswe.text.units import trim_span
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

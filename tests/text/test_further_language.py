@@ -12,8 +12,8 @@ from xswe.model.card import _examples
 from xswe.model.static import StaticModel
 from xswe.text.boundaries import has_rules, split_sentences
 from xswe.text.languages import LANGUAGES, Language, in_script
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
-from xswe.text.units import SubwordUnits
 from xswe.training.config import TrainConfig, check_settings
 
 TEXTS = ["The cat is small.", "The dog is big.", "고양이는 작다.", "개는 크다.", "고양이는 크다."]

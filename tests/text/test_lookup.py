@@ -20,8 +20,8 @@ from xswe.text.compiled.alphabet import Alphabet
 from xswe.text.compiled.locate import PiecePlaces, Tracer
 from xswe.text.compiled.lookup import FastLookup
 from xswe.text.compiled.viterbi import build_trie
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import chunker, is_trained_here, train_subwords
-from xswe.text.units import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 

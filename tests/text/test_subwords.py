@@ -14,8 +14,8 @@ from xswe.io.files import write_json
 from xswe.model.folder import load_units
 from xswe.text.folding import simplified_characters
 from xswe.text.languages import check_languages
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import is_trained_here, load_tokenizer, pieces_only, text_normaliser, train_subwords, with_folding
-from xswe.text.units import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 

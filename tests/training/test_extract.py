@@ -19,7 +19,8 @@ from tests.training.extracting import extract
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts
-from xswe.text.units import SubwordUnits, trim_span
+from xswe.text.subwords import SubwordUnits
+from xswe.text.units import trim_span
 from xswe.text.words import WordSplitter, WordUnits
 from xswe.training import extract as module
 from xswe.training.extract import ExtractConfig, LanguageSample

@@ -13,7 +13,7 @@ from xswe.errors import ConfigError, Unfinished
 from xswe.io.ragged import Texts
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 from xswe.training import extract as module
 from xswe.training import teacher_vectors
 from xswe.training.extract import ExtractConfig, LanguageSample

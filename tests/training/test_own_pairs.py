@@ -138,7 +138,7 @@ def test_triples_are_read_from_any_file(tmp_path):
 
 def test_no_phrase_is_trained_on_and_judged_by(tmp_path, tokenizer):
     from xswe.text.spans import make_cutter
-    from xswe.text.units import SubwordUnits
+    from xswe.text.subwords import SubwordUnits
 
     cutter = make_cutter(SubwordUnits(tokenizer, "teacher", ("ja",)))
     whole = cut_triples(read_triples(find_triples(write_triples(tmp_path)), CorpusConfig(), 0, 0), cutter)

@@ -485,7 +485,7 @@ def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
 def test_separate_extraction_fills_what_a_language_lacks(tmp_path, tokenizer, fake_teacher):
     from xswe.corpus.contexts import choose_contexts
     from xswe.io.ragged import Texts
-    from xswe.text.units import SubwordUnits
+    from xswe.text.subwords import SubwordUnits
     from xswe.training.extract import LanguageSample
 
     units = SubwordUnits(tokenizer, "teacher", ("en", "de"))

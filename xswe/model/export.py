@@ -27,7 +27,7 @@ from xswe.model.ensemble import load_single, locate
 from xswe.model.precision import Precision
 from xswe.model.static import StaticModel
 from xswe.model.word_vectors import write_binary, write_text
-from xswe.text.units import SubwordUnits
+from xswe.text.subwords import SubwordUnits
 
 if TYPE_CHECKING:
     from xswe.settings import ExportSettings

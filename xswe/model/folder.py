@@ -34,7 +34,8 @@ from xswe.model.counts import check_counts, narrow_counts
 from xswe.model.portable import write_portable
 from xswe.model.precision import is_finite, pack, unpack
 from xswe.text.languages import check_languages
-from xswe.text.units import SubwordUnits, Units
+from xswe.text.subwords import SubwordUnits
+from xswe.text.units import Units
 from xswe.text.words import WordUnits
 
 FORMAT_VERSION = 3  # of folders with bigrams; 2 of those whose units share rows; others are 1, as before there were any

@@ -20,8 +20,8 @@ from xswe.model.static import StaticModel
 from xswe.model.word_vectors import read_vectors
 from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.segmenters import BY_TEACHER
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, load_tokenizer
-from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 if TYPE_CHECKING:

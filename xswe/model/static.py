@@ -27,8 +27,9 @@ from xswe.model.precision import PRECISIONS, WIDEST, Precision, check_precision,
 from xswe.text.folding import japanese_characters
 from xswe.text.languages import LANGUAGES, check_languages, in_script
 from xswe.text.stopwords import has_particle
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK
-from xswe.text.units import AS_LOOKED_UP, SubwordUnits, Units
+from xswe.text.units import AS_LOOKED_UP, Units
 
 _FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
 _FEW_AT_FIRST = 200_000  # the same, in all of a process, where it would have to be compiled first: some 0.3 s

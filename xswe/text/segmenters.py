@@ -20,8 +20,9 @@ from tokenizers import Encoding, Tokenizer, normalizers
 
 from xswe.errors import ConfigError, needs
 from xswe.text.languages import is_punctuation
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, pieces_only, put_first
-from xswe.text.units import SubwordUnits, trim_span
+from xswe.text.units import trim_span
 
 WHOLE_TEXTS = "teacher-text"  # cuts texts that hold Han or Kana as wholes, see xswe.text.segmenters
 BY_TEACHER = ("teacher", WHOLE_TEXTS)

@@ -26,8 +26,9 @@ from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
 from xswe.text.languages import CJK_CHARACTERS, is_punctuation
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, unknown_id
-from xswe.text.units import CompileHeuristic, SubwordUnits, Units, flat_blocks, in_blocks
+from xswe.text.units import CompileHeuristic, Units, flat_blocks, in_blocks
 from xswe.text.words import WordUnits
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ from xswe.progress import track
 from xswe.teacher.protocol import Teacher
 from xswe.teacher.transformer import mini_folder
 from xswe.text.counting import most_frequent_of
+from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwords, with_folding
-from xswe.text.units import SubwordUnits, UnitKind, Units
+from xswe.text.units import UnitKind, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.corpus_stage import Corpus, sides
 from xswe.training.counting import count_by_shards
