@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Dictionary(Result[Entry], row=Entry, held="entries"):
+class Dictionary(Result[Entry], row=Entry, entries="entries"):
     """Words and their translations, by source word and rank; a sequence of :class:`Entry`.
 
     Attributes:

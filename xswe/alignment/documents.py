@@ -63,7 +63,7 @@ class DocumentPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DocumentPairs(Result[DocumentPair], row=DocumentPair, held="pairs"):
+class DocumentPairs(Result[DocumentPair], row=DocumentPair, entries="pairs"):
     """Which documents translate each other, the best pairs first; a sequence of :class:`DocumentPair`."""
 
     pairs: tuple[DocumentPair, ...]
@@ -206,7 +206,7 @@ class AlignedPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AlignedDocuments(Result[AlignedPair], row=AlignedPair, held="documents"):
+class AlignedDocuments(Result[AlignedPair], row=AlignedPair, entries="documents"):
     """Pairs of documents that were aligned; iterating gives :class:`AlignedPair` objects.
 
     Attributes:
@@ -314,7 +314,7 @@ def _key(name: str, fine: bool = False) -> str:
 
 
 def _outputs(pairs: list[Named], suffix: str) -> list[str]:
-    """Name a file for each pair: after its source, by no more than tells it from the others."""
+    """Name a file for each pair: by the shortest unambiguous part of its source's name."""
     columns = [
         [f"{name}.{suffix}" for name in column]
         for column in (

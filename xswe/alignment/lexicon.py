@@ -54,7 +54,7 @@ class Phrase(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PhraseTable(Result[Phrase], row=Phrase, held="phrases"):
+class PhraseTable(Result[Phrase], row=Phrase, entries="phrases"):
     """Phrases of a bitext, those of one source together, the most frequent first; a sequence of :class:`Phrase`.
 
     Attributes:

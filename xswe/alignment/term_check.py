@@ -78,7 +78,7 @@ class TermFinding(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TermCheck(Result[TermFinding], row=TermFinding, held="findings"):
+class TermCheck(Result[TermFinding], row=TermFinding, entries="findings"):
     """What a check found, in the order of the pairs; a sequence of :class:`TermFinding`.
 
     Attributes:

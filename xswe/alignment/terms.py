@@ -69,7 +69,7 @@ class BilingualTerm(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BilingualTerms(Result[BilingualTerm], row=BilingualTerm, held="terms"):
+class BilingualTerms(Result[BilingualTerm], row=BilingualTerm, entries="terms"):
     """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
 
     Attributes:

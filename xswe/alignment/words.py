@@ -143,7 +143,7 @@ _COLUMNS = ("pair", "source", "target", "score", "source_start", "source_end", "
 
 
 @dataclass(frozen=True, eq=False)
-class WordLinks(Result[LinkedPair], held="pairs", row=_COLUMNS):
+class WordLinks(Result[LinkedPair], entries="pairs", row=_COLUMNS):
     """Pairs of sentences with links; a sequence of :class:`LinkedPair`.
 
     Attributes:

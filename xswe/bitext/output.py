@@ -31,7 +31,7 @@ _SUFFIXES: dict[str, Format] = {
     ".xlsx": "xlsx",
 }
 WRITTEN = frozenset(_SUFFIXES)  # suffixes of the files that pairs are written to
-# Formats that every result has, by the suffix that tells them.
+# Formats that every result has, by their suffix.
 TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
 # Names that promise a format which neither pairs nor links are written in, but for .htm, .html and .json.
 FOREIGN: tuple[str, ...]

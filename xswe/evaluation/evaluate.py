@@ -38,7 +38,7 @@ _SHOWN = (
 
 
 @dataclass(frozen=True)
-class Scores(Result[Row], held="rows", row=FIELDS):
+class Scores(Result[Row], entries="rows", row=FIELDS):
     """The figures of a model; a sequence of :class:`xswe.evaluation.metrics.Row`.
 
     Printed it is the table of the metrics that are usual; the rows hold all.
@@ -377,7 +377,7 @@ def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[l
 
 
 @dataclass(frozen=True)
-class Comparison(Result[Measured], held="models", row=("model", *FIELDS)):
+class Comparison(Result[Measured], entries="models", row=("model", *FIELDS)):
     """Several models on the same tasks; printed it is a table with the best of each column marked.
 
     Iterating gives the models.

@@ -82,20 +82,20 @@ class Result(Sequence[E]):
 
     A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them. The argument
     ``row`` of a class is the named tuple, or the names, that its columns are; its entries are those of the field that
-    ``held`` names, and these its records, unless it says otherwise.
+    ``entries`` names, and these its records, unless it says otherwise.
     """
 
-    _held: ClassVar[str] = ""
+    _field: ClassVar[str] = ""
     _columns: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, held: str = "", row: Any = ()) -> None:
-        cls._held, cls._columns = held or cls._held, getattr(row, "_fields", row) or cls._columns
+    def __init_subclass__(cls, entries: str = "", row: Any = ()) -> None:
+        cls._field, cls._columns = entries or cls._field, getattr(row, "_fields", row) or cls._columns
 
     def __len__(self) -> int:
-        return len(getattr(self, self._held)) if self._held else sum(1 for _ in self.records())
+        return len(getattr(self, self._field)) if self._field else sum(1 for _ in self.records())
 
     def __iter__(self) -> Iterator[E]:
-        return iter(cast(Iterable[E], getattr(self, self._held) if self._held else self.records()))
+        return iter(cast(Iterable[E], getattr(self, self._field) if self._field else self.records()))
 
     @overload
     def __getitem__(self, place: int) -> E: ...
@@ -108,7 +108,7 @@ class Result(Sequence[E]):
 
     def _at(self, place: int) -> E:
         """Return an entry by its number, which is not negative."""
-        return cast(E, getattr(self, self._held)[place]) if self._held else next(islice(iter(self), place, None))
+        return cast(E, getattr(self, self._field)[place]) if self._field else next(islice(iter(self), place, None))
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns."""
@@ -116,7 +116,7 @@ class Result(Sequence[E]):
 
     def records(self) -> Iterable[Sequence[Any]]:
         """Return the rows, a value a column."""
-        return cast(Iterable[Sequence[Any]], getattr(self, self._held) if self._held else iter(self))
+        return cast(Iterable[Sequence[Any]], getattr(self, self._field) if self._field else iter(self))
 
     def layout(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Return the header and the rows of the table that people read: scores with four digits, texts on one line."""
@@ -167,7 +167,7 @@ class Result(Sequence[E]):
 
 
 @dataclass(frozen=True)
-class Rows(Result[Sequence[Any]], held="rows"):
+class Rows(Result[Sequence[Any]], entries="rows"):
     """A result of nothing but rows: the ``names`` of the columns, and a value a column in each row."""
 
     names: tuple[str, ...]

@@ -132,6 +132,6 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     if search:
         own["neighbours"] = dataclasses.replace(own.get("neighbours", config.neighbours), **search)
     for name, value in own.items():
-        if isinstance(value, Mapping) and dataclasses.is_dataclass(held := getattr(config, name)):
-            own[name] = changed(held, value, f"{what}'s {name}")
+        if isinstance(value, Mapping) and dataclasses.is_dataclass(group := getattr(config, name)):
+            own[name] = changed(group, value, f"{what}'s {name}")
     return dataclasses.replace(config, **own)

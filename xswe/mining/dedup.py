@@ -492,15 +492,15 @@ def _alike(rows: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:
 
 def _batches(groups: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
     """Yield groups of rows some together, so that there is something to encode."""
-    held, size = [], 0
+    batch, size = [], 0
     for group in groups:
-        held.append(group)
+        batch.append(group)
         size += len(group)
         if size >= _BLOCK:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _first(keys: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How many lines have a translation, told from how far pairs stand out among all that their lines are near to.
+"""How many lines have a translation, estimated from how far pairs stand out among all that their lines are near to.
 
 Where few lines have one, mismatches say too little of the wrong pairs: the few best of them decide. What such pairs have in
 common in all corpora does say something: a translation is near to its line, and nearer than the next best line is, both

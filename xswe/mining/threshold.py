@@ -258,7 +258,7 @@ class PrecisionEstimate:
     ) -> Threshold:
         """Return a threshold, if none is given the best, with what is expected of the pairs from it, and ``least``, on.
 
-        It says so where a precision that is ``wanted`` cannot be reached, or told.
+        It says so where a precision that is ``wanted`` cannot be reached, or estimated.
         """
         value = self.choose(None, wanted) if value is None else value
         precision, recall = self.between(max(value, least), most)

@@ -387,7 +387,7 @@ class FilterSteps(TwoSteps):
         return found | ({"places": block.places, "spans": block.spans.astype(np.int32)} if self._is_cut else {})
 
     def fold(self, opened: Judge) -> Fold:
-        """Return what tells why pairs are dropped without a look at their vectors."""
+        """Return the step that finds why pairs are dropped, before any look at their vectors."""
 
         def reasons(found: Arrays) -> np.ndarray:
             cleaned = Cleaned(_NO_ROWS, *(found[name] for name in ("reasons", "keys", "near", "sides")))

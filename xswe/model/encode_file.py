@@ -81,8 +81,8 @@ class EncodedFile:
         fast = f"{took(self.rows - self.kept, self.seconds, 'lines')} on {where}"
         again = f" ({self.kept:,} of them by an earlier run)" if self.kept else ""
         scales = f", scales: {self.scales}" if self.scales else ""
-        told = f"{self.rows:,} lines{again}, {self.dim} dimensions, {self.dtype}, {fast}: {self.path}{scales}"
-        return told + left_out_of(self.left_out)
+        line = f"{self.rows:,} lines{again}, {self.dim} dimensions, {self.dtype}, {fast}: {self.path}{scales}"
+        return line + left_out_of(self.left_out)
 
 
 def encode_file(
@@ -143,8 +143,10 @@ def encode_file(
         rows, kept = _encode_here(model, texts, target, dtype, threads, left_out)
     else:
         rows, kept = _encode_shards(model, texts, target, dtype, execution, threads, left_out)
-    taken, told = time.monotonic() - begun, (execution.kind, left_out.counts)
-    return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), taken, threads, *told)
+    taken = time.monotonic() - begun
+    return EncodedFile(
+        target, rows, kept, model.dim, dtype, _scales(target, dtype), taken, threads, execution.kind, left_out.counts
+    )
 
 
 def _scales(path: Path, dtype: str) -> Path | None:

@@ -29,7 +29,7 @@ class Neighbour(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Neighbours(Result[Neighbour], row=Neighbour, held="words"):
+class Neighbours(Result[Neighbour], row=Neighbour, entries="words"):
     """The words nearest to a ``text``, best first; a sequence of :class:`Neighbour`."""
 
     text: str

@@ -78,7 +78,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class FoundPhrases(
-    Result[tuple[Hit, ...]], held="found", row=("query", "score", "text", "times", "passages", "passage", "context")
+    Result[tuple[Hit, ...]], entries="found", row=("query", "score", "text", "times", "passages", "passage", "context")
 ):
     """The hits of several phrases: a sequence of the hits of each; a row a hit in tables.
 

@@ -77,7 +77,9 @@ class Term:
 
 @dataclass(frozen=True)
 class FoundTerms(
-    Result[tuple[Term, ...]], held="found", row=("query", "score", "text", "times", "passages", "together", "variants")
+    Result[tuple[Term, ...]],
+    entries="found",
+    row=("query", "score", "text", "times", "passages", "together", "variants"),
 ):
     """The candidates of several phrases: a sequence of the candidates of each; a row a candidate in tables.
 

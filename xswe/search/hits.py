@@ -19,7 +19,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Hits(Result[Hit], row=Hit, held="hits"):
+class Hits(Result[Hit], row=Hit, entries="hits"):
     """The hits of one query, best first; a sequence of :class:`Hit`.
 
     Attributes:

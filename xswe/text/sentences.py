@@ -31,7 +31,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitText(Result[Sentence], row=Sentence, held="sentences"):
+class SplitText(Result[Sentence], row=Sentence, entries="sentences"):
     """Running text and its sentences, in order; a sequence of :class:`Sentence`.
 
     Attributes:

@@ -66,7 +66,7 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep(Result[SweepPoint], held="points"):
+class Sweep(Result[SweepPoint], entries="points"):
     """The choices of a sweep and their figures; printed, a table with the best of each column marked.
 
     Iterating gives the choices.

@@ -113,7 +113,7 @@ Texts = str | Path | Mapping[str, Any] | Iterable[Any]
 
 
 @dataclass(frozen=True)
-class TrainResult(Result[Row], held="metrics", row=FIELDS):
+class TrainResult(Result[Row], entries="metrics", row=FIELDS):
     """A trained model and what is known of it, a sequence of its figures; printed, it is their table.
 
     Attributes:

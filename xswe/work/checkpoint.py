@@ -32,7 +32,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read a checkpoint; None if there is none, or it is another run's, or damaged, of which the log tells."""
+    """Read a checkpoint; None if there is none, or it is another run's, or damaged, which is logged."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 

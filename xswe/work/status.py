@@ -124,7 +124,7 @@ def stage_status(folder: Path) -> StageStatus:
 
 
 @dataclass(frozen=True)
-class WorkStatus(Result[StageStatus], held="stages", row=tuple(field.name for field in fields(StageStatus))):
+class WorkStatus(Result[StageStatus], entries="stages", row=tuple(field.name for field in fields(StageStatus))):
     """How far the stages behind an output are; a sequence of :class:`StageStatus`."""
 
     output: str
