@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -80,16 +82,21 @@ def test_all_formats_say_the_same(model, bitext, tmp_path):
             assert list(csv.DictReader(stream, delimiter=delimiter)) == rows
 
 
-@pytest.mark.slow
-def test_sentence_transformers_takes_the_columns(model, bitext, tmp_path):
-    pytest.importorskip("sentence_transformers")
-    from sentence_transformers.data_collator import SentenceTransformerDataCollator
+COLLATE = """import json, sys
+from sentence_transformers.data_collator import SentenceTransformerDataCollator
+with open(sys.argv[1], encoding="utf-8") as stream:
+    rows = [json.loads(next(stream)) for _ in range(2)]
+print(json.dumps(list(SentenceTransformerDataCollator(lambda texts, **_: {"input_ids": texts})(rows))))
+"""
 
+
+@pytest.mark.slow
+def test_sentence_transformers_takes_the_columns(model, bitext, tmp_path, warm_python):
+    if importlib.util.find_spec("sentence_transformers") is None:
+        pytest.skip("sentence-transformers is not installed")
     mine_negatives(model, bitext, tmp_path / "triples.jsonl", negatives=3, threads=1)
-    loaded = [json.loads(line) for line in (tmp_path / "triples.jsonl").read_text("utf-8").splitlines()[:2]]
-    assert tuple(loaded[0]) == NAMES
-    collator = SentenceTransformerDataCollator(lambda texts, **_: {"input_ids": texts})
-    batch = collator(loaded)
+    command = [warm_python / "python", "-c", COLLATE, tmp_path / "triples.jsonl"]
+    batch = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert [key for key in batch if key.endswith("input_ids")] == [f"{name}_input_ids" for name in NAMES]
     assert "label" not in batch
 
