@@ -12,7 +12,8 @@ chosen, one setting after the other takes the value with the highest mean of bot
 (in values of the lists below), and fall short of the best by no more than one standard error of this difference: thirteen
 documents do not tell them apart. Errors and intervals are of draws of whole documents, in which both settings see the same
 ones. Nothing here has its texts or its maker in common with the documents that ``align_quality.py`` edits; ``reported``
-(MAC-Test: other chapters of the same novels) and those documents are measured with all three, and choose nothing.
+(MAC-Test: other chapters of the same novels) and those documents are measured with all three, and choose nothing. Beads
+of several lines count what they did when this was chosen; ``align_weights.py`` has what they count now.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from eval.experiments.align_gold import Document, beads_of, counts, f1
 from eval.experiments.align_quality import documents, novels
 from eval.experiments.baselines import open_encoder
 from eval.settings import DATA, REQUIRED, RESULTS, run_script
+from xswe.alignment import beads
 from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
 from xswe.io.files import write_json
 from xswe.io.results import table
@@ -43,6 +45,7 @@ TRIED = {
     "length": (0.0, 0.02, 0.05, 0.1, 0.15, 0.2),
     "prior": (1.0, 1.5, 2.0, 3.0),
 }
+FORMER_WEIGHT = 0.5  # what a bead counts more for each line beyond one a side; see align_weights.py
 Prepared = tuple[Lines, Lines, Document]
 Values = tuple[float, ...]  # of the settings, in their order
 
@@ -73,9 +76,9 @@ def by_encoder(name: str, found: Sequence[Document]) -> list[Prepared]:
     return [(lines(document.source), lines(document.target), document) for document in found]
 
 
-def measured(prepared: Sequence[Prepared], config: AlignConfig) -> np.ndarray:
+def measured(prepared: Sequence[Prepared], config: AlignConfig, weight: float = FORMER_WEIGHT) -> np.ndarray:
     """Align documents; return what :func:`~eval.experiments.align_gold.counts` counts, int64 (documents, 5)."""
-    totals = []
+    totals, beads._FURTHER = [], weight
     for source, target, document in prepared:
         sides = (Lines(side.sums.copy(), side.sizes.copy()) for side in (source, target))  # which it centres
         totals.append(counts(beads_of(align_lines(*sides, config)[0]), document.beads))

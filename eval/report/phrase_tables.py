@@ -168,6 +168,24 @@ def reported(record: Mapping[str, Any]) -> str:
     return markdown(["settings", "F1", *record["reported"]], rows)
 
 
+def weights(record: Mapping[str, Any]) -> str:
+    """Strict F1 by what beads of several lines count and cost, mean of the sets (eval/experiments/align_weights.py)."""
+    grid = {(row["weight"], row["merge"]): sum(row[name][0] for name in record["sets"]) for row in record["rows"]}
+    counts, costs = (sorted({key[place] for key in grid}) for place in (0, 1))
+    rows = [[str(one), *(f"{100 * grid[one, cost] / len(record['sets']):.1f}" for cost in costs)] for one in counts]
+    return markdown(["a further line counts", *(f"merge={cost}" for cost in costs)], rows)
+
+
+def weights_reported(record: Mapping[str, Any]) -> str:
+    """The reported sets with the former weight, and with that which translations aligned by hand choose."""
+    rows = []
+    for which in ("former", "best"):
+        for k, measure in enumerate(("strict", "lax")):
+            figures = (f"{100 * found[which][k]:.1f}" for found in record["reported"].values())
+            rows.append(["{} more, merge={}".format(*record[which]), measure, *figures])
+    return markdown(["a further line counts", "F1", *record["reported"]], rows)
+
+
 def running(record: Mapping[str, Any]) -> str:
     """What is found of running text (eval/experiments/align_hard.py)."""
     names = ("precision", "recall", "f1", "strict")
@@ -191,6 +209,8 @@ PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "align.running": ("align_hard.json", running),
     "align.settings": ("align_settings.json", settings),
     "align.settings.reported": ("align_settings.json", reported),
+    "align.weights": ("align_weights.json", weights),
+    "align.weights.reported": ("align_weights.json", weights_reported),
     "links": ("links.json", links),
     "phrases": ("phrases.json", english),
     "phrases.languages": ("phrases.json", languages),

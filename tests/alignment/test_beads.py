@@ -51,7 +51,7 @@ def score_of(steps: list[tuple[int, int]], part: Part, prices: Prices, config: A
             ratio = np.log((part.target.sizes[j : j + b].sum() + 1) / (part.source.sizes[i : i + a].sum() + 1))
             size = min(1.0, config.length * (ratio - prices.shift) ** 2 / (2 * prices.spread**2))
             prior = config.prior * prices.doubt * np.log(shapes[a - 1, b - 1] * (1 - prices.gaps))
-            total += (a + b) / 2 * (score - config.gap - size) + prior - config.merge * (a + b - 2)
+            total += (1 + (a + b - 2) / 8) * (score - config.gap - size) + prior - config.merge * (a + b - 2)
             total -= 0.3 * min(a - 1, b - 1)
         elif not in_gap:
             total += config.prior * prices.doubt * np.log(prices.gaps)
@@ -76,7 +76,7 @@ def test_the_compiled_path_scores_as_the_best_of_all_paths(seed):
     rng = np.random.default_rng(seed)
     n, m, most = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
     part = Part(random_lines(rng, n), random_lines(rng, m), Band.full(n, m))
-    config, prices = AlignConfig(most=most, length=0.2), Prices(0.0, 0.5, 0.1, 0.2, 0.4)
+    config, prices = AlignConfig(most=most, length=0.2, merge=0.1), Prices(0.0, 0.5, 0.1, 0.2, 0.4)
     cells = best_cells(part, prices, config, most)
     steps = [tuple(step) for step in np.diff(cells, axis=0).tolist()]
     best = max(score_of(path, part, prices, config) for path in every_path(n, m, most))
@@ -134,7 +134,7 @@ def test_the_compiled_path_scores_as_the_best_of_those_that_are_allowed(given):
     if min(n, m) > 1:  # some lines are like some others, so that a bead is worth it
         target.sums[: min(n, m)] += source.sums[: min(n, m)]
     # So low a price that beads are worth it that are like nothing.
-    config, prices = AlignConfig(most=most, length=0.2, gap=0.0), Prices(-0.3, 0.5, 0.1, 0.2, 0.4)
+    config, prices = AlignConfig(most=most, length=0.2, gap=0.0, merge=0.1), Prices(-0.3, 0.5, 0.1, 0.2, 0.4)
     for side, gaps in ((source, known.source_gaps), (target, known.target_gaps)):
         side.clear(gaps)
     part = Part(source, target, Band.full(n, m), known)

@@ -38,6 +38,7 @@ _USUAL_BEADS = 30.0  # beads that what is usual counts for
 _TURNS = 3
 _AWAY = 4  # beads by which a mismatch is off
 _BLOCK = 1 << 16  # lines that are worked on at a time
+_FURTHER = 0.125  # how much more a bead counts for each line beyond one a side
 _CROSSED = 0.3  # what a bead loses beside, for each line by which it could have been two beads
 
 Cell = tuple[int, int]
@@ -74,7 +75,7 @@ class AlignConfig:
 
     most: int = 5
     gap: float = 0.1
-    merge: float = 0.25
+    merge: float = 0.0
     length: float = 0.1
     prior: float = 2.0
     search: int = 8
@@ -376,7 +377,7 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
     boxes = np.empty((len(known.target_gaps) + len(known.rejected), 3), np.int64)
     starts = band.starts()
     back, steps = np.empty(starts[-1], np.uint8), np.empty(n + m, np.uint8)
-    table = (1 + further / 2, losses.astype(np.float32), numbers)
+    table = (1 + _FURTHER * further, losses.astype(np.float32), numbers)
     cells, work = (band.low, band.high, starts), (*room, np.empty(width), boxes)
     best_path(source.sums, target.sums, *properties, cells, table, _forbidden(known, n, m), work, back)
     count = trace(band.low, starts, back, m, steps)
