@@ -149,8 +149,8 @@ class _Pool:
             self._needs["num_gpus"] = gpus
             if not self._fits():
                 found = f"{ray.cluster_resources().get('GPU', 0):g}"
-                cure = "set the device to cpu" if stage.job.on_card else "give 0 for none"
-                raise ConfigError(f"execution.gpus={gpus:g}: the cluster has {found}; {cure}")
+                hint = "set the device to cpu" if stage.job.on_card else "give 0 for none"
+                raise ConfigError(f"execution.gpus={gpus:g}: the cluster has {found}; {hint}")
         self._put = ray.put(stage)  # once, whatever it holds; a call takes no more than where it is
         self._actors: list[Any] = []
         if stage.job.heavy:
