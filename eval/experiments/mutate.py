@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 
 from eval.settings import DATA, ROOT, run_script
 
-ROOMS = ("io", "text", "corpus", "model", "teacher", "training", "search", "mining", "phrases", "evaluation")
+ROOMS = tuple(sorted(path.name for path in (ROOT / "tests").iterdir() if (ROOT / "xswe" / path.name).is_dir()))
 DEFAULTS: dict[str, Any] = {
     "output": None,
     "places": 100,
