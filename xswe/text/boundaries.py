@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 Span = tuple[int, int]
 
-_RULES = 4  # of this file, counted up with every change of what they say
+_RULES = 5  # of this file, counted up with every change of what they say
 # Languages that the library has rules for, Chinese with those of English; of others it would take those of English.
 _LIBRARY = frozenset(("am", "ar", "bg", "bn", "ca", "da", "de", "el", "en", "es", "fi", "fr", "gu", "hi", "hy", "it", "ja"))
 _LIBRARY |= frozenset(("kk", "kn", "ml", "mr", "my", "nl", "pa", "pl", "pt", "ru", "sk", "ta", "te", "uk", "zh"))
@@ -99,6 +99,12 @@ _NAMES = tuple(
     for mark in ("", "'", "’")
 )
 _AFTER_A_NAME = re.compile(r"[はがをにのともやへで、・’'”」』）0-9０-９]|から|まで|より|さん|など|として|という")
+# Characters that foreign names are written with in Chinese; a question mark within one was a dot between its parts.
+_IN_NAMES = (
+    "阿埃艾安奥巴贝比彼博布查达戴丹德迪蒂杜多恩尔菲费弗夫福戈格哈赫霍基吉加杰卡凯科克拉莱兰朗劳勒雷里利林琳鲁卢路伦罗洛马麦曼"
+    "迈梅米莫姆纳奈尼诺帕佩皮普奇乔切琼萨塞桑沙莎圣史斯苏索塔泰坦特汤托瓦威维韦温沃伍西希夏歇雅亚扬耶伊因约泽扎詹朱茨娜妮丽莉丝蕾薇玛黛"
+)
+_LOST_DOT = re.compile(rf"(?<=[{_IN_NAMES}]{{2}})\?(?=[{_IN_NAMES}]{{2}})")
 # After what somebody said, this goes on with the sentence around it.
 _GOES_ON = {
     "ja": re.compile(
@@ -463,6 +469,8 @@ def _is_one(text: str, before: Span, after: Span, language: str) -> bool:
     """Return True if two sentences that were split are one."""
     if not _LETTER_OR_DIGIT.search(text, *after):
         return True  # marks alone are no sentence
+    if language == "zh" and before[1] == after[0] and _LOST_DOT.match(text, before[1] - 1):
+        return True
     if text.endswith(_NAMES, before[0], before[1]):
         return bool(_AFTER_A_NAME.match(text, *after))
     return text[before[1] - 1] in _CLOSE and bool(_GOES_ON[language].match(text, *after))
