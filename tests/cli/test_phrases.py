@@ -42,6 +42,7 @@ def folder(tmp_path_factory, tokenizer_json, sample):
     phrases = [" ".join(text.split()[1:4]) for text in sample["en"][:20]] + ["", sample["ja"][7][:6]]
     (folder / "damaged.txt").write_bytes(b"a cat\nb\xffd cat\nthe last cat\n")
     (folder / "terms.txt").write_text("\n".join(phrases) + "\n", encoding="utf-8")
+    (folder / "few.txt").write_text("\n".join(phrases[:3]) + "\n", encoding="utf-8")
     return folder
 
 
@@ -160,7 +161,7 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
 def test_passages_that_many_search(request, folder, tmp_path, mode, monkeypatch):
     text = b"".join(gzip.decompress((folder / "passages.txt.gz").read_bytes()).splitlines(keepends=True)[:400])
     (tmp_path / "a.txt").write_bytes(text + text)
-    queries, model = str(folder / "terms.txt"), str(folder / "model")
+    queries, model = str(folder / "few.txt"), str(folder / "model")
 
     def write(name, **how):
         return search_phrases(model, queries, tmp_path / "a.txt", tmp_path / name, mode=mode, k=4, max_size=6, **how)
@@ -206,7 +207,7 @@ def test_whatever_holds_the_passages_many_search_them(folder, sample, tmp_path, 
     }[kind]
     (tmp_path / name).write_bytes(content)
     languages = () if kind == "damaged" else ("en", "ja")
-    model, files = str(folder / "model"), (folder / "terms.txt", tmp_path / name, tmp_path / "o.tsv")
+    model, files = str(folder / "model"), (folder / "few.txt", tmp_path / name, tmp_path / "o.tsv")
     how = {"mode": mode, "languages": languages, "k": 3, "max_size": 6, **more}
     here = search_phrases(model, *files, **how)
     whole = (tmp_path / "o.tsv").read_bytes()
