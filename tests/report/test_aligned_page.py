@@ -61,6 +61,7 @@ def test_a_page_of_little_or_nothing(mini):
         page = aligned_page(xswe.align(mini, *texts))
         assert "What stands where" in page
         assert ('id="review"' in page) == all(texts)
+        assert ("1 stretch<" in page) == (len(texts[0]) > len(texts[1]))
 
 
 @pytest.mark.slow
