@@ -65,7 +65,7 @@ def app(corpora: list[str]) -> object:
 
 @pytest.fixture(scope="session")
 def in_process(app: object) -> Iterator[Any]:
-    """One who asks the application itself; once, as an application that was shut down does not start again."""
+    """One who asks the application itself, in its process."""
     from starlette.testclient import TestClient
 
     with TestClient(app, base_url="http://localhost") as client:

@@ -10,6 +10,7 @@ import select
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.testclient import TestClient
@@ -212,6 +213,17 @@ def closed_within(found, seconds):
     except ConnectionError:
         pass
     return True
+
+
+def test_an_application_can_be_started_again(mini):
+    app = xswe.make_app(mini, config=ServeConfig(threads=1))
+    texts = ["a cat sleeps here"] * 2000
+    for _ in range(2):
+        with TestClient(app, base_url="http://localhost") as client, ThreadPoolExecutor(4) as pool:
+            answers = pool.map(
+                lambda size: client.post("/v1/embeddings", json={"input": texts[:size]}), (1, 2000, 2000, 2000)
+            )
+            assert [answer.status_code for answer in answers] == [200] * 4
 
 
 def test_who_hangs_is_given_up_and_harms_nobody(server):

@@ -166,11 +166,14 @@ class Gate:
     """
 
     def __init__(self, config: ServeConfig) -> None:
-        self._most = config.workers + config.waiting
-        self._slots = asyncio.Semaphore(config.workers)
-        self.turn = asyncio.Lock()
-        self._quick, self._slow = (ThreadPoolExecutor(config.workers, f"xswe-{name}") for name in ("quick", "slow"))
+        self._workers, self._most = config.workers, config.workers + config.waiting
         self.busy = 0
+        self._open()
+
+    def _open(self) -> None:
+        """Make what belongs to one run of the application, and to its loop; threads start when there is work."""
+        self._slots, self.turn = asyncio.Semaphore(self._workers), asyncio.Lock()
+        self._quick, self._slow = (ThreadPoolExecutor(self._workers, f"xswe-{name}") for name in ("quick", "slow"))
 
     @property
     def full(self) -> bool:
@@ -202,9 +205,10 @@ class Gate:
         return asyncio.get_running_loop().run_in_executor(self._quick, work, *arguments)
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Let the threads go; an application that is begun again has others."""
         for pool in (self._quick, self._slow):
             pool.shutdown(wait=False, cancel_futures=True)
+        self._open()
 
 
 class Guard:
