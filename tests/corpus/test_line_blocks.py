@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xswe.bitext.rows import stripped
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import InputError
 from xswe.io import lines as module
 from xswe.io.lines import Skipped, read_blocks, read_lines
+from xswe.io.ragged import Texts
 
 
 def lines_of(path, **settings):
@@ -145,3 +147,8 @@ def test_a_line_of_many_bytes_is_refused_and_many_long_ones_are_cut_into_blocks(
 def test_a_missing_file(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         lines_of(tmp_path / "none.txt")
+
+
+def test_blanks_are_those_of_python_whatever_characters_are_beside_them():
+    texts = [f"{chr(code)}a{chr(code)}" for code in range(0x11000) if not 0xD800 <= code < 0xE000]
+    assert list(stripped(Texts.of(texts))) == [text.strip() for text in texts]

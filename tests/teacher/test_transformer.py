@@ -8,6 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.conftest import Later
 from xswe.errors import ConfigError, ModelError
+from xswe.teacher.outline import load_outline
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, fitting, load_teacher
 
@@ -89,6 +90,15 @@ def test_batches_hold_similar_lengths_and_every_text_once(teacher, sample):
     sizes = [len(texts[r].encode()) for r in rows]
     assert sizes == sorted(sizes)
     assert len(batches) > 1
+
+
+def test_an_outline_counts_what_the_encoder_reads(tiny_teacher):
+    config = TeacherConfig(model=str(tiny_teacher), prompt="query: ")
+    outline, tokenizer = load_outline(config), load_teacher(config).tokenizer
+    read = [
+        len(tokenizer.encode("query: ").ids) + len(tokenizer.encode(text, add_special_tokens=False).ids) for text in TEXTS
+    ]
+    assert outline.lengths(TEXTS).tolist() == read
 
 
 def test_the_prompt_is_seen_by_the_encoder_and_left_out_of_the_states(tiny_teacher):
