@@ -48,7 +48,11 @@ BLOCK, WINDOW = 1 << 14, 1 << 21
 Method = Literal["auto", "learned", "cosine"]
 _LEARNS = for_all(Method, {"auto": None, "learned": True, "cosine": False})
 _LEARNT = ("en", "de", "zh", "ja")  # languages that examples to learn from are in
-_BETTER = ({"en", "de"}, {"en", "zh"})  # where what is learnt has the better F1 (eval/experiments/filter_mixtures.py)
+_BETTER = (
+    {"en", "de"},
+    {"en", "zh"},
+    {"en", "ja"},
+)  # where what is learnt has the better F1 (eval/experiments/filter_mixtures.py)
 _WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
 
 
@@ -59,9 +63,8 @@ class BitextFilter:
     Attributes:
         method: what pairs are judged by. ``cosine``: the cosine of both sides. ``learned``: how likely a pair is right,
             by some three dozen features; what tells right from wrong is learnt from the file itself
-            (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` between English and German
-            or Chinese where the threshold is to be found, else ``cosine``; with Japanese, ``learned`` keeps a purer bitext,
-            but loses 2 to 17 % of the right pairs.
+            (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` between English and
+            another of the four languages where the threshold is to be found, else ``cosine``.
         threshold: least score: ``auto`` (from the file itself), a number, or null for none.
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs that are right: what share of the kept pairs with a side in it are right,
