@@ -514,7 +514,7 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.mining.verdicts import BitextFilter
 
-    pairs = (("en", "de"), ("en", "ja"))
+    pairs = (("en", "ja"), ("de", "ja"))
     return tuple(holding(BitextFilter(languages=pair), method=choice).resolved().method for pair in pairs)
 
 

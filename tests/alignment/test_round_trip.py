@@ -272,4 +272,4 @@ def test_what_a_person_made_of_a_file_is_kept(mini, sample, tmp_path, suffix, fi
             assert [row[1:5] for row in twice.written()] == [row[1:5] for row in found.written()]
         else:
             assert {row[1:5] for row in found.written() if row[1] and row[2]} <= {row[1:5] for row in twice.written()}
-    assert edits > 0.9 * files * MOST / 2
+    assert edits > 0.75 * files * MOST / 2  # of few files, by chance, fewer than half of the most
