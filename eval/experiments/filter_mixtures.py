@@ -3,21 +3,22 @@
     python -m eval.experiments.filter_mixtures [models=mini,models/base] [pairs=3000] [shares=0.1,0.2,0.4,0.6,0.8]
         [alone=0.4] [large=25000] [output=eval/results/filter_mixtures.json]
 
-Good pairs are the WMT 2023 development bitext (en-ja, en-zh) and captions (multi30k, en-de), of ``XSWE_DATA``: no model
-of this project and none of the examples that the filter ships has seen them. After a first look at the figures, news
-and articles were added to the examples, and Japanese was left to the cosine; after a second one, pairs of the bitext with
-added text or in another language were learnt from again; after a third one, a kind that prevails was taken for as much as
-its visible part tells, and a precision that may be more than three points off given by its bounds alone (from which share
-on a kind prevails was chosen on news and Kyoto's articles); after a fourth one, at what hard rules drop of the Chinese,
-letters of Han were counted as three where scripts are compared (seen on Python's documentation, too), and more ways to
-write a number were read (found on news and Kyoto's articles); after a fifth one, Japanese was taken from the cosine
-again, and other names were never counted as judged. All else was chosen on other bitext (news, Kyoto's articles,
-lectures, subtitles; of each, the examples held none of the same source). Noise is made by the generator below,
-which shares nothing with the one that the filter learns from: other kinds of cuts, other names, other encodings. It is made, not found: no bitext with judged noise is at hand. ``mixed`` are all kinds in equal parts, each
-also alone; records are shuffled. ``true`` counts scrambled sentences as right, which no average of vectors sees; ``true
-of what is judged`` also the kinds of which the filter says that its precision does not tell. What the output has
-figures of is left alone: a run that was killed goes on. Beside: the cosine alone, and the ratio margin from the
-threshold of CCMatrix on (1.06; Schwenk and others, 2021).
+Good pairs are the WMT 2023 development bitext (en-ja, en-zh) and captions (multi30k, en-de), of ``XSWE_DATA``: no
+model of this project and none of the examples that the filter ships has seen them. After a first look at the figures,
+news and articles were added to the examples, and Japanese was left to the cosine; after a second one, pairs of the
+bitext with added text or in another language were learnt from again; after a third one, a kind that prevails was
+taken for as much as its visible part tells, and a precision that may be more than three points off given by its
+bounds alone (from which share on a kind prevails was chosen on news and Kyoto's articles); after a fourth one, at
+what hard rules drop of the Chinese, letters of Han were counted as three where scripts are compared (seen on Python's
+documentation, too), and more ways to write a number were read (found on news and Kyoto's articles); after a fifth
+one, Japanese was taken from the cosine again, and other names were never counted as judged. All else was chosen on
+other bitext (news, Kyoto's articles, lectures, subtitles; of each, the examples held none of the same source). Noise
+is made by the generator below, which shares nothing with the one that the filter learns from: other kinds of cuts,
+other names, other encodings. It is made, not found: no bitext with judged noise is at hand. ``mixed`` are all kinds
+in equal parts, each also alone; records are shuffled. ``true`` counts scrambled sentences as right, which no average
+of vectors sees; ``true of what is judged`` also the kinds of which the filter says that its precision does not tell.
+What the output has figures of is left alone: a run that was killed goes on. Beside: the cosine alone, and the ratio
+margin from the threshold of CCMatrix on (1.06; Schwenk and others, 2021).
 """
 
 from __future__ import annotations
