@@ -11,7 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.bitext.kernels import add_keys, add_to_filter, admit, find_keys, hash_texts, may_hold, move_keys, places_of
+from xswe.bitext.kernels import (
+    add_keys,
+    add_to_filter,
+    admit,
+    find_keys,
+    hash_pairs,
+    hash_texts,
+    may_hold,
+    move_keys,
+    places_of,
+)
 from xswe.io.ragged import Texts, release
 
 _MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds
@@ -23,6 +33,13 @@ def text_hashes(texts: Texts) -> np.ndarray:
     """Hash each text to 64 bits, uint64 (n,); equal texts have equal hashes."""
     out = np.empty(len(texts), np.uint64)
     hash_texts(*texts.frozen, out)
+    return out
+
+
+def pair_hashes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Hash pairs of hashes, uint64 (n,) each, to one, uint64 (n,); the order within a pair matters."""
+    out = np.empty(len(source), np.uint64)
+    hash_pairs(source, target, out)
     return out
 
 

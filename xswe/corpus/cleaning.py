@@ -15,9 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from xswe.bitext.kernels import characters, count_classes, hash_pairs
+from xswe.bitext.kernels import characters, count_classes
 from xswe.bitext.rows import Negatives, Rows, stripped
-from xswe.bitext.seen import text_hashes
+from xswe.bitext.seen import pair_hashes, text_hashes
 from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.near_duplicates import sketches
 from xswe.errors import ConfigError
@@ -163,11 +163,9 @@ class Cleaner:
 
     def _keyed(self, rows: Rows, reason: np.ndarray) -> Cleaned:
         hashes = [text_hashes(side) for side in (rows.source, rows.target)]
-        keys = np.empty(len(rows), np.uint64)
-        hash_pairs(*hashes, keys)
         none = np.empty((len(rows), 0), np.uint64)
         near = sketches(rows.source, rows.target) if self._config.near_duplicates else none
-        return Cleaned(rows, reason, keys, near, np.stack(hashes, 1) if self._config.hubs else none)
+        return Cleaned(rows, reason, pair_hashes(*hashes), near, np.stack(hashes, 1) if self._config.hubs else none)
 
     def _checks(self, rows: Rows, min_score: float | None) -> list[tuple[int, np.ndarray]]:
         """Return each reason's number and the pairs to which it applies."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from xswe.bitext.kernels import hash_pairs, sketch
-from xswe.bitext.seen import KeySet
+from xswe.bitext.kernels import sketch
+from xswe.bitext.seen import KeySet, pair_hashes
 from xswe.io.ragged import Texts
 
 # Four bands of six: of pairs with 90 % of their shingles in common 95 % are found, of those with 50 % in common 6 %.
@@ -24,9 +24,7 @@ def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.n
         sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, rows, np.empty_like(factors), made[-1])
     if len(made) == 1:
         return made[0]
-    keys = np.empty(made[0].size, np.uint64)
-    hash_pairs(made[0].ravel(), made[1].ravel(), keys)
-    return keys.reshape(-1, bands)
+    return pair_hashes(made[0].ravel(), made[1].ravel()).reshape(-1, bands)
 
 
 @dataclass

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from xswe.bitext.formats import FORMATS, format_by_name
-from xswe.bitext.kernels import hash_pairs
 from xswe.bitext.output import format_of, one_line, output_format
 from xswe.bitext.records import Record
-from xswe.bitext.seen import text_hashes
+from xswe.bitext.seen import pair_hashes, text_hashes
 from xswe.bitext.source import Source
 from xswe.corpus.near_duplicates import sketches
 from xswe.errors import ConfigError
@@ -477,9 +476,7 @@ def _read(source: Source | list[str], folder: Path, config: DedupConfig) -> tupl
 
 def _with_numbers(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return keys that only lines with the same numbers share."""
-    out = np.empty(keys.size, np.uint64)
-    hash_pairs(keys.ravel(), np.broadcast_to(numbers, keys.shape).ravel(), out)
-    return out.reshape(keys.shape)
+    return pair_hashes(keys.ravel(), np.broadcast_to(numbers, keys.shape).ravel()).reshape(keys.shape)
 
 
 def _alike(rows: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.bitext.kernels import hash_pairs
 from xswe.bitext.rows import Rows
-from xswe.bitext.seen import text_hashes
+from xswe.bitext.seen import KeySet, pair_hashes, text_hashes
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import InputError
 from xswe.io.ragged import Texts
@@ -30,7 +29,6 @@ from xswe.search.neighbours import find_neighbours
 from xswe.search.vectors import Vectors
 
 _NOTHING = np.zeros(0, np.int64)
-_NO_KEYS = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -146,22 +144,19 @@ class GoldCheck:
 
 def check_gold(gold: list[tuple[str, str]], bitext: Iterable[Rows], kept: np.ndarray) -> GoldCheck:
     """Compare the records of a bitext, of which ``kept``, bool (n,), tells the kept ones, with gold pairs."""
-    known = [text_hashes(Texts.of([pair[side] for pair in gold])) for side in (0, 1)]
-    both, start, judged, right = _pair_keys(*known), 0, 0, 0
-    found: tuple[list[np.ndarray], list[np.ndarray]] = ([_NO_KEYS], [_NO_KEYS])  # gold pairs in it, and those that are kept
+    of_side, both, found, reached = (KeySet(), KeySet()), KeySet(), KeySet(), KeySet()
+    sides = [text_hashes(Texts.of([pair[side] for pair in gold])) for side in (0, 1)]
+    both.add(pair_hashes(*sides))
+    for keys, own in zip(sides, of_side, strict=True):
+        own.add(keys)
+    start, judged, right = 0, 0, 0
     for rows in bitext:
-        sides = text_hashes(rows.source), text_hashes(rows.target)
-        keys, stays = _pair_keys(*sides), kept[start : start + len(rows.source)]
-        is_gold, start = np.isin(keys, both), start + len(keys)
-        judged += int(((np.isin(sides[0], known[0]) | np.isin(sides[1], known[1])) & stays).sum())
+        sides = [text_hashes(rows.source), text_hashes(rows.target)]
+        keys, stays = pair_hashes(*sides), kept[start : start + len(rows.source)]
+        is_gold, start = both.has(keys), start + len(keys)
+        judged += int(((of_side[0].has(sides[0]) | of_side[1].has(sides[1])) & stays).sum())
         right += int((is_gold & stays).sum())
-        found[0].append(keys[is_gold])
-        found[1].append(keys[is_gold & stays])
-    pairs, reached = (len(np.unique(np.concatenate(keys))) for keys in found)
-    return GoldCheck(judged, right / judged if judged else np.nan, pairs, reached / pairs if pairs else np.nan)
-
-
-def _pair_keys(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    keys = np.empty(len(source), np.uint64)
-    hash_pairs(source, target, keys)
-    return keys
+        found.add(keys[is_gold])
+        reached.add(keys[is_gold & stays])
+    recall = len(reached) / len(found) if len(found) else np.nan
+    return GoldCheck(judged, right / judged if judged else np.nan, len(found), recall)

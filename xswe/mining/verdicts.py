@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from xswe.bitext.kernels import blank_after, hash_pairs, mix
+from xswe.bitext.kernels import blank_after, mix
 from xswe.bitext.records import Record, RecordBlock
 from xswe.bitext.rows import Rows
-from xswe.bitext.seen import text_hashes
+from xswe.bitext.seen import pair_hashes, text_hashes
 from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
@@ -199,9 +199,7 @@ class Judge:
             return found
         features, keys = np.zeros((len(block), len(NAMES)), np.uint8), np.zeros(len(block), np.uint64)
         features[alive] = self._features.of(rows.source, rows.target, (*here, *there), cosines)
-        own = np.empty(len(alive), np.uint64)
-        hash_pairs(text_hashes(rows.source), text_hashes(rows.target), own)
-        keys[alive] = own
+        keys[alive] = pair_hashes(text_hashes(rows.source), text_hashes(rows.target))
         return {**found, "features": features, "keys": keys}
 
     def _read(self, side: Texts) -> tuple[Any, ...]:
