@@ -61,7 +61,6 @@ _DECADES = ("decade", "decades", "jahrzehnt", "jahrzehnte", "jahrzehnten")
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}  # the year before each begins
 _DATE = r"(?:\d{1,2}月)?(?:\d{1,2}日)?"
 _ERA_YEAR = r"(?P<era>[㐀-鿿]{2,4})(?P<year>\d{1,2}|元)年?" + _DATE
-_CENTURY = re.compile(r"(\d\d)世[纪紀]([2-9]0)年代")
 
 
 def _one_year(match: re.Match[str]) -> str:
@@ -71,13 +70,12 @@ def _one_year(match: re.Match[str]) -> str:
     return match["date"] if before is None or abs(before + year - int(match["common"])) <= 1 else match[0]
 
 
-_REWRITTEN: list[
-    tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-] = [  # years and shares as other languages write them
+# Years and shares as other languages write them.
+_REWRITTEN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
     (re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
     (re.compile(f"({'|'.join(_ERAS)})(\\d{{1,2}})年"), lambda match: f"{_ERAS[match[1]] + int(match[2])}年"),
-    (_CENTURY, lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
+    (re.compile(r"(\d\d)世[纪紀]([2-9]0)年代"), lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
     (re.compile(r"(?<!\d)([2-9]0)(?=年代|er Jahre)"), r"19\1"),
     (re.compile(r"(?<![\d.,])(\d)[成割](?!引)"), r"\g<1>0%"),
 ]
