@@ -171,6 +171,17 @@ def test_evaluation_texts_of_every_format(tmp_path, suffix):
     assert [one.tolist() for one in texts.known(Texts.of([*pair, "A dog sleeps."]))] == [[True, True, False]] * 2
 
 
+def test_an_evaluation_text_of_a_memory_may_stand_on_several_lines(tmp_path):
+    english, german = (
+        f"<tuv xml:lang='{code}'><seg>{text}</seg></tuv>"
+        for code, text in (("en", "A cat\n  sleeps."), ("de", "Sie schläft."))
+    )
+    memory = f"<tmx version='1.4'><header/><body><tu>{english}{german}</tu></body></tmx>"
+    (tmp_path / "test.tmx").write_text(memory, encoding="utf-8")
+    exact, normalised = EvaluationTexts([tmp_path / "test.tmx"]).known(Texts.of(["A cat sleeps.", "a cat sleeps"]))
+    assert (exact.tolist(), normalised.tolist()) == ([True, False], [True, True])
+
+
 def test_the_evaluation_files_are_part_of_what_a_corpus_is(tmp_path):
     folder = evaluation(tmp_path)
     (tmp_path / "c.tsv").write_text("a\tb\n")

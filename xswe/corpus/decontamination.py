@@ -109,7 +109,7 @@ def _texts(file: Path) -> Iterator[str]:
     kind = format_by_name(file)
     family = FORMATS[kind].family
     if kind == "tmx":
-        yield from (text for unit in read_memory(file) for text in unit.values())
+        yield from (text for unit in read_memory(file) for text in map(_one_blank, unit.values()))
     elif family == "memory":
         yield from (text for pair in read_pairs(Source((str(file),)), skipped=Skipped()) for text in pair)
     elif kind == "jsonl":
