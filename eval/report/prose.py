@@ -66,7 +66,10 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         ),
     ],
     "docs/how-to/mine.md": [
-        ("it is # points too low to # too high (by cosine, of all, # to # too low;", _expected),
+        (
+            "the estimate is # points too low to # too high (with `score=cosine`, over all of them, # to # too low;",
+            _expected,
+        ),
     ],
     "docs/how-to/install.md": [
         (
@@ -77,7 +80,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
         (
-            "Tried with # processes that were killed while they changed an index, and with # files that were damaged; # of "
+            "Tested with # processes that were killed while they changed an index, and with # files that were damaged; # of "
             "them ended otherwise",
             _broken_indexes,
         ),
@@ -88,12 +91,12 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "cores, and "
             "programs that send 64 texts a request get # to # times what sentence-transformers' own static model "
             "gives behind "
-            "the same kind of server. Memory stays at # MB",
+            "the same kind of server ([table](../../eval/results/tables.md), `python -m eval.bench.serve`). - **Memory.** Memory stays at # MB",
             _served,
         ),
         (
-            "of # attacks by # sockets each the worst took # MB more than an idle server, and who asked for one text "
-            "beside them waited # s",
+            "In # attacks by # sockets each the worst took # MB more than an idle server, and a client that asked for "
+            "one text beside them waited # s",
             _stalled,
         ),
     ],
@@ -125,7 +128,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "docs/how-to/own-data.md": ("Apache-2.0",),
     "docs/how-to/phrases.md": ("SLICE 3.1",),
     "docs/how-to/reports.md": ("below 2 MB",),
-    "docs/how-to/search.md": ("0.5 times the root", "that finds 97 % of the exact ten"),
+    "docs/how-to/search.md": ("0.5 times the square root", "that finds 97 % of the exact ten"),
     "docs/how-to/several-machines.md": (
         *("shards of 16 MiB", "Since 2.59 Ray"),
         *("an estimated 200 bytes a line, 40 GB for 10^8", "write 2 GB a second", "times 30 %, an assumption"),
