@@ -36,7 +36,7 @@ def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, 
 
 
 def make_exact_bags(corpus: Corpus, units: Units, bags: Path, bags_identity: str) -> tuple[Path, str]:
-    """Stage ``exact``: what units each training text contains, found without a back-off.
+    """Stage ``exact``: the units that each training text contains, found without a back-off.
 
     Where units have none, that is the stage ``bags``.
     """

@@ -29,7 +29,7 @@ _MOST = 256  # dimensions that are kept where nothing is said, the paper's
 
 
 class Components:
-    """Principal components of sentence vectors: what a run needs of ``SentencePCA``, without scikit-learn.
+    """Principal components of sentence vectors: the part of ``SentencePCA`` that a run needs, without scikit-learn.
 
     Its arguments, and what :meth:`fit` finds, are described there.
     """

@@ -216,7 +216,7 @@ def _check_refinement(config: TrainConfig, teacher: Teacher | None) -> None:
 
 
 def check_units(units: UnitsConfig) -> None:
-    """Refuse settings of the units that their kind, or a vocabulary that is there already, would ignore.
+    """Refuse settings of the units that their kind, or an existing vocabulary, would ignore.
 
     ConfigError: there is one.
     """

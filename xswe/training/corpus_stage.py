@@ -76,7 +76,7 @@ def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, 
 
 
 def _check_texts(stage: Path, pairs: Sequence[Pair]) -> None:
-    """Check the training texts, which are outside of the stage's folder; one that is not there is missed when opened."""
+    """Check the training texts, which are outside the stage's folder; a missing one is reported when it is opened."""
     for pair in pairs:
         where = read_json(stage / "train" / f"{'-'.join(pair)}.json")
         place = Path(os.path.normpath(stage / where["text"]))

@@ -32,7 +32,7 @@ class CountJob(Job):
     def open(
         self, splitter: WordSplitter | None = None, threads: int = 1
     ) -> tuple[WordCounter, dict[str, Texts | TextView], int]:
-        """Map the texts; the splitter is loaded, unless it is there already."""
+        """Map the texts, and load the splitter unless it is loaded."""
         if splitter is None:
             splitter = WordUnits.load(self.folder / OPENED).splitter
         bitexts = [open_part(self.corpus, "train", pair) for pair in self.pairs]
@@ -68,7 +68,7 @@ def _without_words(splitter: WordSplitter) -> WordUnits:
 def count_by_shards(
     corpus: Corpus, languages: Sequence[str], splitter: WordSplitter, folder: Path
 ) -> dict[str, list[Path]]:
-    """Count the words of the training texts, by whoever takes part; returns the files of each language."""
+    """Count the words of the training texts in shards; returns the files of each language."""
     execution, bitexts = corpus.stages.execution, corpus.part("train")
     sizes = tuple((code, len(texts_of(bitexts, code))) for code in languages)
     job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS_PER_SHARD)

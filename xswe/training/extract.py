@@ -322,7 +322,7 @@ class _Means:
 
 
 class Sums(NamedTuple):
-    """Sums of shards, and what they are to be added to."""
+    """Sums of shards, and the totals that they are added to."""
 
     means: _Means
     shards: Iterable[Mapping[str, np.ndarray]]

@@ -71,7 +71,7 @@ def read_graded(paths: Sequence[str], units: Units) -> list[Graded]:
 
 
 def describe_graded(config: GradedConfig) -> list[object]:
-    """Return what determines the training on graded pairs, for a stage's fingerprint; nothing without any."""
+    """Return the inputs and settings of graded pairs for a stage's fingerprint; empty without any."""
     if not config.paths:
         return []
     how = [config.weight, config.temperature, config.batch_size]

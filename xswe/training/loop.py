@@ -145,7 +145,7 @@ class Schedule:
         self.groups, self.groups_epoch, self._epoch = groups, self.epoch_of(step), -1
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return what seed and step do not determine, as arrays and JSON values for a checkpoint."""
+        """Return the state that seed and step do not determine, as arrays and JSON values for a checkpoint."""
         if self.groups is None:
             return {}, {}
         return {f"groups.{k}": order for k, order in enumerate(self.groups)}, {"groups_epoch": self.groups_epoch}
@@ -221,7 +221,7 @@ class BestTable:
             self.loss, self.step = development_loss or 0.0, step
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return what determines the rest of the run, as arrays and JSON values for a checkpoint."""
+        """Return the state that determines the rest of the run, as arrays and JSON values for a checkpoint."""
         arrays = {"matrix": self.matrix, "moments": self.optimiser.moments, "best": self.best}
         values = {"best_loss": self.loss, "best_step": self.step, "history": self.history, "running": self.running}
         return arrays, {"steps": self.optimiser.steps, **values}
@@ -282,7 +282,7 @@ def take_steps(
 
 
 def write_history(path: Path, history: History) -> None:
-    """Write a history as CSV, whole or not at all: one row an evaluation, empty cells for what was not measured."""
+    """Write a history as CSV, atomically: one row per evaluation, empty cells for metrics that were not measured."""
     columns = list(dict.fromkeys(name for row in history for name in row))
     with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
@@ -312,7 +312,7 @@ class RunLog:
         self._board: Any = None
 
     def __call__(self, history: History) -> None:
-        """Write what is new, if the last time is some seconds ago: a flush to the disk must not slow a quick run."""
+        """Write new rows, at most every few seconds: flushing to disk must not slow a quick run."""
         if time.monotonic() - self._written >= _LOG_SECONDS:
             self._write(history)
             self._written = time.monotonic()

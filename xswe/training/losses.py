@@ -100,7 +100,7 @@ class CosineLoss(Protocol):
         """Return the loss, given the parts of all rows."""
 
     def backward(self, cosines: np.ndarray, start: int) -> None:
-        """Turn what :meth:`forward` left of the rows from ``start`` on into the gradient, in place."""
+        """Turn what :meth:`forward` stored of the rows from ``start`` on into the gradient, in place."""
 
 
 class RankingLoss:

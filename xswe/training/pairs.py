@@ -177,7 +177,7 @@ def _hash(block: Bags, keys: np.ndarray) -> None:
 
 
 def distinct_rows(*bags: Bags) -> np.ndarray:
-    """Return the rows of which no earlier one has an equal bag, ascending, int64.
+    """Return the first row of each distinct bag, ascending, int64.
 
     Where the same texts are given as bags of several kinds, a row stays that is new in one of them.
     """
@@ -336,7 +336,7 @@ def draw_pairs(
     development: Callable[[int], int],
     seed: int,
 ) -> list[PairRows]:
-    """Sample the pairs of each bitext of which a side was chosen as a context of some unit (EN paper 3.3).
+    """Sample the pairs of each bitext that have a side chosen as a context of some unit (EN paper 3.3).
 
     ``pairs`` are the languages of each bitext, two or one; ``contexts`` of each language have the rows of its sides in all
     bitexts, one after the other. Pairs are drawn by at most ``per_unit`` contexts of each unit, 0 for all; ``development``
@@ -360,7 +360,7 @@ def draw_pairs(
 
 
 def _cut(sides: Sequence[Bags], chosen: np.ndarray, drawn: np.ndarray, development: int, seed: Sequence[int]) -> PairRows:
-    """Split off random development pairs, and leave out of the others what shares a side with one of them.
+    """Split off random development pairs, and drop training pairs that share a side with one of them.
 
     ``chosen`` are the ascending rows from which development pairs are sampled, ``drawn`` those to train on.
     """

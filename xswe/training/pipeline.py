@@ -117,7 +117,7 @@ def run_stages(
 
 
 def corpus_of(config: TrainConfig) -> tuple[tuple[str, ...], CorpusConfig]:
-    """Return the languages of the bitexts (a single one that ranks is both sides of a pair), and what is read of them."""
+    """Return the languages of the bitexts (a single one that ranks is both sides), and the settings of the corpus."""
     sampled = OF_CONTEXTS[config.refine.sample_from]
     single = len(config.languages) == 1 and config.objective.needs_pairs
     languages, corpus = _own_pairs(config) if single else (config.languages, config.corpus)
@@ -192,7 +192,7 @@ class _Run:
         return found
 
     def result(self, steps: dict[str, np.ndarray], vectors: dict[str, list[RowVectors]]) -> Trained:
-        """Gather what the stages made, given the matrix after each step."""
+        """Gather the results of the stages, given the matrix after each step."""
         held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in self.corpus.part("held_out")}
         counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in self.config.languages]
         tables = replace(self.tables, bigrams=self.bigrams)
@@ -240,7 +240,7 @@ class _Run:
 
     @cached_property
     def exact(self) -> tuple[Path, str]:
-        """Stage ``exact``: what units each training text contains."""
+        """Stage ``exact``: the units that each training text contains."""
         return make_exact_bags(self.corpus, self.units, self.bags, self.bags_id)
 
     def exact_bags_of(self, language: str) -> Bags:
@@ -275,7 +275,7 @@ class _Run:
         return {language: Contexts.open(folder, language) for language in languages}, identity
 
     def samples(self, contexts: dict[str, Contexts]) -> Iterator[LanguageSample]:
-        """Gather what extraction needs of each language."""
+        """Gather the inputs of the extraction for each language."""
         bitexts = self.corpus.part("train")
         for language, chosen in contexts.items():
             texts = texts_of(bitexts, language).take(chosen.sentences)
@@ -380,7 +380,7 @@ class _Run:
         return centred(tempered, self.sentence_vectors(tempered, self.config.pca), self.config.shape.centre)
 
     def given_start(self, name: str) -> tuple[np.ndarray, str]:
-        """The vectors of a model that is there."""
+        """The vectors of an existing model."""
         model = load_single(locate(name))
         if model.units.tokens != self.units.tokens or model.bigrams is not None or model.dim != self.config.pca.dim:
             raise ConfigError(
@@ -427,7 +427,7 @@ class _Run:
 
     @cached_property
     def has_enough(self) -> list[bool]:
-        """Tell which bitexts have enough development pairs to decide when to stop, and warn of too few."""
+        """Return which bitexts have enough development pairs for early stopping, and warn of the others."""
         parts = self.part("development")
         for one in parts:
             if len(one) < _LEAST_DEVELOPMENT and self.config.corpus.development:

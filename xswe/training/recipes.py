@@ -30,7 +30,7 @@ def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
 
 
 def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:
-    """Return what a recipe of ``conf/recipe`` sets for a model of some languages, all sections in full.
+    """Return the settings of a recipe of ``conf/recipe`` for a model of some languages, all sections in full.
 
     ``units`` and ``objective`` are choices in place of the recipe's. ConfigError: there is no such recipe or choice.
     """

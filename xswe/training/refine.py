@@ -209,7 +209,7 @@ class Trainer:
         return out, norms
 
     def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return numbers that mark what counts as equal sources, and as equal targets, of a batch."""
+        """Return numbers that are equal for equal sources, and for equal targets, of a batch."""
         found = bitext.same(rows)
         return found if _MASKED[self.config.duplicates] else tuple(np.arange(len(numbers)) for numbers in found[:2])
 

@@ -64,7 +64,7 @@ class Rehearsal:
 
 
 def rehearse(config: TrainConfig, folder: Path) -> Rehearsal:
-    """Check the settings of a run with its teacher and a sample of its corpus, and estimate what it takes.
+    """Check the settings of a run with its teacher and a sample of its corpus, and estimate time, memory and disk.
 
     Raises what the run itself would raise.
     """
@@ -252,7 +252,7 @@ def locate_of(config: TeacherConfig) -> str:
 
 
 def _remarks(config: TrainConfig, sides: Sequence[Side], memory: float, disk: float, folder: Path) -> Iterator[str]:
-    """Yield what should be looked at before the run is begun."""
+    """Yield warnings to read before the run is started."""
     yield "times are right to a factor of two or so, on this machine as busy as it is now; nothing was trained or written"
     have = available_memory()
     if have and memory > _FIT * have:

@@ -22,7 +22,7 @@ class SharedTeacher:
 
     @classmethod
     def of(cls, teacher: Teacher, execution: ExecutionConfig) -> SharedTeacher:
-        """Return what workers load a teacher by, each with the threads of a worker."""
+        """Return a handle from which workers load a teacher, each with a worker's threads."""
         config = getattr(teacher, "config", None)
         if isinstance(config, TeacherConfig):
             config = replace(config, threads=max(1, int(execution.cpus)))

@@ -35,7 +35,7 @@ OMIT_DEFAULT = {"omit": True}
 
 
 def fingerprint_fields(settings: DataclassInstance) -> dict[str, Any]:
-    """Return a dataclass as a dict, without the fields that are at such a default."""
+    """Return a dataclass as a dict, without fields that are marked :data:`OMIT_DEFAULT` and have their default."""
     omitted = {f.name for f in fields(settings) if f.metadata.get("omit") and getattr(settings, f.name) == f.default}
     return {name: value for name, value in asdict(settings).items() if name not in omitted}
 
@@ -161,11 +161,11 @@ class Stages:
         return target, identity
 
     def _count(self, name: str, seconds: float) -> None:
-        """Add to what stages of that name took: the sentence PCA is fitted twice."""
+        """Add to the time of stages with that name: the sentence PCA is fitted twice."""
         self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
 
     def seconds_of(self, folder: Path) -> float:
-        """Return how long the stage in ``folder`` took, in whatever run it was done."""
+        """Return how many seconds the stage in ``folder`` took, in the run that did it."""
         return float(read_json(folder / "stage.json")["seconds"])
 
 

@@ -122,7 +122,7 @@ class Sweep(Result[SweepPoint], entries="points"):
         return compare_draws(difference, np.mean(draws, 0), settings.level)
 
     def columns(self) -> tuple[str, ...]:
-        """Return the settings, and what is said of each figure."""
+        """Return the settings, and the columns of each metric."""
         figures = ("task", "subset", "metric", "split", "n", "seeds", "mean", "deviation", "best", "p", "corrected")
         return (*self.names, *figures)
 

@@ -27,7 +27,7 @@ _NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it
 
 @dataclass(frozen=True, eq=False)
 class RowVectors:
-    """Vectors of many texts of which some are equal."""
+    """Vectors of many texts, some of them equal, each distinct one stored once."""
 
     vectors: np.ndarray  # float16 (distinct texts, e), unit vectors
     index: np.ndarray  # int64 (n,), which of them each text has

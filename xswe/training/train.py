@@ -114,7 +114,7 @@ Texts = str | Path | Mapping[str, Any] | Iterable[Any]
 
 @dataclass(frozen=True)
 class TrainResult(Result[Row], entries="metrics", row=FIELDS):
-    """A trained model and what is known of it, a sequence of its figures; printed, it is their table.
+    """A trained model with its metrics: a sequence of metric rows, printed as a table.
 
     Attributes:
         model: the model.
@@ -263,7 +263,7 @@ def configure(
 
 
 def recorded(config: TrainConfig) -> Values:
-    """Return what decided a model, as its card and its folder record it."""
+    """Return the settings and inputs of a model, as its card and folder record them."""
     values: Values = {"pair": "-".join(config.languages), **asdict(config)}
     for name in ("languages", "threads"):
         del values[name]

@@ -211,7 +211,7 @@ def find_triples(entries: Sequence[Any]) -> list[Source]:
 
 
 def describe_triples(files: Sequence[Source], config: CorpusConfig) -> list[Any]:
-    """Return what determines which triples are read."""
+    """Return the settings that determine which triples are read."""
     clean = evaluation_identity(config.decontaminate) if config.decontaminate else None
     return [describe_files(files), config.on_error, config.max_characters, clean]
 

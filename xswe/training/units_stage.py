@@ -193,5 +193,5 @@ def _count_vocabulary(
 
 
 def read_report(stage: Path) -> dict[str, Any]:
-    """Return what a stage counted."""
+    """Return the counts that a stage recorded."""
     return read_json(stage / "report.json")

@@ -1,1 +1,1 @@
-"""Long work: cut into shards, done by whoever takes part, gone on with after a kill."""
+"""Long work: cut into shards, done by any number of processes, resumed after a kill."""

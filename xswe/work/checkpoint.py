@@ -1,4 +1,4 @@
-"""Checkpoints of work that goes step by step: arrays and values of a run in one file."""
+"""Checkpoints of step-by-step work: arrays and values in one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 def save_checkpoint(
     path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any], where: str = ""
 ) -> None:
-    """Write a checkpoint, whole or not at all: what is large as arrays, what is small as JSON values.
+    """Write a checkpoint atomically: arrays, and small values as JSON.
 
     ``where`` is from where it lets the same command go on, see :func:`xswe.work.kept.keep`; "" where others say so.
     """
@@ -32,7 +32,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read a checkpoint; None if there is none, or it is another run's, or damaged, which is logged."""
+    """Read a checkpoint; None if there is none, it is another run's, or it is damaged (which is logged)."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 

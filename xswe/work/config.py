@@ -1,4 +1,4 @@
-"""Where the work of a verb is done: settings that many verbs share."""
+"""Settings of the executor, which many verbs share."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ExecutionConfig:
 
     @property
     def has_workers(self) -> bool:
-        """Return True if the workers of a cluster do the shards, and this process what is not in shards."""
+        """Return True if the workers of a cluster do the shards, and this process only the rest."""
         return ON_RAY[self.kind]
 
     @property

@@ -32,7 +32,7 @@ def work_folder(
     leave: Sequence[str] | None = ("done",),
     work: str | Path | None = None,
 ) -> Iterator[Path]:
-    """Yield the folder for what a killed run leaves to the next one, ``<output>.work`` unless another is given.
+    """Yield the folder of unfinished work that a killed run is resumed from, by default ``<output>.work``.
 
     It is removed at a good end, unless kept, and where nothing was done that could be gone on with. The tasks of an array
     share it; the folders that are to be left, None for all, are those by which a task that comes later tells what came of
@@ -62,7 +62,7 @@ def work_folder(
 
 
 def discard(folder: Path, execution: ExecutionConfig) -> None:
-    """Remove what work left that is done, unless others hold it; of an array, whose tasks may come to it, it stays."""
+    """Remove the folder of finished work, unless it is locked; that of an array stays, because tasks may still start."""
     if not execution.has_peers:
         remove_unheld(folder)
 
@@ -93,7 +93,7 @@ def local_copy(name: str) -> Iterator[Path]:
 
 
 def _copy(name: str, stream: BinaryIO, path: Path) -> None:
-    """Copy what can be read once to a file, and leave a gibibyte of its disk free; InputError: there is more of it."""
+    """Copy a stream to a file, leaving a gibibyte of its disk free; InputError: the stream is larger."""
     with open(path, "wb") as copy:
         while block := stream.read(_BLOCK):
             if shutil.disk_usage(path.parent).free < _FREE + len(block):

@@ -1,4 +1,4 @@
-"""What is gathered from the records of a text: by one process as they come, or of each shard and then merged."""
+"""Aggregation over the records of a text: by one process as they come, or by shards and then merged."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from xswe.work.stage import Job, Stage
 
 
 class Gathered(Protocol):
-    """What is gathered, in the order of the records."""
+    """An aggregate over records, in their order."""
 
     done: int  # records that it is of
 
     def read(self, records: Iterable[Any]) -> Iterator[int]:
-        """Take up all records but for the first :attr:`done`; yields how many after each block."""
+        """Add all records after the first :attr:`done`; yields the number of records after each block."""
 
     def merge(self, part: Self) -> None:
-        """Take up what was gathered of the next records, by themselves."""
+        """Add the aggregate of the records that follow."""
 
     def save(self, path: Path, identity: str) -> None:
         """Write the state, whole or not at all."""
 
     def restore(self, path: Path, identity: str) -> None:
-        """Take up what :meth:`save` wrote, unless there is nothing, or it is of another identity."""
+        """Load what :meth:`save` wrote, if it is there and has the same identity."""
 
 
 class GatherJob(Job):
-    """Gather from the records of a shard."""
+    """Aggregate the records of a shard."""
 
     def records(self, opened: Any, shard: int) -> Iterable[Any]:
         """Return the records of a shard."""
         raise NotImplementedError
 
     def empty(self, opened: Any) -> Gathered:
-        """Return what is gathered of no record, to be merged with what is gathered of others."""
+        """Return an empty aggregate."""
         raise NotImplementedError
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
-        """Write what is gathered of a shard, whose records count from 0."""
+        """Write the aggregate of a shard, whose records count from 0."""
         found = self.empty(opened)
         for _ in found.read(self.records(opened, shard)):
             pass

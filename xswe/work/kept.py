@@ -1,4 +1,4 @@
-"""What a run has kept on the disk for the same command to go on from: whoever keeps something says so.
+"""Registry of the files from which an interrupted command can be resumed.
 
 Only what is read at the end counts, when a run is interrupted: what was noted and is gone since (a temporary folder, the
 state of a step that is done) is left out.
@@ -24,7 +24,7 @@ def begin() -> None:
 
 
 def keep(file: Path, where: str) -> None:
-    """Note that a file, while it is there, lets the same command go on: ``after 12 of 40 shards of encode``."""
+    """Register a file from which the same command resumes, and where: ``after 12 of 40 shards of encode``."""
     _kept[file] = (next(_order), where)
     if len(_kept) % _SOME == 0:  # a server that mines notes files in temporary folders without end
         for gone in [one for one in list(_kept) if not one.exists()]:
@@ -32,12 +32,12 @@ def keep(file: Path, where: str) -> None:
 
 
 def unrepeatable() -> int:
-    """Return what identifies an input that no later run can know again, as standard input: nothing is gone on from."""
+    """Return an identity for an input that cannot be read twice, such as standard input: the run cannot be resumed."""
     _streams[:] = [time.time_ns()]
     return _streams[0]
 
 
 def going_on() -> str:
-    """Return where the same command goes on, "" if it begins where this one began."""
+    """Return from where the same command would resume, "" if it would start again."""
     left = [] if _streams else [note for file, note in list(_kept.items()) if file.exists()]
     return max(left)[1] if left else ""

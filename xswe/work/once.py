@@ -1,4 +1,4 @@
-"""Folders that are made once, by whichever of several processes comes first."""
+"""Folders that are made once, by the first of several processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
 def written_once(
     done: Path, identity: str, write: Callable[[], None], outputs: Sequence[str | Path], execution: ExecutionConfig
 ) -> None:
-    """Write outputs; of the tasks of an array one does it, and notes it in a folder for the others."""
+    """Write outputs; one task of an array does so and records it in a folder for the others."""
     if execution.has_peers:
         once(done, identity, lambda _: write(), outputs)
     else:
@@ -42,5 +42,5 @@ def written_once(
 
 
 def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
-    """Tell whether :func:`once` has made a folder of this content, sound as it is, and the outputs, which are there."""
+    """Return True if :func:`once` has made an undamaged folder of this content, and its outputs are there."""
     return sound_record(folder / "made.json", identity) is not None and all(Path(path).exists() for path in outputs)

@@ -1,4 +1,4 @@
-"""Shards of any size, made and handed on part by part, so that no more than a few parts are in memory."""
+"""Shards of any size, computed and passed on in parts, with only a few parts in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PartsJob(Job):
     """What a stage does to shards that are too large to be made at once."""
 
     def parts(self, opened: Any, shard: int) -> Iterator[Callable[[], Part]]:
-        """Yield what makes the parts of a shard, in order; any thread may call it. The first array has a row a line."""
+        """Yield functions that compute the parts of a shard, in order, on any thread; the first array has a row per line."""
         raise NotImplementedError
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _read(stage: Stage, wait: Callable[[int], None], begin: Place) -> Iterator[t
 
 
 def _check(stream: BinaryIO, found: Checksum, *pieces: Any) -> None:
-    """Raise ValueError unless the checksum that follows in the file is that of what was read of it."""
+    """Raise ValueError unless the next checksum in the file is that of the bytes just read."""
     for piece in pieces:
         found.add(piece)
     if stream.read(4) != (end := found.finish().to_bytes(4, "little")):

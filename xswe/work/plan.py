@@ -1,4 +1,4 @@
-"""Text, cut into shards whatever does them."""
+"""The cut of a text into shards, independent of who does them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TextPlan:
 
 
 def plan_identity(plan: TextPlan, inputs: Inputs) -> str:
-    """Name what is read and how it is cut."""
+    """Return a digest of the inputs and of how they are cut."""
     return fingerprint(inputs.stamps, plan.shard_bytes, plan.align)
 
 

@@ -1,4 +1,4 @@
-"""Shards on a Ray cluster: tasks for what is light to begin, actors for what loads a teacher; no vectors travel."""
+"""Shards on a Ray cluster: tasks for light jobs, actors for jobs that load a teacher; vectors go through files only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEPT: list[ExitStack] = []  # that a connection may outlive its stage in, see :
 
 
 class _Worker:
-    """An actor: loads what a heavy job needs when it is made, from paths, so that it can be made again anywhere."""
+    """An actor, which loads what a heavy job needs from paths when it starts, so that it can be restarted on any node."""
 
     def __init__(self, stage: Stage) -> None:
         stage.check_version()
@@ -36,7 +36,7 @@ class _Worker:
 
 @lru_cache(maxsize=1)
 def _taken(put: Any) -> Stage:
-    """Take a stage that was put to the cluster, once a process."""
+    """Fetch a stage from the cluster's object store, once per process."""
     import ray
 
     stage: Stage = ray.get(put)
@@ -45,14 +45,14 @@ def _taken(put: Any) -> Stage:
 
 @lru_cache(maxsize=1)
 def _opened(put: Any) -> Any:
-    """Open what the job of such a stage needs, once a process."""
+    """Open what the job of such a stage needs, once per process."""
     stage = _taken(put)
     stage.check_version()
     return stage.job.open()
 
 
 def _attempt_put(put: list[Any], shard: int) -> dict[str, Any]:
-    """Do a shard of a stage that was put to the cluster; it comes in a list, so that a call does not unpack it anew."""
+    """Do a shard of a stage in the object store, whose reference is in a list so that Ray does not resolve it each time."""
     return attempt(_taken(put[0]), shard, partial(_opened, put[0]))
 
 
@@ -78,7 +78,7 @@ def cluster(execution: ExecutionConfig) -> Iterator[Any]:
 
 @contextmanager
 def one_cluster() -> Iterator[None]:
-    """Keep what the first stage of the block joins, if any does, to its end: workers stay, with what they load."""
+    """Stay in the cluster that the first stage of the block joins until its end: workers keep what they have loaded."""
     with ExitStack() as stack:
         _KEPT.append(stack)
         try:
@@ -100,7 +100,7 @@ def _joined(ray: Any, execution: ExecutionConfig) -> Iterator[None]:
 
 
 def _join(ray: Any, execution: ExecutionConfig, quiet: dict[str, Any]) -> bool:
-    """Join the cluster that the settings name; returns whether there is one, where they leave that open."""
+    """Join the cluster that the settings name; returns False if there is none and none is required."""
     if execution.address == "local":
         return False
     try:
@@ -168,7 +168,7 @@ class _Pool:
         return min(fits, int(there.get("GPU", 0) / self._needs["num_gpus"])) if "num_gpus" in self._needs else fits
 
     def grow(self) -> None:
-        """Take as many workers as there is room for; nodes may have come since this was last looked at."""
+        """Start as many workers as the cluster has room for; nodes may have joined meanwhile."""
         if time.monotonic() - self._grown < _GROWS:
             return
         self._grown = time.monotonic()
@@ -181,7 +181,7 @@ class _Pool:
             self.most = self._execution.workers or 2 * workers
 
     def submit(self, shard: int) -> None:
-        """Hand a shard over: to the actor with the least to do, or to whoever Ray takes."""
+        """Submit a shard: to the actor with the shortest queue, or as a task."""
         self.grow()
         if self._actors:
             busy = Counter(self._owner.values())
@@ -215,7 +215,7 @@ class _Pool:
         )
 
     def close(self) -> None:
-        """Call off what is under way."""
+        """Cancel the running shards."""
         for actor in self._actors:
             self._ray.kill(actor)
         for call in () if self._actors else self.running:

@@ -1,4 +1,4 @@
-"""Records of files that were written: sizes, times and checksums, by which damage is noticed."""
+"""Records of the sizes, times and checksums of written files, by which damage is noticed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 
 def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum: int | None = None, **more: Any) -> None:
-    """Record in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them.
+    """Record the sizes, times and checksums of files in the same folder or below, and the identity of their content.
 
     The record has a checksum of its own; ``checksum`` is that of the only file, where it is known.
     """
@@ -33,7 +33,7 @@ def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum
 
 
 def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[str, Any] | None:
-    """Return what :func:`write_record` wrote; None if it is damaged or of another identity, or files are not what it says.
+    """Return what :func:`write_record` wrote; None if it is damaged, of another identity, or does not match the files.
 
     Files of the size and time that it says are trusted, unless all are to be read; others are read and compared with their
     checksum.
@@ -64,7 +64,7 @@ def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[st
 
 
 def read_if_there(path: Path) -> dict[str, Any]:
-    """Read a JSON object that another process may be writing or removing; an empty one where there is none."""
+    """Read a JSON object that another process may be writing or removing; {} if there is none."""
     try:
         return dict(read_json(path))
     except (OSError, ValueError):

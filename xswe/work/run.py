@@ -1,4 +1,4 @@
-"""Who does the shards of a stage: this process, one of the tasks of a batch queue, or a Ray cluster; the same bytes all."""
+"""Executors of a stage's shards: this process, the tasks of a batch queue, or a Ray cluster, with the same bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def map_shards(
     state: Mapping[str, np.ndarray] | None = None,
     **plan: Any,
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Return the arrays of all shards of a stage, in their order, whoever makes them.
+    """Return the arrays of all shards of a stage, in order, with any executor.
 
     In this process a shard is handed on as it is made; once the work has taken a few seconds it is also kept in the stage's
     folder, from which a later run goes on: what is done sooner leaves no folder. Others leave all shards there. With
@@ -136,7 +136,7 @@ class _State:
         self._forgotten = self.shards
 
     def added(self, size: int) -> None:
-        """Note that the next shard, of so much of what the bar counts, was added; keep the state if it is time."""
+        """Record that the next shard was added, which advances the bar by ``size``; save the state now and then."""
         self.shards, self.size = self.shards + 1, self.size + size
         if self._arrays and (self._stage.folder / "manifest.json").is_file() and self._due():
             save_checkpoint(self._path, self._stage.identity, self._arrays, {"shards": self.shards, "size": self.size})
@@ -179,7 +179,7 @@ def run_shards(
     costs: Sequence[float] | None = None,
     stopped: threading.Event | None = None,
 ) -> None:
-    """Do all shards of a stage, whose manifest must be there, that are not done yet.
+    """Do all unfinished shards of a stage, whose manifest must exist.
 
     ``threads`` is how many shards at a time in this process; ``opened`` what the job opens, where it is open already; of
     ``costs``, in any unit, the dearest are begun first, so that workers end at about the same time; none is begun
@@ -227,7 +227,7 @@ def _go_through(
             kept.keep(manifest, f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
 
         def todo() -> Iterator[int]:
-            """Yield what is to be done; the rest is counted."""
+            """Yield the unfinished shards; count the others."""
             for shard in shards:
                 if stopped is not None and stopped.is_set():
                     return

@@ -1,4 +1,4 @@
-"""Shards of a stage of work: plain files that any number of machines fill, in any order, and that survive a kill.
+"""Shards of a stage of work: plain files that any number of machines write, in any order, and that survive a kill.
 
 A stage of work has a folder. Its ``manifest.json`` names what is to be done and how many shards it is cut into, by a plan
 that knows nothing of who does the work. Shard 12 is done when ``000012.npy`` (of whatever kind the stage makes) and the
@@ -45,7 +45,7 @@ NOWHERE = Path(os.devnull)  # the folder of a stage of which nothing is kept
 
 @dataclass
 class Advancing:
-    """What a job opens whose shards are long: ``advance`` moves the bar within a shard by so many of what it counts."""
+    """What a job with long shards opens: ``advance`` moves the bar within a shard."""
 
     advance: Callable[[int], object] = field(default=lambda _: None, kw_only=True)
 
@@ -57,7 +57,7 @@ class Job:
     on_card = False  # whether each worker, which must be heavy, needs a graphics card, however few are asked for
 
     def open(self) -> Any:
-        """Load what every shard needs (a model, say), once a process."""
+        """Load what every shard needs (such as a model), once per process."""
         raise NotImplementedError
 
     def share(self, opened: Any) -> None:
@@ -111,7 +111,7 @@ class Stage:
         return self.folder / f"{shard:0{max(6, len(str(self.count - 1)))}d}{suffix}"
 
     def begin(self, **plan: Any) -> None:
-        """Write the manifest, unless it is there; raise a ConfigError if it is that of other work."""
+        """Write the manifest unless it exists; ConfigError: it is that of other work."""
         manifest = self.folder / "manifest.json"
         if manifest.is_file():
             if read_json(manifest)["identity"] == self.identity:
@@ -130,7 +130,7 @@ class Stage:
         return (self.folder / "manifest.json").stat().st_mtime_ns
 
     def counts(self, shard: int) -> dict[str, Any] | None:
-        """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says."""
+        """Return the counts of a finished shard; None if it is unfinished or its files do not match its side-car."""
         record = sound_record(self.side_car(shard), self.identity)
         return None if record is None else dict(record["counts"])
 
@@ -154,12 +154,12 @@ class Stage:
             path.unlink(missing_ok=True)
 
     def damaged(self, shard: int) -> XsweError:
-        """Return the error of a shard that is not what was written, which counts as not done from now on."""
+        """Return the error for a damaged shard, and mark it as unfinished."""
         self.side_car(shard).unlink(missing_ok=True)
         return XsweError(f"{self.path(shard)}: gone or damaged since it was written; the same command makes it again")
 
     def check_version(self) -> None:
-        """Raise a ConfigError if this process runs another version than whoever planned the work."""
+        """Raise a ConfigError if this process runs another version than the one that planned the work."""
         if self.version != __version__:
             raise ConfigError(
                 f"{self.name}: planned by xswe {self.version}, and here is {__version__} ({platform.node()}); "
@@ -177,7 +177,7 @@ class Stage:
         return self._written(shard, lambda output: self.job.run(opened, shard, output))
 
     def keep(self, shard: int, made: Made) -> None:
-        """Write what was made of a shard, and its side-car."""
+        """Write the results of a shard, and its side-car."""
 
         def write(output: Path) -> dict[str, Any]:
             save_tensors(output, made[0], crowded=True)
@@ -196,7 +196,7 @@ class Stage:
 
 
 def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, Any]:
-    """Do a shard with what the job has opened; try again where the system or a storage failed in passing.
+    """Do a shard with what the job has opened; retry transient failures of the system or a storage.
 
     Returns its counts; of a failure, which is noted in the stage's folder as well, ``error`` (a sentence) and ``fatal``
     (whether no other shard will fare better).
@@ -217,7 +217,7 @@ def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, An
 
 
 def patiently(name: str, work: Callable[[], T]) -> T:
-    """Return what ``work`` does; it is tried again where the system or a storage failed in passing."""
+    """Return the result of ``work``; retry transient failures of the system or a storage."""
     for turn in range(RETRIES):
         try:
             return work()

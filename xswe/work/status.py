@@ -1,4 +1,4 @@
-"""How far work in shards is, read from its files on any machine that sees them."""
+"""Progress of work in shards, read from its files on any machine that shares them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class WorkStatus(Result[StageStatus], entries="stages", row=tuple(field.name for
 
 
 def work_status(output: str | Path) -> WorkStatus:
-    """Tell how far work is that is cut into shards, from any machine that sees its files.
+    """Return the progress of sharded work, on any machine that shares its files.
 
     Args:
         output: as it was given to the verb, or a folder of unfinished work.

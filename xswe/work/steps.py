@@ -1,4 +1,4 @@
-"""Work on the blocks of a text in two steps, with one between them that must see all blocks in their order.
+"""Work on the blocks of a text in two steps, with a fold over all blocks, in order, between them.
 
 In this process the three go hand in hand, and the text is read once. Others do the first step of all shards; one of them
 goes through what these found; then they do the second step of all shards, each with its part of the result.
@@ -36,7 +36,7 @@ class TwoSteps:
     unit = "record"
 
     def open(self) -> Any:
-        """Load what both steps need, once a process."""
+        """Load what both steps need, once per process."""
         raise NotImplementedError
 
     def share(self, opened: Any) -> None:
@@ -47,7 +47,7 @@ class TwoSteps:
         raise NotImplementedError
 
     def again(self, shard: int, found: Arrays) -> Iterable[Any]:
-        """Return the blocks of a shard once more, given what the first step found of it."""
+        """Return the blocks of a shard a second time, given the results of its first step."""
         return self.blocks(shard)
 
     def first(self, opened: Any, block: Any) -> Arrays:
@@ -55,7 +55,7 @@ class TwoSteps:
         raise NotImplementedError
 
     def fold(self, opened: Any) -> Fold:
-        """Return what is called with the result of the first step of all blocks or shards, in their order."""
+        """Return the function that is called with the first step's results of all blocks or shards, in order."""
         raise NotImplementedError
 
     def second(self, opened: Any, block: Any, folded: np.ndarray) -> Arrays:
@@ -116,7 +116,7 @@ def two_steps(
     threads: int,
     opened: Any,
 ) -> Iterator[Arrays]:
-    """Yield what the second step made of all records, in their order, some at a time.
+    """Yield the results of the second step for all records, in order, block by block.
 
     ``folder`` is for what a killed run leaves, None for nothing; ``shards`` is how many there are, for others; ``opened``
     what the steps open. InputError: the text was changed meanwhile. XsweError: shards failed. Unfinished: with an array,
@@ -152,7 +152,7 @@ def _fold(fold: Fold, first: Stage, wait: Callable[[int], None], place: Path) ->
 
 
 def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> Iterator[Arrays]:
-    """Yield what the second step makes of block after block, on all threads, while this one does what comes before it."""
+    """Yield the second step's results block by block, computed on all threads while this one does the steps before."""
     fold = steps.fold(opened)
 
     def folded() -> Iterator[tuple[Any, np.ndarray, bool]]:
@@ -184,7 +184,7 @@ class _Parts:
         self._due, self._new, self._number, self.done = every(kept.BRIEF), list[Arrays](), 0, 0
 
     def read(self) -> Iterator[Arrays]:
-        """Yield the parts that an earlier run kept, up to one that is damaged or not there."""
+        """Yield the parts that an earlier run saved, up to the first damaged or missing one."""
         while self._stage and (counts := self._stage.counts(self._number)) and counts["first"] == self.done:
             try:
                 arrays = self._stage.load(self._number)
@@ -194,14 +194,14 @@ class _Parts:
             yield arrays
 
     def add(self, made: Arrays) -> None:
-        """Take up what was made of a block, and write what is new now and then."""
+        """Add the results of a block; save now and then."""
         if self._stage:
             self._new.append(made)
             if self._due():
                 self._write(self._stage)
 
     def write(self) -> None:
-        """Write what is new, if the work was no brief one."""
+        """Save what is new, unless the work was brief."""
         if self._stage and self._new and self._number:
             self._write(self._stage)
 
