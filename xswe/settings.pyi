@@ -49,7 +49,7 @@ class AlignSettings(TypedDict, total=False):
 
 
 class BitextLinkSettings(TypedDict, total=False):
-    """How the words of a bitext are linked, and what the links are made into."""
+    """Settings of the links between words, and of the output made from them."""
 
     method: Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
     prior: float

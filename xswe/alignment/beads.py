@@ -120,7 +120,7 @@ class Lines:
         return Lines(self.sums[start:stop], self.sizes[start:stop])
 
     def clear(self, rows: np.ndarray) -> None:
-        """Make some of the lines empty, so that they are like nothing; in place."""
+        """Empty some of the lines, in place, so that they are similar to no line."""
         self.sums[rows], self.sizes[rows] = 0, 0
 
     def halved(self) -> Lines:
@@ -133,7 +133,7 @@ class Lines:
         return Lines(sums, sizes)
 
     def mean(self) -> np.ndarray:
-        """Return what all lines have in common: the mean of their unit vectors, float32 (d,), a little nearer to zero."""
+        """Return the mean of the unit vectors of all lines, float32 (d,), shrunk a little."""
         total = np.zeros(self.sums.shape[1], np.float64)
         for start in range(0, len(self), _BLOCK):
             part = self.sums[start : start + _BLOCK]
@@ -141,7 +141,7 @@ class Lines:
         return (total / (len(self) + _SHRINK)).astype(np.float32)
 
     def centre(self, mean: np.ndarray | None = None) -> None:
-        """Take off what lines have in common, so that unrelated ones have a cosine near zero; in place."""
+        """Subtract the mean from lines, in place, so that unrelated ones have a cosine near zero."""
         mean = self.mean() if mean is None else mean
         for start in range(0, len(self), _BLOCK):
             part = self.sums[start : start + _BLOCK]
@@ -175,7 +175,7 @@ def bag_sums(model: StaticModel, bags: Bags, threads: int = 1) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Prices:
-    """What translations of two texts look like, and what a path through them pays.
+    """Statistics of the translations of two texts, and the costs of a path's steps.
 
     Attributes:
         noise: mean cosine of lines near to each other's translations.
@@ -196,7 +196,7 @@ class Prices:
     shapes: np.ndarray | None = None
 
     def score(self, cosines: np.ndarray) -> np.ndarray:
-        """Turn cosines into scores: 0 for what is unrelated, 1 for a typical translation of these texts."""
+        """Turn cosines into scores: 0 for unrelated lines, 1 for a typical translation in these texts."""
         return (cosines - self.noise) / (self.signal - self.noise)
 
 
@@ -226,7 +226,7 @@ class Band:
 
     @classmethod
     def around(cls, coarse: np.ndarray, n: int, m: int, search: int) -> Band:
-        """Return the cells, so many either way, around the path, int64 (k, 2), of a text with half as many lines."""
+        """Return the band of cells around the path, int64 (k, 2), of a text with half as many lines."""
         first, last = np.full(n // 2 + 3, m + 1, np.int64), np.zeros(n // 2 + 3, np.int64)
         # A step of several lines passes through the cells between its ends.
         middle = (coarse[:-1] + coarse[1:]) // 2
@@ -281,7 +281,7 @@ class Constraints:
     rejected: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.int64))
 
     def within(self, start: Cell, stop: Cell) -> Constraints:
-        """Return what is known of the lines between two cells, counted from the first."""
+        """Return the corrections of the lines between two cells, counted from the first."""
         (a, b), (c, d) = start, stop
         first, last = (bisect_left(self.anchors, (cell,)) for cell in (start, stop))
         anchors = [((p - a, q - b), (r - a, s - b)) for (p, q), (r, s) in self.anchors[first:last] if r <= c and s <= d]
@@ -322,7 +322,7 @@ def best_of_each_other(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def estimate(parts: Sequence[Part]) -> Prices:
-    """Learn what translations look like in two texts; what is usual, where there are too few lines to tell."""
+    """Estimate the statistics of translations from two texts; with too few lines, return the usual ones."""
     found, noise, ratios = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     for part in parts:
         if not len(part.source) or not len(part.target):
@@ -387,7 +387,7 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
 
 
 def _forbidden(known: Constraints, n: int, m: int) -> tuple[np.ndarray, ...]:
-    """Return what no bead holds, see :func:`xswe.alignment.kernels.best_path`."""
+    """Return the lines that no bead may contain, see :func:`xswe.alignment.kernels.best_path`."""
     gaps_before = np.searchsorted(known.target_gaps, np.arange(m + 1))
     rejected_before = np.searchsorted(known.rejected[:, 1], np.arange(n + 1), "right")
     return known.target_gaps, gaps_before, known.rejected, rejected_before
@@ -431,7 +431,7 @@ def align_lines(
 
 
 def between(anchors: Sequence[tuple[Cell, Cell]], n: int, m: int) -> list[tuple[Cell, Cell]]:
-    """Return what lies before, between and after anchors, from cell to cell; with no anchors, the whole."""
+    """Return the rectangles before, between and after anchors, from cell to cell; without anchors, the whole."""
     ends = [(0, 0), *(cell for bead in anchors for cell in bead), (n, m)]
     return list(zip(ends[::2], ends[1::2], strict=True))
 
@@ -489,7 +489,7 @@ def best_of_parts(
     config: AlignConfig,
     tell: Callable[[int], object],
 ) -> tuple[list[np.ndarray], Prices]:
-    """Align parts of two texts, and learn from all of them what beads and gaps are like.
+    """Align parts of two texts, with statistics of beads and gaps learnt from all of them.
 
     ``beads``, int64 (2,) each, are how many lines the known beads have between the parts; ``tell`` is called with all
     lines once a turn. Returns for each part int64 (k, 2), its path's cells; and what was learnt.

@@ -88,7 +88,7 @@ def read_corrections(
     target: Sequence[str],
     languages: tuple[str, ...],
 ) -> Corrections:
-    """Return what is known of two texts from the corrections of an earlier alignment.
+    """Read the corrections of an earlier alignment of two texts.
 
     ``fixed`` is what ``align`` wrote and a person corrected, the texts of whose rows are sought in the two texts; a ladder
     or JSON lines; or lines from 0. A pair is a known bead; or it is rejected, if that is its status. Lines of one side
@@ -184,7 +184,7 @@ def _by_line(pairs: list[_Entry], given: Given) -> list[dict[int, _Entry]]:
 
 
 def _check_apart(entries: list[_Entry], holders: list[dict[int, _Entry]], given: Given) -> None:
-    """Refuse gaps, and rejected pairs, that are in a known bead."""
+    """Refuse gaps and rejected pairs that are within a fixed bead."""
     hint = "take one of them out"
     for entry in entries:
         if all(entry.lines):
@@ -247,7 +247,7 @@ class _Reader:
         return _Found(entries, False, {what: counts[what] for what in _CHANGES})
 
     def _check(self, entry: _Entry, given: Given, name: str) -> None:
-        """Refuse lines that are not there, or of a pair those that do not follow each other."""
+        """Refuse lines that do not exist, and pairs whose lines are not consecutive."""
         for side, (lines, texts) in enumerate(zip(entry.lines, self._texts, strict=True)):
             ordered = not all(entry.lines) or list(lines) == list(range(lines[0], lines[-1] + 1))
             if not ordered or (lines and not 0 <= min(lines) <= max(lines) < len(texts)):
@@ -272,12 +272,12 @@ class _Reader:
             yield entry._replace(said=(Said(*self._own(entry.lines), notes),)) if notes else entry
 
     def _own(self, lines: Pair) -> tuple[str, str]:
-        """Return what lines say."""
+        """Return the text of lines."""
         source, target = (joined([side[line] for line in run]) for side, run in zip(self._texts, lines, strict=True))
         return source, target
 
     def _said(self, rows: Sequence[Said], lines: Pair) -> tuple[Said, ...]:
-        """Return what a person wrote, where it is not what the lines say; empty if it is."""
+        """Return the text that a person wrote, empty if it is that of the lines."""
         if len(rows) > 1:
             return tuple(rows)
         own = self._own(lines)
@@ -346,13 +346,13 @@ def _with_new(placed: list[Placed], new: list[int]) -> list[Placed]:
 
 
 def _kept(text: str, own: str, several: bool) -> str:
-    """Return a text as it stands in its lines, if it differs from them in nothing but how several are joined."""
+    """Return a text as in its lines, if it differs from them only in how several are joined."""
     same = bare(text) == bare(own) if several else text.split() == own.split()
     return own if same else text.strip()
 
 
 def _status(given: Given, name: str, entry: _Entry | EditedRow, status: str) -> str:
-    """Return the status of an entry; what stands in its place may be a score."""
+    """Return the status of an entry; a score may stand in its place."""
     status = status.strip()
     if status not in STANDS and status not in REJECTED and status != OPEN and not is_score(status):
         hint = "write rejected, right, open, or nothing"

@@ -76,7 +76,7 @@ class Dictionary(Result[Entry], row=Entry, entries="entries"):
             super().write(path)
 
     def summary(self) -> str:
-        """Describe in one line what there is."""
+        """Describe the result in one line."""
         return f"{self.words[0]:,} and {self.words[1]:,} words, {len(self):,} pairs"
 
 

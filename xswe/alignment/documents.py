@@ -1,4 +1,4 @@
-"""Documents and their translations: which belong together, by names, a list, or what they say; and all of them aligned."""
+"""Pairing of documents with their translations, by names, a list or content, and alignment of all pairs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class DocumentPairs(Result[DocumentPair], row=DocumentPair, entries="pairs"):
 def pair_documents(
     model: AnyModel, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], *, threads: int | None = None
 ) -> DocumentPairs:
-    """Find which documents translate each other by what they say, each in one pair at most; some may have no partner.
+    """Pair documents with their translations by content, each in one pair at most; some may have no partner.
 
     Documents whose vectors are near to each other are compared by their sentences: the mean, both ways, of each one's best
     match (BiMax). The margin of that to what else is near is compared, as in mining, to that of pairs that are none.
@@ -144,7 +144,7 @@ class _Collection:
         return cls(vectors, np.concatenate(kept), np.array(bounds, np.int64))
 
     def centred(self, other: _Collection) -> _Collection:
-        """Return the collection without what all its documents have in common, scaled to norm 1."""
+        """Return the vectors of the collection less their mean, scaled to norm 1."""
         parts = [Lines(rows.copy(), np.zeros(len(rows), np.float32)) for rows in (self.vectors, self.sentences)]
         for part in parts:
             part.centre()

@@ -37,7 +37,7 @@ _WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that an archive can hold: the same
 
 
 def write_docx(path: str | Path, rows: Iterable[Sequence[str]], languages: Sequence[str] = ()) -> None:
-    """Write rows of a number, a source, its translation and a note, whole or not at all."""
+    """Write rows of a number, a source, its translation and a note, atomically."""
     with whole_file(path) as hidden, ZipFile(hidden, "w") as archive:
         for name, text in (("[Content_Types].xml", _TYPES), ("_rels/.rels", _RELATIONS)):
             archive.writestr(_entry(name), text)

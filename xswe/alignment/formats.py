@@ -86,7 +86,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
 
 
 def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: Manner) -> None:
-    """Write beads in a format of :func:`bead_format`, whole or not at all."""
+    """Write beads atomically in a format of :func:`bead_format`."""
     shown = (bead for bead in beads if manner.gaps or (bead.source and bead.target))
     if kind in _TABLES:
         rows = map(_row, shown)
@@ -114,7 +114,7 @@ def joined(texts: Sequence[str]) -> str:
 
 
 def _numbers(bead: Written) -> tuple[str, str]:
-    """Return the lines of both sides, from 1, with what stands before each."""
+    """Return the lines of both sides, from 1, each with the text before it."""
     both = zip(bead.before, (bead.source_lines, bead.target_lines), strict=True)
     source, target = (" ".join(f"{name}{line + 1}" for line in lines) for name, lines in both)
     return source, target

@@ -117,7 +117,7 @@ def _add_rows(
 
 @njit(**INNER)
 def _forbidden_in_row(i: int, left: int, last: int, runs: int, forbidden: tuple, boxes: np.ndarray) -> int:
-    """Gather what no bead that ends in row i may hold: a line of the source to begin at or before, lines of the target."""
+    """Gather the constraints on beads that end in row i: the last allowed first line of the source, lines of the target."""
     gaps, gaps_before, pairs, pairs_before = forbidden
     count = 0
     for k in range(gaps_before[left], gaps_before[min(last, np.int64(len(gaps_before) - 1))]):
@@ -358,7 +358,7 @@ def _transport(values: np.ndarray, n: int, m: int, heat: float, left: np.ndarray
 
 @njit(**LEAN)
 def _copy(values: np.ndarray, n: int, m: int, work: np.ndarray, chosen: np.ndarray) -> None:
-    """Begin with all similarities, and nothing chosen."""
+    """Start with all similarities, and nothing chosen."""
     for i in range(n):
         for j in range(m):
             work[i, j], chosen[i, j] = values[i, j], False

@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 
 class Phrase(NamedTuple):
-    """A phrase and what it is linked to.
+    """A phrase and a phrase that it is linked to, with their probabilities.
 
     Attributes:
         source: the phrase, as it is written most often; case is not told apart.
@@ -68,7 +68,7 @@ class PhraseTable(Result[Phrase], row=Phrase, entries="phrases"):
 
 
 def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int = 1) -> PhraseTable:
-    """Count what is linked to what.
+    """Count linked phrases.
 
     Args:
         links: pairs of sentences with links, as of :func:`xswe.align_words`.
@@ -156,7 +156,7 @@ def _words(text: str, places: Sequence[Span]) -> list[str]:
 
 
 def noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str], str]) -> str:
-    """Note how a span of a text is written, and return what it is counted as."""
+    """Record the spelling of a span of a text, and return the key by which it is counted."""
     form = " ".join(text[start:end].split())
     folded = fold(form)
     written.add(folded, form, form == folded or not opens_sentence(text, start))
@@ -164,7 +164,7 @@ def noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str],
 
 
 def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
-    """Yield runs of words, first and one past the last on either side, that are linked to each other and nothing else.
+    """Yield runs of words, first and one past the last on either side, that are linked only to each other.
 
     They begin and end with linked words.
     """
@@ -186,7 +186,7 @@ def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
 
 
 def _chances(pairs: Counter[tuple[str, str]]) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
-    """Return the probabilities of what is linked: of the target's given the source's, and the other way round."""
+    """Return the probabilities of linked phrases: of the target given the source, and of the source given the target."""
     totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for (a, b), count in pairs.items():
         totals[0][a] += count

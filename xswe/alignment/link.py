@@ -1,4 +1,4 @@
-"""The words of a bitext linked, and what the links are made into: a file of them, a lexicon, terms, or a check of terms."""
+"""Links between the words of a bitext, written as they are, or made into a lexicon, terms, or a check of terms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PHRASE = for_all(Made, {"links": 0, "lexicon": 1, "terms": 4, "check": 0})  # w
 
 @dataclass(frozen=True)
 class BitextLinkConfig(LinkConfig):
-    """How the words of a bitext are linked, and what the links are made into.
+    """Settings of the links between words, and of the output made from them.
 
     Attributes:
         what: ``links``; ``lexicon``: what is linked to what, with counts, both probabilities and lexical weights; ``terms``
@@ -79,7 +79,7 @@ class LinkedBitext:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
-        """Describe in one line what there is."""
+        """Describe the result in one line."""
         if isinstance(self.made, TermCheck):
             return f"{self.pairs:,} pairs, {self.made.summary()}{left_out_of(self.left_out)}"
         made = "" if self.made is None else f", {self.made}"
@@ -146,7 +146,7 @@ def link(
 
 
 def _check(output: str, inputs: Iterable[str], what: Made) -> None:
-    """Refuse, before any work is done, a file that cannot be written, or not in the format that its name promises."""
+    """Refuse, before any work, a file that cannot be written, or has a suffix of another format."""
     check_output(output, [path for path in inputs if path != "-"])
     if what == "links":
         check_links(output)

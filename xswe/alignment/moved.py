@@ -1,4 +1,4 @@
-"""Blocks out of order: what stands elsewhere in the other text, as chapters that were swapped and paragraphs that moved.
+"""Blocks out of order: chapters that were swapped and paragraphs that moved.
 
 A path through two texts goes forward in both, and leaves what is out of order without a counterpart, or beside something
 that it does not translate. Those lines of both sides are compared with each other, wherever they stand. Lines that are each
@@ -39,7 +39,7 @@ NONE = Moved(np.zeros((0, 4), np.int64), np.zeros(0, np.float32))
 
 
 def without(constraints: Constraints, spans: np.ndarray) -> Constraints:
-    """Return what is known of texts whose beads out of order are taken for lines without a counterpart."""
+    """Return corrections in which lines of beads out of order have no counterpart."""
     gaps = []
     for side, known in enumerate((constraints.source_gaps, constraints.target_gaps)):
         lines = [np.arange(begin, end) for begin, end in spans[:, 2 * side : 2 * side + 2].tolist()]

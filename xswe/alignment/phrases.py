@@ -170,7 +170,7 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
     config: PhraseSearchConfig | None = None,
     **settings: Unpack[PhraseSearchSettings],
 ) -> FoundInFiles:
-    """Find what says the phrases of a file in the passages of another, in any language of the model, and write it.
+    """Find the spans that say the phrases of a file in the passages of another, in any language, and write them.
 
     A search that was killed goes on from ``<output>.work``.
 
@@ -220,7 +220,7 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
 
 
 def read_queries(given: str) -> list[str]:
-    """Read phrases, one a line, blank lines left out; what is no file is a phrase itself.
+    """Read phrases, one per line, without blank lines; a name that is no file is a phrase itself.
 
     InputError: there is none, or what is given looks like the name of a file that is not there.
     """
@@ -245,7 +245,7 @@ def _other_sides(texts: TextSource, found: Sequence[Sequence[Hit | Term]]) -> di
 def _marks(
     source: WordSource, found: Sequence[Sequence[Hit | Term]], other: Mapping[int, str] | None
 ) -> dict[Place, tuple[int, int]]:
-    """Find what the other side of a passage says for the first place of each hit."""
+    """Find the translation, on the other side of a passage, of the first place of each hit."""
     if other is None or not isinstance(source, StaticWords):
         return {}
     places = list(dict.fromkeys(hit.places[0] for hits in found for hit in hits))
@@ -262,7 +262,7 @@ def _write(
     other: Mapping[int, str] | None,
     marks: Mapping[Place, tuple[int, int]],
 ) -> None:
-    """Write what was found, in the format of the output's suffix."""
+    """Write the hits in the format of the output's suffix."""
     if files.format == ".tbx":
         write_text(files.output, write_tbx(_candidates(queries, found), files.config.languages))
     elif files.format == ".tmx":
@@ -338,7 +338,7 @@ def _example(place: Place) -> str:
 
 
 def _units(queries: Sequence[str], found: Sequence[Sequence[Hit | Term]]) -> Iterator[Unit]:
-    """Yield the units of a translation memory of phrases and what says them."""
+    """Yield the units of a translation memory of phrases and their hits."""
     for query, hits in zip(queries, found, strict=True):
         for hit in hits:
             text = hit.text if isinstance(hit, Term) else hit.places[0].text

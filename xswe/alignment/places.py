@@ -1,4 +1,4 @@
-"""Where the rows of a corrected file stand in two texts, whatever was merged, cut, moved or typed over in them.
+"""Location of the rows of a corrected file in two texts, after merging, cutting, moving and typing over.
 
 A text is sought as whole lines: where the row's writer said, then where it stands only once, then between the rows around
 it. What is not there as whole lines is a part of a line, which with the parts in the next rows makes up the line; or it was
@@ -169,7 +169,7 @@ class _Side:
         return None
 
     def find_alike(self) -> None:
-        """Put what was typed over where lines that no row has are most like it; else where its writer said."""
+        """Place overwritten texts at the most similar lines that no row has, or else where the row says."""
         bounds = self._bounds()
         for row in self._missing():
             sure = tuple(line for line in self._sure[row] if line < len(self._lines) and not self._taken[line])

@@ -88,7 +88,7 @@ def line_of(path: str | Path, number: int) -> int:
 
 
 def is_score(status: str) -> bool:
-    """Return True if what stands in the place of a status is a number."""
+    """Return True if a status is a number, which is a score."""
     return _NUMBER.fullmatch(status) is not None
 
 

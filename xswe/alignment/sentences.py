@@ -131,7 +131,7 @@ class AlignedTexts(Result[Bead], row=Bead):
         return f"AlignedTexts({len(self.source):,} and {len(self.target):,} lines, {kinds})"
 
     def summary(self) -> str:
-        """Say in one line what was aligned, and how fast."""
+        """Describe the alignment and its speed in one line."""
         shares = " and ".join(f"{100 * share:.1f} %" for share in self.coverage)
         lines = len(self.source) + len(self.target)
         moved = f", {int(self.moved.sum()):,} of them out of order" if self.moved.any() else ""
@@ -176,7 +176,7 @@ class AlignedTexts(Result[Bead], row=Bead):
             yield (bead.score, bead.source, bead.target, first, second, bead.status, bead.notes)
 
     def written(self) -> Iterator[Written]:
-        """Yield the beads as they are written: what a person cut in two in its parts."""
+        """Yield the beads as they are written: those that a person cut in two in their parts."""
         for bead in self:
             score = bead.score if bead.source_lines and bead.target_lines else None
             one = Written(score, *bead[1:], self._places(bead))
@@ -191,7 +191,7 @@ class AlignedTexts(Result[Bead], row=Bead):
         return source, target
 
     def write(self, path: str | Path, *, format: str = "auto", **manner: Unpack[MannerSettings]) -> None:
-        """Write the beads, whole or not at all.
+        """Write the beads atomically.
 
         Args:
             path: file, plain or compressed; ``-`` for standard output.
@@ -314,7 +314,7 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sp
 
 
 class _Kept(NamedTuple):
-    """A path with what is known of its steps; see :class:`AlignedTexts`."""
+    """A path with the properties of its steps; see :class:`AlignedTexts`."""
 
     cells: np.ndarray
     scores: np.ndarray
@@ -343,7 +343,7 @@ def _cut(path: AlignedPath, prices: Prices, constraints: Constraints, config: Al
 def _sequence(
     kept: _Kept, known: Corrections, moved: Moved, given: tuple[AnyModel, Texts, Texts, Prices, int]
 ) -> AlignedTexts:
-    """Put what is not on the path into its order: each bead where its first line of the source is."""
+    """Insert beads that are not on the path, each at its first line of the source."""
     model, source, target, prices, threads = given
     own = score_spans(model, source, target, known.apart, prices, threads)
     found = moved.spans[moved.scores >= kept.threshold.value], moved.scores[moved.scores >= kept.threshold.value]
@@ -365,7 +365,7 @@ def _sequence(
 
 
 def _merged(steps: list[list[int]], apart: list[list[int]]) -> list[int]:
-    """Return the order of steps and of what is apart from them: as rows of the one and then the other."""
+    """Return the merged order of steps and of beads apart from them, as rows of the one and then the other."""
     first = {(0, one[0]) if one[0] < one[1] else (1, one[2]): len(steps) + row for row, one in enumerate(apart)}
     taken = {(side, line) for one in apart for side in (0, 1) for line in range(one[2 * side], one[2 * side + 1])}
     out = []

@@ -1,4 +1,4 @@
-"""Checks of translations against a list of terms: what is not rendered as agreed, and what is rendered in several ways."""
+"""Checks of translations against a list of terms: missing, forbidden and inconsistent translations."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def check_terms(
 
 
 def _finding(place: str, agreed: Sequence[AgreedTerm], pair: LinkedPair, span: tuple[int, int]) -> TermFinding | str:
-    """Return the agreed translation that stands in a pair, or else what is wrong."""
+    """Return the agreed translation that a pair contains, or else the finding."""
     texts = tuple(term.target for term in agreed if term.allowed)
     there = _Text(pair.target)
     forbidden = next((term.target for term in agreed if not term.allowed and there.holds(term.target)), None)
@@ -261,7 +261,7 @@ class _Finder:
 
 
 def _stem(term: str) -> str:
-    """Return what all inflections of a term in Japanese begin with; in Chinese the term."""
+    """Return the common beginning of all inflections of a Japanese term; the term itself in Chinese."""
     stem = _VERBAL.sub("", term)
     return stem if re.search("[^ぁ-ゖ]", stem) else term
 

@@ -84,7 +84,7 @@ class BilingualTerms(Result[BilingualTerm], row=BilingualTerm, entries="terms"):
         return f"BilingualTerms({len(self):,} terms, {'-'.join(self.languages)})"
 
     def write(self, path: str | Path) -> None:
-        """Write the terms, whole or not at all: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
+        """Write the terms atomically: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
         if suffix_of(path) != ".tbx":
             super().write(path)
             return
@@ -109,7 +109,7 @@ def _with_forms(note: str, variants: Sequence[str]) -> str:
 
 @dataclass
 class _Side:
-    """What is noted of the terms of one language."""
+    """The forms and parts of speech of one language's terms."""
 
     language: str
     forms: Forms = field(default_factory=Forms)
@@ -117,14 +117,14 @@ class _Side:
     classes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def note(self, text: str, start: int, end: int) -> str:
-        """Note a form and the part of speech that its place shows, and return what it is counted as."""
+        """Record a form and the part of speech that its context shows, and return the key by which it is counted."""
         folded = noted(self.forms, text, start, end, _folded)
         self.classes[folded][_class_at(text, start, end, self.language)] += 1
         return folded
 
 
 class _Counts:
-    """Counts of what may be a term and its translation in the pairs of a bitext."""
+    """Counts of candidate terms and translations in the pairs of a bitext."""
 
     def __init__(self, languages: tuple[str, str], most: int) -> None:
         self.sides = _Side(languages[0]), _Side(languages[1])
@@ -163,7 +163,7 @@ class _Counts:
         return _wider(pair, side, own, other, self.most, self.sides[side].language)
 
     def _texts(self, pair: LinkedPair, here: Span, there: Span) -> _Pair | None:
-        """Return what runs of words are counted as, and note how they are written; None where one is no term."""
+        """Return the keys of runs of words, and record their spellings; None for one that is no term."""
         spans = []
         for text, words, (first, end), own in zip(
             pair[:2], (pair.source_words, pair.target_words), (here, there), self.sides, strict=True
@@ -298,7 +298,7 @@ def _base_first(forms: Counter[str]) -> list[str]:
 
 
 def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, float]]:
-    """Yield runs of words that are linked to each other and nothing else, with the mean score of their links."""
+    """Yield runs of words that are linked only to each other, with the mean score of their links."""
     scores = dict(zip(pair.links, pair.scores, strict=True))
     for (a, b), (c, d) in phrase_spans(pair, most):
         own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
@@ -364,13 +364,13 @@ def _are_inflections(pair: _Pair, other: _Pair) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Return what a term is counted as: case does not matter, but in words of capitals only."""
+    """Return the key by which a term is counted: case-folded, except words in capitals."""
     text = unicodedata.normalize("NFKC", text)
     return text if text.isupper() else text.casefold()
 
 
 def _stems(text: str) -> str:
-    """Return what inflections of a term share; an acronym has none."""
+    """Return the stems that inflections of a term share; none for an acronym."""
     if text.isupper():
         return text
     spelled = spelling(text)
@@ -472,7 +472,7 @@ _ADJECTIVES_IN_LY = frozenset(
 
 
 def _class_at(text: str, start: int, end: int, language: str) -> str:
-    """Return the part of speech that the neighbours, capitals or the ending of a term show; nothing where none does."""
+    """Return the part of speech that the neighbours, capitals or ending of a term show, "" if none does."""
     form = text[start:end]
     if language == "ja":
         last = form[-1]

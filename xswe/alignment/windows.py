@@ -76,7 +76,7 @@ class Window(NamedTuple):
 
 
 class Side:
-    """One side of two long texts; ``mean``, float32 (d,), is what its lines have in common.
+    """One side of two long texts; ``mean``, float32 (d,), is the mean of its lines' vectors.
 
     Of a static model the ids of all lines are kept, and pooled when a window is looked at; where the mean is known from an
     earlier run, whose plan is there, a line is encoded then. ``gaps``, int64, rising, are lines that are known to have no
@@ -151,7 +151,7 @@ def align_texts(
     threads: int = 1,
     work: pathlib.Path | None = None,
 ) -> tuple[Path, Prices]:
-    """Encode and align two texts, however long; returns the path from (0, 0) to (n, m), and what was learnt.
+    """Encode and align two texts of any length; returns the path from (0, 0) to (n, m), and the learnt statistics.
 
     Windows' paths are kept in the work folder, where a later run finds them; without one they are not.
     """
@@ -196,7 +196,7 @@ class Path(NamedTuple):
 
 
 def _measured(cells: np.ndarray, source: Lines, target: Lines, config: AlignConfig, start: Cell = (0, 0)) -> Path:
-    """Return a path, as it stands from ``start`` on, with what its beads score."""
+    """Return a path from ``start`` on, with the scores of its beads."""
     wanted = config.evidence or config.precision is not None
     mismatched = bead_cosines(cells, source, target, True) if wanted else np.zeros(0, np.float32)
     return Path(cells + start, bead_cosines(cells, source, target), mismatched)
@@ -209,7 +209,7 @@ class Pair:
         self._sides, self._config, self._constraints = (source, target), config, constraints
 
     def windows(self, start: Cell, stop: Cell, end: Cell, threads: int) -> list[Window]:
-        """Cut what lies between two cells into windows along a coarse path."""
+        """Cut the rectangle between two cells into windows along a coarse path."""
         whole = Window(start, stop, end, end)
         count = -(-whole.lines // _WINDOW)
         if whole.lines <= 2 * _WINDOW:
@@ -272,7 +272,7 @@ def _gathered(windows: Sequence[Window]) -> list[Window]:
 
 
 class _Windows(Job):
-    """What a shard is: the path of a window. It is aligned in this process, by what is opened already."""
+    """Shards: the path of each window, aligned in this process with the opened model."""
 
     def compute(self, opened: Sequence[Callable[[], Path]], shard: int) -> Made:
         path = opened[shard]()

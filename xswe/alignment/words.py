@@ -1,4 +1,4 @@
-"""Word links: which words of a sentence say which of its translation, by the vectors of the words alone.
+"""Word links between a sentence and its translation, from the vectors of the words alone.
 
 The choices are those of SimAlign (Jalili Sabet et al., 2020) for similarities of words: the best of either side, what both
 agree on, that with further turns for words still free (``itermax``), and optimal transport; with a price on how far apart
@@ -166,7 +166,7 @@ class WordLinks(Result[LinkedPair], entries="pairs", row=_COLUMNS):
         return "".join(_page(self))
 
     def write(self, path: str | Path) -> None:
-        """Write the links, whole or not at all.
+        """Write the links atomically.
 
         Args:
             path: ``.html`` for coloured words, ``.jsonl`` for an object a pair; a suffix of :meth:`Result.write` for a
@@ -184,7 +184,7 @@ def holds_all(path: str | Path) -> bool:
 
 
 def check_links(path: str | Path) -> None:
-    """Refuse the name of a file that promises a format which links are not written in.
+    """Refuse a file with the suffix of a format that links cannot be written in.
 
     ConfigError: it does. DependencyError: the library that writes it is not installed.
     """
@@ -196,7 +196,7 @@ def check_links(path: str | Path) -> None:
 
 
 def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> None:
-    """Write links as they come, whole or not at all; see :meth:`WordLinks.write`."""
+    """Write a stream of links atomically; see :meth:`WordLinks.write`."""
     check_links(path)
     suffix = suffix_of(path)
     lines = _page if suffix in _PAGES else _objects if suffix == ".jsonl" else _pharaoh
@@ -310,7 +310,7 @@ def _linked_blocks(
 def counterparts(
     model: AnyModel, sides: Sequence[tuple[str, str]], spans: Sequence[Sequence[tuple[int, int]]]
 ) -> list[list[tuple[int, int] | None]]:
-    """Find where the translations of sentences probably say what spans of these (first character, one past the last) say.
+    """Find the probable translations of spans (first character, one past the last) in the translations of sentences.
 
     Returns for each span its place in the translation, None where no word of it has a link. ModelError: see
     :func:`align_words`.
@@ -347,7 +347,7 @@ def _read_words(model: StaticModel, texts: list[str]) -> Read:
 
 
 def _read_tokens(model: StaticModel, texts: list[str]) -> Read:
-    """Read texts as what stands between blanks."""
+    """Read texts as words separated by blanks."""
     words, bounds, places = [], [0], []
     for text in texts:
         found = [match.span() for match in _TOKEN.finditer(text)]

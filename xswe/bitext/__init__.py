@@ -1,1 +1,1 @@
-"""Bitext: names of files to blocks of pairs, and back."""
+"""Reading and writing of bitext in all formats."""

@@ -63,14 +63,14 @@ def catalogue_codes(path: str | Path) -> list[str]:
 
 
 def catalogue_head(path: str | Path) -> bytes:
-    """Return what stands before the first entry of a catalogue."""
+    """Return the part of a catalogue before its first entry."""
     catalogue = _catalogue(Path(path))
     del catalogue[:]
     return f"{catalogue}\n".encode()
 
 
 def _catalogue(path: Path) -> Any:
-    """Open a catalogue; what it raises for a damaged one is anything."""
+    """Open a catalogue; a damaged one may raise any exception."""
     with needs("polib", "corpora", "reading gettext catalogues"):
         import polib
     with open_binary(path) as stream:
@@ -118,7 +118,7 @@ def _check_compiled(raw: bytes) -> None:
 
 
 def write_catalogue(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
-    """Yield a PO file: scores and notes are comments, and a message that was there before has a context of its own."""
+    """Yield a PO file: scores and notes become comments, and a repeated message gets a context of its own."""
     when = moment(date)
     yield 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     yield f'"Language: {languages[1]}\\n"\n"X-Source-Language: {languages[0]}\\n"\n' if len(languages) == 2 else ""

@@ -1,4 +1,4 @@
-"""Columns and sides that are read as texts, and are numbers or addresses.
+"""Checks for columns and sides that should be texts and are numbers or addresses.
 
 Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
 without an error. The rule looks for what no translation has: in nearly every line of a file's beginning one side is
@@ -92,7 +92,7 @@ def check_sides_are_text(
 
 
 def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequence[str], target: Sequence[str]) -> None:
-    """Warn, once, of a side of which a tenth of the lines are in another language than that which is given."""
+    """Warn, once, if a tenth of a side's lines are in another language than the given one."""
     if len(languages) != 2 or languages[0] == languages[1] or not set(languages) <= set(LANGUAGES):
         return
     step = len(source) // SPREAD + 1
@@ -118,7 +118,7 @@ def _warn_of_languages(said: str) -> None:
 
 
 def detected_languages(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
-    """Return the languages that most texts of each side are in; none if a side has no such, or both have the same."""
+    """Return the language of most texts of each side; none if a side has no such language, or both have the same."""
     found = []
     for texts in (source, target):
         ((code, count),) = Counter(filter(None, map(likely_language, texts))).most_common(1) or [("", 0)]
@@ -136,7 +136,7 @@ def _kind_of(text: str) -> str | None:
 
 
 def _no_text(source: Sequence[str], target: Sequence[str]) -> tuple[int, str, list[int]] | None:
-    """Return which side is not text, what it is, and in which rows; None if both are text."""
+    """Return which side is not text, what it is instead, and in which rows; None if both are text."""
     if len(source) < _LEAST:
         return None
     for side, (own, other) in enumerate(((source, target), (target, source))):

@@ -1,4 +1,4 @@
-"""One format of bitext into any other."""
+"""Conversion of bitext from one format into another."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def rewrite_bitext(
     on_error: OnError = "raise",
     date: str | None = None,
 ) -> Rewritten:
-    """Write the pairs of files in the format that another name says: texts, locales, ids, notes, scores and statuses.
+    """Write the pairs of files in the output's format, with texts, locales, ids, notes, scores and statuses.
 
     The locales of the files' own codes (``en-GB``) stay; ``date`` is when the units of a memory were made. ConfigError:
     pairs are not written so. InputError: a file is missing or damaged.
@@ -96,7 +96,7 @@ def _write(
 
 
 def _lines(units: Iterable[Unit], left: Skipped) -> Iterator[str]:
-    """Yield tab-separated pairs, and count what has no place in them."""
+    """Yield tab-separated pairs, and count properties that this format cannot hold."""
     for unit in units:
         for what, value in zip(("ids", "notes", "scores", "statuses"), _beside(unit), strict=False):
             left.add(what, value not in ("", None))
@@ -124,7 +124,7 @@ def _locales(source: Source) -> tuple[str, str]:
 
 
 def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
-    """Yield the units of a file, None for what is damaged or lacks a language, which is counted."""
+    """Yield the units of a file; None, counted, for one that is damaged or lacks a language."""
     if FORMATS[source.kind].family == "lines":
         records = ((record.texts, _scored(source, record)) for record in source.read(left_out))
         return (None if texts is None else _unit(texts, beside=score) for texts, score in records)
@@ -142,13 +142,13 @@ def _scored(source: Source, record: Record) -> dict[str, bytes]:
 
 
 def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the id and the notes that a row has, and all that stands beside its texts."""
+    """Return the id and the notes of a row, and all its other columns."""
     beside = {name.lower(): value for name, value in found.items() if isinstance(value, (str, int, float))}
     return str(beside.get("id", "")), str(beside.get("notes", beside.get("note", ""))), beside
 
 
 def _noted(found: tuple[str, list[str]]) -> tuple[str, str, dict[str, str]]:
-    """Return an id, notes, and what a first note says that this library wrote: a score, and a status."""
+    """Return an id, notes, and the score and status that a first note of this library contains."""
     name, notes = found
     first = _SCORE.fullmatch(notes[0]) if notes else None
     if first is None:

@@ -1,4 +1,4 @@
-"""The formats of bitext: one table, by which every reader and writer goes."""
+"""The table of bitext formats, which all readers and writers use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text by lines: blocks of a file, or of several in step, whose columns compiled code cuts."""
+"""Blocks of lines of a text file, or of several line-aligned ones, cut into columns by compiled code."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class LineBlock:
             raise too_few_columns(path, line.count("\t") + 1, tuple(columns), self.number + row)
 
     def count(self, states: Sequence[np.ndarray], left_out: Skipped) -> None:
-        """Count the damaged lines by what is wrong with them."""
+        """Count the damaged lines by kind of damage."""
         for state in states[:2]:
             for code, reason in _REASONS.items():
                 left_out.add(reason, int((state == code).sum()))
@@ -159,7 +159,7 @@ def _refuse_long(block: LineBlock) -> None:
 def line_job(
     block: LineBlock, columns: Sequence[int], languages: Sequence[str], on_error: OnError, score: int | None
 ) -> Job:
-    """Return what makes the rows of a block: of the lines that are fine, ``columns`` and that of a score.
+    """Return the function that makes rows of a block: ``columns`` and the score column of its valid lines.
 
     Columns after the first two are of negatives. Of three files in step the third one holds the scores.
     """

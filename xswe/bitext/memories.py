@@ -52,7 +52,7 @@ class _Watched:
         return data
 
     def mark_unit_end(self) -> bool:
-        """Begin to count anew; return whether anything was read since the last time."""
+        """Reset the count; return True if anything was read since the last time."""
         since, self._since = self._since, 0
         return since > 0
 
@@ -200,7 +200,7 @@ def _warn_of_damage(path: Path) -> None:
 
 
 def _drop_before(element: Any) -> None:
-    """Free what comes before a unit, but for what is in the same one."""
+    """Free the elements before a unit, except those that contain it."""
     while (parent := element.getparent()) is not None:
         if local_name(parent.tag) != "unit":
             del parent[: parent.index(element)]
@@ -270,7 +270,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Unit(NamedTuple):
-    """A text and its translation, how sure that is, and the lines they come from; and what a person said of it."""
+    """A text and its translation, with its score, its lines, and a person's verdict."""
 
     score: float | None
     source: str
@@ -358,7 +358,7 @@ def write_memory(
 def write_xliff(
     units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
 ) -> Iterator[str]:
-    """Yield XLIFF 1.2, a unit a pair: translated, and signed off where a person said so; its score, and notes, are notes.
+    """Yield XLIFF 1.2, one unit per pair: translated, or signed off if a person said so, with its score and notes as notes.
 
     ``original`` is the name of the source's file.
     """
@@ -407,7 +407,7 @@ def _unused(wanted: str, other: str, ids: set[str]) -> str:
 
 
 def _notes(unit: Unit) -> list[str]:
-    """Return what is written of a unit beside its texts."""
+    """Return the notes that are written with a unit."""
     status = f", {unit.status}" if unit.status else ""
     score = [] if unit.score is None else [f"score {unit.score:.6f}{status}"]
     return score + ([unit.notes] if unit.notes else [])

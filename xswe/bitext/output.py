@@ -1,4 +1,4 @@
-"""The formats that pairs are written in: one table of them, by the suffix of a name."""
+"""The table of formats that pairs are written in, by the suffix of a name."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ for_all(Format, {"auto": None, **_LINES, **MEMORIES, **TABLES})  # each is writt
 
 
 def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[str] = ()) -> None:
-    """Write rows in a format of :func:`output_format`, whole or not at all."""
+    """Write rows atomically in a format of :func:`output_format`."""
     if kind in _LINES:
         write_text(path, _LINES[kind](rows, languages))
     elif kind in MEMORIES:

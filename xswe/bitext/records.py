@@ -1,4 +1,4 @@
-"""Records of a bitext as they stand, each with its texts: what scoring appends to and filtering passes on.
+"""Records of a bitext as they are in the file, with their texts: scoring appends to them, filtering passes them on.
 
 A record is a line with its other columns and its line end, an object with its other fields, a unit of a translation
 memory with its attributes and properties.
@@ -52,7 +52,7 @@ class RecordBlock:
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordBlock:
-        """Take records that were read one by one."""
+        """Make a block of records that were read one by one."""
         pairs = [record.texts or ("", "") for record in records]
         sides = [Texts.of([pair[side] for pair in pairs]) for side in range(2)]
         spans = np.stack([bounds for side in sides for bounds in (side.offsets[:-1], side.offsets[1:])], 1)
@@ -82,7 +82,7 @@ class RecordBlock:
 
 
 def raw_of(kind: str, number: int, beside: Any, pair: tuple[str, str] | None, separator: str) -> tuple[bytes, Any]:
-    """Return the bytes of a record that is no line, from what its reader gives beside its texts; and what writing needs."""
+    """Return the bytes of a record that is not a line, from its reader's object, and the object that its writer needs."""
     if kind == "jsonl":
         return beside[0], None
     if kind == "csv":
@@ -103,7 +103,7 @@ def raw_of(kind: str, number: int, beside: Any, pair: tuple[str, str] | None, se
 
 
 def frame_of(kind: str, path: str) -> tuple[bytes, bytes]:
-    """Return what stands before and after the records of a memory; of others nothing does."""
+    """Return the bytes before and after the records of a memory; none for other formats."""
     if kind == "tmx":
         return _memory_frame(path)
     return (catalogue_head(path), b"") if kind == "catalogue" else (b"", b"")

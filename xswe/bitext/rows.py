@@ -31,7 +31,7 @@ class Negatives:
 
     @classmethod
     def of_columns(cls, columns: Sequence[Texts]) -> Negatives:
-        """Take one text a pair from each column; empty ones are left out."""
+        """Take one text per pair from each column; empty ones are left out."""
         size, texts = len(columns[0]), concatenate(columns)
         places = np.arange(len(columns) * size).reshape(len(columns), size).T.ravel()
         there = np.asarray(texts.sizes)[places] > 0

@@ -1,4 +1,4 @@
-"""A source of bitext: what names stand for, and its pairs, as texts or as they stand."""
+"""Sources of bitext: from names of files to pairs, as texts or as raw records."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Source(Described):
 
     @property
     def layout(self) -> list[Any]:
-        """All that decides, beside the bytes of its files, what is read."""
+        """The settings that, beside the bytes of the files, decide what is read."""
         members = tuple(member for path in self.paths if (member := parted(path)[1]))
         two, named = self.columns[:2], self.by_name
         out: list[Any] = [self.kind, (0, 1) if named else two, members, self.score, two if named else None]
@@ -156,7 +156,7 @@ class Source(Described):
         yield from pack(self._texts(skipped), self.with_negatives)
 
     def _texts(self, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-        """Yield the pairs, each followed by its negatives, and count what has none."""
+        """Yield the pairs, each followed by its negatives, and count records without a pair."""
         translated = self.kind in ("catalogue", "xliff")
         for _, _, texts in _UNITS[self.kind](self, False, skipped):
             if isinstance(texts, tuple) and (not translated or all(texts)):
@@ -200,7 +200,7 @@ class Source(Described):
             raise ConfigError(f"columns={list(self.columns)}: name two columns, the source's first")
 
     def units(self, left_out: Skipped) -> Iterator[tuple[int, Any, tuple[str, ...] | str]]:
-        """Stream what is no text by lines: the number of each record, what stands beside its texts, and these.
+        """Stream the records of formats other than lines: the number, the reader's own object, and the texts of each.
 
         What stands beside them is gone with the next record. In place of texts that are missing there is why, which is
         counted.
@@ -211,7 +211,7 @@ class Source(Described):
             yield number, beside, texts
 
     def blocks(self, most: int = BLOCK_LINES, window: int = 0, left_out: Skipped | None = None) -> Iterator[RecordBlock]:
-        """Stream the records, so many at a time; columns of text are cut by compiled code.
+        """Stream the records in blocks; columns of text are cut by compiled code.
 
         Args:
             most: records a block.
@@ -274,7 +274,7 @@ class Source(Described):
         return (Record(body, end, None) for lines in blocks for body, end in bodies(lines))
 
     def raw_blocks(self, most: int = BLOCK_LINES) -> Iterator[Texts] | None:
-        """Stream the records with their line ends and without a look at their texts; None if they are no lines."""
+        """Stream the records with their line ends, without parsing their texts; None if they are not lines."""
         if self.kind not in (*_BY_LINES, "jsonl"):
             return None
         spans = [self.span] if self.span else None
@@ -283,7 +283,7 @@ class Source(Described):
     # Its records, written again.
 
     def write(self, output: str, records: Iterable[tuple[Record, float]], scored: bool = False) -> None:
-        """Write some of the records in their order, as they stand, whole or not at all; with their scores if ``scored``.
+        """Write some of the records unchanged and atomically, in order; with their scores if ``scored``.
 
         ConfigError: the format is read only.
         """
@@ -303,7 +303,7 @@ class Source(Described):
             stream.write(after)
 
     def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
-        """Return what stands before and after the records: a header of columns (and of their scores), or of a memory."""
+        """Return the bytes before and after the records: a header of columns (and of their scores), or of a memory."""
         if self.kind == "csv":
             names = self._header.rstrip(b"\r\n")
             return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
@@ -386,7 +386,7 @@ def _fields_of(path: str) -> tuple[str, ...]:
 def find_pairs(
     paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, ...], columns: tuple[int, ...] = (0, 1)
 ) -> list[Source]:
-    """Resolve what a user typed to sources of pairs.
+    """Resolve names and patterns to sources of pairs.
 
     Each path is a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is found beside
     it), an archive of such, a file of another format known by its suffix, a folder of these, or a glob pattern; or a
@@ -458,7 +458,7 @@ def _is_archive(path: str) -> bool:
 
 
 def _members(archive: str, languages: Sequence[str]) -> tuple[str, ...]:
-    """Return what an archive holds: a Moses pair, or one file of pairs, text before other formats."""
+    """Return the members of an archive to read: a Moses pair, or one file of pairs, text before other formats."""
     names = member_names(Path(archive))
     sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
     if len(sides) == 2 and all(len(side) == 1 for side in sides) and languages[0] != languages[1]:

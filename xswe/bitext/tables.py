@@ -48,7 +48,7 @@ Batch = tuple[Any, tuple[Texts, Texts], Negatives | None]  # of rows: all their 
 def find_columns(
     names: Sequence[str], columns: Sequence[int | str], languages: Sequence[str], by_number: bool = True
 ) -> list[int] | None:
-    """Return which of the names are of source and target, and those of negatives after them; None if they are not there.
+    """Return the columns of source and target, and of negatives after them; None if they are missing.
 
     ``columns`` are names, or numbers from 0, and (0, 1) stands for none: then it is the columns named after the two
     languages, with a locale or without, or after any two of ours where none are given; in pairs of one language ``anchor``
@@ -74,7 +74,7 @@ def find_columns(
 
 
 def _hint(source: Described, names: Sequence[str] = ()) -> str:
-    """Return what to do where the columns are missing."""
+    """Return a hint for missing columns."""
     a, b = source.columns[:2]
     if isinstance(a, int) or isinstance(b, int):
         two = len(source.languages) == 2 and source.languages[0] != source.languages[1]
@@ -89,7 +89,7 @@ def _no_columns(source: Described, names: Sequence[str], what: str = "columns", 
 
 
 def _listed(value: Any) -> list[str] | None:
-    """Return the texts of a field of negatives; None if it has something else."""
+    """Return the texts of a field of negatives; None if it is not a list of texts."""
     texts = [] if value is None else [value] if isinstance(value, str) else value
     return list(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else None
 
@@ -336,7 +336,7 @@ def hub_blocks(source: Described) -> Iterator[Batch]:
 
 
 def as_text(value: Any) -> str:
-    """Return what stands in a cell of a sheet as a text; whole numbers without a decimal point."""
+    """Return the value of a cell as text; whole numbers without a decimal point."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else str(value).strip()

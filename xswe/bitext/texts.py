@@ -50,7 +50,7 @@ class TextSource:
         return (text or "" for text in self.read(Skipped()))
 
     def read(self, left_out: Skipped) -> Iterator[str | None]:
-        """Yield the texts, None for a damaged line, and count what is left out.
+        """Yield the texts, None for a damaged line, and count those left out.
 
         ConfigError: running text without a language. InputError: the file is missing, damaged or no text.
         """
@@ -92,7 +92,7 @@ class TextSource:
         made = folder / f"texts-{fingerprint(stamp, how)}"
 
         def write(place: Path) -> None:
-            """Write the texts, and what was left out."""
+            """Write the texts, and the counts of those left out."""
             counts = Skipped()
             write_text(place / _TEXTS, (f"{text or ''}\n" for text in self.read(counts)))
             write_json(place / _LEFT_OUT, counts.counts)

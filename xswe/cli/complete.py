@@ -40,7 +40,7 @@ _FREE = ("", "text", "list", "mapping")  # kinds of settings that may name a fil
 
 
 def completed(shell: str, words: list[str]) -> list[str]:
-    """Return what may stand in the place of the last word, as the shell takes it.
+    """Return the completions of the last word, in the form that the shell expects.
 
     ``words`` are the line up to the cursor in ``bash``, in other shells what stands after the command, without quotes.
     """
@@ -76,7 +76,7 @@ def _split(line: str) -> tuple[list[str], bool]:
 
 
 def _offered(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield what the last word may become, with a blank where it is complete, and what that is."""
+    """Yield the completions of the last word, with a blank if it is complete, and their descriptions."""
     verb, current = words[0], words[-1]
     firsts = {
         **{name: one.what for name, one in VERBS.items()},
@@ -95,7 +95,7 @@ def _offered(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _of_verb(verb: str, before: list[str], current: str) -> Iterator[tuple[str, str]]:
-    """Yield settings, up to the next dot, or what the one may be that the current word sets."""
+    """Yield settings, up to the next dot, or the values of the setting in the current word."""
     from xswe.cli.help import settings
 
     found = {one.name: one for one in settings(verb)}
@@ -118,7 +118,7 @@ def _of_verb(verb: str, before: list[str], current: str) -> Iterator[tuple[str, 
 
 
 def _values(name: str, kind: str, value: str) -> Iterator[str]:
-    """Yield what a setting may be: its choices, models of this package, languages, or names of files."""
+    """Yield the values of a setting: its choices, models of this package, languages, or names of files."""
     from xswe.io.resources import resource
 
     choices = kind.split(", ") if re.fullmatch(r"[\w./-]+(, [\w./'-]+)+", kind) else []

@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 def verb_help(verb: str, full: bool = False) -> str:
-    """Return the help of a verb; of ``train`` only what matters, unless it is to be in full."""
+    """Return the help of a verb; of ``train`` only the most important settings, unless ``full``."""
     found = settings(verb)
     shown = found if full or verb != "train" else [by for name in SHORT for by in found if by.name == name]
     examples = "\n".join(f"  python -m xswe {verb} {example}" for example in VERBS[verb].examples)

@@ -30,7 +30,7 @@ def usage() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a verb; returns 0 on success, 2 for user errors, of which a line on standard error says how to correct them."""
+    """Run a verb; returns 0 on success, 2 for user errors, with a line on standard error that says how to correct them."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _mistake(verb: str, argument: str) -> str:
-    """Return what is wrong with an argument that is not to reach Hydra; empty if nothing is."""
+    """Return the error in an argument that Hydra must not see, "" if there is none."""
     key, sign, _ = argument.partition("=")
     former = (FORMER.get(call.partition(":")[2], {}).get(key.lstrip("+")) for call in VERBS[verb].calls.values())
     if sign and (new := next(filter(None, former), None)) and _setting(new, verb):
@@ -97,7 +97,7 @@ def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Return True if an error is Ctrl-C, or what this led to within a library."""
+    """Return True if an error is Ctrl-C, or was caused by it within a library."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
 
 
@@ -123,13 +123,13 @@ def _print(text: str, stream: TextIO | None = None) -> None:
 
 
 def _hang_up() -> None:
-    """Drop what the standard output still holds, which nobody reads: at the end Python would complain of it."""
+    """Drop the buffer of standard output, which nobody reads: Python would complain of it at exit."""
     with contextlib.suppress(OSError):  # no output of a process
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _setting(name: str, verb: str) -> str:
-    """Return a setting of a verb that is so called, with dashes or underscores; nothing where there is none."""
+    """Return the setting of a verb with that name, with dashes or underscores; "" if there is none."""
     from xswe.cli.help import settings
 
     return next((one.name for one in settings(verb) if one.name == name.replace("-", "_")), "")
@@ -277,7 +277,7 @@ def _run(verb: str, words: list[str]) -> int:
 
 
 def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log: bool = False) -> None:
-    """Call a verb's function on its settings, and print what is to be said of it."""
+    """Call a verb's function with its settings, and print its summary."""
     from xswe.cli.run import run
     from xswe.cli.settings import as_keys, check_shape
     from xswe.errors import Unfinished, XsweError, no_room

@@ -15,7 +15,7 @@ from xswe.progress import took
 
 
 def run(verb: str, values: Values) -> str:
-    """Call a verb's function, and return what to say of it."""
+    """Call a verb's function, and return its summary."""
     spec = VERBS[verb]
     modes = list(spec.calls)
     mode = str(values["mode"]) if len(modes) > 1 else ""
@@ -71,7 +71,7 @@ def _bitext(values: Values, what: str) -> list[str]:
 
 
 def _check_report(values: Values) -> None:
-    """Refuse, before any work is done, a report that cannot be written."""
+    """Refuse, before any work, a report that cannot be written."""
     if not values.get("report"):
         return
     from xswe.report.page import check_page

@@ -57,7 +57,7 @@ def own_settings(verb: str, mode: str = "") -> Values:
 
 
 def composed_defaults(verb: str) -> Values:
-    """Return all settings of a verb with their defaults; what a choice of a group changes of them is in ``conf/``."""
+    """Return all settings of a verb with their defaults; choices of groups override them by the files of ``conf/``."""
     spec, out = VERBS[verb], Values()
     modes = {mode: own_settings(verb, mode) for mode in spec.calls}
     for own in modes.values():
@@ -115,7 +115,7 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
 
 
 def check_used(verb: str, mode: str, values: Values) -> None:
-    """Refuse settings of another mode, where they are not as they usually are."""
+    """Refuse settings of another mode that do not have their default."""
     if len(VERBS[verb].calls) == 1:
         return
     usual, modes = composed_defaults(verb), {one: own_settings(verb, one) for one in VERBS[verb].calls}
@@ -181,7 +181,7 @@ def simple(verb: str, arguments: Collection[str]) -> Values | None:
 
 
 def _choose(verb: str, named: dict[str, str], values: Values) -> bool:
-    """Put what choices of groups set into a verb's settings; returns False where that is for Hydra, or cannot be."""
+    """Apply the choices of groups to a verb's settings; returns False if Hydra must do so, or it is impossible."""
     from xswe.io.choices import choice_names, choose, chosen, update  # YAML, which others need not wait for
 
     listed = chosen(choose("", verb)["defaults"]) | named
@@ -197,7 +197,7 @@ def _choose(verb: str, named: dict[str, str], values: Values) -> bool:
 
 
 def _read(value: str, is_text: bool, within: bool = False) -> Any:
-    """Return what one value means; a number is text where a name is asked for."""
+    """Return the typed value of a setting; a number is text where a name is expected."""
     if not _PLAIN.fullmatch(value):
         if within or not re.fullmatch(r"[\w/.:-]+( [\w/.:-]+)*", value):
             raise _Other

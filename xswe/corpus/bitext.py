@@ -91,7 +91,7 @@ class CorpusReport:
     checksums: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file read, by its path as given
 
     def add(self, rows: int, reasons: np.ndarray, skipped: dict[str, int]) -> None:
-        """Count one block: its pairs, the numbers of the reasons to drop some of them, and what was skipped."""
+        """Count one block: its pairs, the reasons to drop some of them, and skipped lines."""
         self.read += rows
         counts = np.bincount(reasons, minlength=len(REASONS) + 1)
         self.kept += int(counts[0])
@@ -163,7 +163,7 @@ def make_cleaner(languages: tuple[str, str], config: CorpusConfig, threads: int 
 def clean_jobs(
     file: Source, config: CorpusConfig, cleaner: Cleaner, spans: Spans | None = None
 ) -> Iterator[Callable[[], Cleaned]]:
-    """Yield what makes a file's cleaned blocks, in order; of spans of it (see ``Source.jobs``) or of all."""
+    """Yield functions that make the cleaned blocks of a file, in order; of spans of it (see ``Source.jobs``) or of all."""
     least = config.min_score if file.min_score is None else file.min_score
     for job in replace(file, on_error=config.on_error).jobs(scores=least is not None, spans=spans):
         yield partial(_cleaned, cleaner, job, least)
@@ -199,7 +199,7 @@ def content_settings(config: CorpusConfig) -> dict[str, Any]:
 
 
 def describe(config: CorpusConfig, files: Sequence[Source]) -> dict[str, Any]:
-    """Return what decides the content of the bitext and its split: settings and the files' checksums."""
+    """Return the settings and checksums that determine the bitext and its split."""
     splits = ("held_out", "development", "max_held_out", "max_development", "limit")
     settings = content_settings(config) | {name: getattr(config, name) for name in splits}
     return {"settings": settings, "files": describe_files(files)}

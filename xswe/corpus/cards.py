@@ -91,7 +91,7 @@ class Card:
 
     @property
     def terms(self) -> str:
-        """The licence, and what it demands of a model."""
+        """The licence, and its conditions for a model."""
         return f"{self.licence} [{'; '.join(self.restrictions)}]" if self.restrictions else self.licence
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Card:
         raise ConfigError(f"corpus {self.name} has no version {version!r}; it has {known}")
 
     def release_for(self, languages: Sequence[str], version: str = "") -> Version:
-        """Return a release that has a language or language pair, or raise a ConfigError that says what there is."""
+        """Return a release that has a language or language pair; ConfigError: there is none, and which there are."""
         release = self.release(version)
         if not release.serves(languages):
             known = ", ".join(release.pairs or release.languages)
@@ -133,7 +133,7 @@ class Card:
         return release
 
     def licence_note(self) -> dict[str, Any]:
-        """Return what a model card must say of this corpus."""
+        """Return the licence note on this corpus for a model card."""
         return {"corpus": self.name, "licence": self.licence, "restrictions": list(self.restrictions), "cite": self.cite}
 
 

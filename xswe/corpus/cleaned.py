@@ -43,11 +43,11 @@ class CleanJob(PartsJob):
     config: CorpusConfig  # what to drop
 
     def open(self) -> tuple[Cleaner, Cuts]:
-        """Load what the filters need, and the cuts."""
+        """Load the resources of the filters, and the cuts."""
         return make_cleaner(self.languages, self.config, 1), read_json(self.cuts / "cuts.json")
 
     def parts(self, opened: tuple[Cleaner, Cuts], shard: int) -> Iterator[Callable[[], Part]]:
-        """Yield what reads and cleans each block of a shard."""
+        """Yield functions that read and clean the blocks of a shard."""
         (cleaner, cuts), (number, span) = opened, self.plan.place(shard)
         file, spans = self.bitext[number], [span] if span else None
         if spans and len(file.paths) > 1:

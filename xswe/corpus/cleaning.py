@@ -1,4 +1,4 @@
-"""What a corpus is cleaned of: each filter optional, counted by its reason, and explained.
+"""The filters that clean a corpus, each optional, with its reason and count.
 
 A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its file a
 pair stands: corpora are sorted by score or by document.

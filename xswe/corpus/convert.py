@@ -165,7 +165,7 @@ def _open(folder: Path, languages: tuple[str, str], identity: str) -> tuple[Bite
 
 
 def _check_sound(folder: Path, signature: Mapping[str, Any]) -> None:
-    """Refuse a conversion of which an array is not what was written; read is only what was written after the signature."""
+    """Refuse a conversion with a damaged array; only files newer than the signature are read."""
     signed = (folder / "signature.json").stat().st_mtime_ns
     for name, written in signature["arrays"].items():
         if not _is_sound(folder / name, signed, **written):
@@ -182,7 +182,7 @@ def _is_sound(path: Path, signed: int, bytes: int, sha256: str) -> bool:
 
 
 class _Conversion:
-    """The arrays of a bitext, put together block by block; what a killed run left of them is gone on with."""
+    """The arrays of a bitext, appended block by block; those of a killed run are resumed."""
 
     def __init__(
         self, files: Sequence[Source], languages: tuple[str, str], config: CorpusConfig, folder: Path, identity: str
@@ -201,7 +201,7 @@ class _Conversion:
             self._remember(make_cleaner(languages, config))
 
     def _kept(self) -> dict[str, Any]:
-        """Return the state that a killed run noted, after what it wrote was compared with its checksums."""
+        """Return the state that a killed run recorded, after comparing its files with their checksums."""
         if (found := load_checkpoint(self.folder / _STATE, self.identity)) is not None:
             with suppress(OSError, ValueError):  # an array is too short
                 self.sums = self._written(found[1])
@@ -224,7 +224,7 @@ class _Conversion:
         return found
 
     def _remember(self, cleaner: Cleaner) -> None:
-        """Show the admission what the killed run kept."""
+        """Add the pairs that the killed run kept to the admission."""
         logger.info("going on after %s pairs", f"{self.report.read:,}")
         for one in self.growing:
             one.sync()
@@ -236,7 +236,7 @@ class _Conversion:
             reasons_of(cleaner.hashed(rows), self.admission)
 
     def run(self, cleaned: CleanedBlocks) -> CorpusReport:
-        """Take up all blocks; the place reached is noted now and then."""
+        """Add all blocks; the position is recorded now and then."""
         due = every(kept.BRIEF)
         with ExitStack() as stack:
             for one in self.growing:
@@ -256,7 +256,7 @@ class _Conversion:
         return self.report
 
     def _add(self, block: Cleaned) -> None:
-        """Keep of a block what no reason drops."""
+        """Keep the pairs of a block that no reason drops."""
         reasons = reasons_of(block, self.admission)
         self.report.add(len(block.rows), reasons, block.rows.skipped)
         rows = kept_rows(block.rows, reasons)
@@ -274,7 +274,7 @@ class _Conversion:
         return {part: writer.state for part, writer in self.texts.items()}
 
     def _note(self, place: Place) -> None:
-        """Bring everything to the disk, and note the place reached."""
+        """Flush everything to disk, and record the position."""
         for one in self.growing:
             one.sync()
         state = {**self._state(), "place": place, "sums": _finished(self.sums), "report": asdict(self.report)}
@@ -373,7 +373,7 @@ def prepare(
 
 
 def open_training(stage: Path, pair: tuple[str, str]) -> Bitext:
-    """Memory-map the training part that :func:`prepare` noted.
+    """Memory-map the training part that :func:`prepare` recorded.
 
     InputError: the converted corpus is no longer where it was.
     """
@@ -446,7 +446,7 @@ def list_corpora() -> str:
 
 
 def show_corpora(config: CorpusConfig) -> str:
-    """Return what the cards say that a configuration names; that of ``local`` without one."""
+    """Return the text of the cards that a configuration names; without one, that of ``local``."""
     if config.paths == SAMPLE:
         return (sample_folder() / "card.yaml").read_text(encoding="utf-8").rstrip()
     return "\n\n".join(str(find_card(name)) for name in _cards(config, ()) or ["local"])
@@ -501,7 +501,7 @@ def convert_corpus(
 
 
 def _summary(report: CorpusReport) -> str:
-    """Lay out where the pairs went, each reason with what it means."""
+    """Format the counts of dropped pairs, each reason with its meaning."""
     explained = {**_SKIPPED, **REASONS}
     counted: Sequence[tuple[str, int]] = sorted(report.dropped.items(), key=lambda item: (-item[1], item[0]))
     rows = [["read", f"{report.read:,}", ""]]

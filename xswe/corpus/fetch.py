@@ -165,5 +165,5 @@ def digest_of(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _digest(path: Path, size: int, mtime_ns: int) -> str:
-    """Hash a file of this size and time of change: a stage asks several times for the checksum of what may be gigabytes."""
+    """Hash a file, cached by its size and time of change: a stage asks several times, and files may have gigabytes."""
     return file_digest(path)

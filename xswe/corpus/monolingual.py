@@ -68,7 +68,7 @@ class Sentences:
 
 
 def sentences_of(found: Sequence[TextSource], split: bool, left_out: Skipped, threads: int = 1) -> Iterator[str]:
-    """Yield sentences, stripped of blanks at both ends; some may be empty, and what is left out is counted.
+    """Yield sentences, stripped of whitespace; some may be empty, and those left out are counted.
 
     With ``split`` each line of plain text is a paragraph, and cut.
     """
@@ -173,7 +173,7 @@ def _refuse_bitext(path: Path, language: str) -> None:
 
 
 def describe_sentences(config: CorpusConfig, found: Sequence[TextSource]) -> list[Any]:
-    """Return what determines the sentences and their split: settings, the files' checksums, the sides and languages."""
+    """Return the settings, checksums, sides and languages that determine the sentences and their split."""
     out: list[Any] = [[describe(config, one.sources), one.side, [file.languages for file in one.bitexts]] for one in found]
     return out + ([{"split": splitter()}] if config.split or any(one.is_cut for one in found) else [])
 

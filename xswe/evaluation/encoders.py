@@ -82,7 +82,7 @@ class StaticEncoder:
 
 
 class TeacherEncoder:
-    """A teacher under evaluation: its sentence vectors, in whatever languages it is asked.
+    """A teacher under evaluation: its sentence vectors, in any language.
 
     Args:
         model: one of ``conf/teacher`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.

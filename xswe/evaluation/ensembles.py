@@ -31,7 +31,7 @@ _MOST_PAIRS = 2000  # of a bitext, for fitting: all are compared with all, at ea
 
 @dataclass(frozen=True)
 class FittedEnsemble(Result[tuple[Any, ...]]):
-    """An ensemble, and what it and its parts are worth on the development files.
+    """An ensemble, and the scores of it and its parts on the development files.
 
     Attributes:
         ensemble: the model.
@@ -130,7 +130,7 @@ def _lists(models: Any, fit: Any, weights: Any) -> list[tuple[str, Any, str]]:
 
 
 def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Quality:
-    """Return what weights are worth on a development file.
+    """Return the score of weights on a development file.
 
     ``score<TAB>a<TAB>b``: Spearman's correlation of the mean cosines with the scores. An aligned bitext: mteb's F1 of the
     nearest neighbours, mean of both directions.

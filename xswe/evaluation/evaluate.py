@@ -151,7 +151,7 @@ def _checked(
 
 
 def _written(found: T, output: str | Path | None) -> T:
-    """Write what was measured where that is asked for; raise ConfigError if it is nothing."""
+    """Write the rows to the output, if there is one; ConfigError: no row has a value."""
     if output is not None:
         found.write(output)
         found.check(str(output))
@@ -159,7 +159,7 @@ def _written(found: T, output: str | Path | None) -> T:
 
 
 def as_encoder(model: Model, threads: int | None = None) -> SentenceEncoder:
-    """Return what evaluates a model: a loaded one, a named one, or an encoder as it is."""
+    """Return the encoder of a model: of a loaded one, of a name, or an encoder as it is."""
     threads = threads or available_threads()
     if isinstance(model, StaticModel):
         return StaticEncoder(model, "-".join(model.languages), threads)
@@ -195,7 +195,7 @@ def _file(encoder: SentenceEncoder, path: str) -> list[Row]:
 
 
 def skipped(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each reason why there is no figure: what has none, and why."""
+    """Return a line for each reason why there are no figures, with the tasks that it concerns."""
     why: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.value is None and row.note:
@@ -204,7 +204,7 @@ def skipped(rows: Iterable[Row]) -> list[str]:
 
 
 def check_measured(rows: Sequence[Row], where: str = "") -> None:
-    """Refuse to end well without a single figure; ConfigError: no row has a value; the message says why, row by row."""
+    """Raise a ConfigError if no row has a value; the message gives the reason of each row."""
     if not any(row.value is not None for row in rows):
         end = f" (all rows: {where})" if where else ""
         raise ConfigError(f"nothing was measured: {'; '.join(skipped(rows)) or 'no task has any row'}{end}")
@@ -347,13 +347,13 @@ def correct(tests: Sequence[PairedTest]) -> list[PairedTest]:
 
 
 def of_marks(tests: int) -> str:
-    """Say what the marks of a table mean."""
+    """Explain the marks of a table."""
     many = f" corrected for {tests} tests (Holm)" if tests > 1 else ""
     return f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL}{many})"
 
 
 def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[list[str], list[list[Any]], list[str]]:
-    """Return the header, a line a model, and notes: what the marks mean, and what was skipped and why."""
+    """Return the header, one line per model, and notes: the meaning of the marks, and skipped tasks with the reasons."""
     keys = figures_of(row for model in models for row in model.rows)
     alike = {(*test.key, test.other) for test in tests if test.corrected >= LEVEL}
     best = {key: _best(models, key) for key in keys}

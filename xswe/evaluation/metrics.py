@@ -92,7 +92,7 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson}  # of two (n,)
 
 
 def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: str, what: str = "all cosines") -> list[Row]:
-    """Correlate what was found with what people said, float (n,) each; no correlation is a note without a value."""
+    """Correlate scores with people's judgements, float (n,) each; without a correlation, return a note without a value."""
     items = np.stack([found.astype(np.float64), scores])
     rows = []
     for metric, correlate in CORRELATIONS.items():
@@ -298,7 +298,7 @@ def _interval(values: np.ndarray, level: float) -> tuple[float, float]:
 
 
 def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | None:
-    """Test whether two models differ on a figure; None if the rows do not say what they are made of.
+    """Test whether two models differ on a metric; None if the rows lack the items' own values.
 
     ValueError: the two rows are figures of different things.
     """

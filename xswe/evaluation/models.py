@@ -40,7 +40,7 @@ class ModelSpec:
 
     @classmethod
     def of(cls, which: str | Mapping[str, Any]) -> ModelSpec:
-        """Read what a configuration says: a path, or a mapping of the attributes."""
+        """Read a model's entry in a configuration: a path, or a mapping of the attributes."""
         if isinstance(which, str):
             return cls(which)
         known = [field.name for field in fields(cls)]
@@ -67,7 +67,7 @@ def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncode
 
 
 def check_exists(spec: ModelSpec) -> None:
-    """Refuse a model whose folder or files are not there, before anything is loaded; ModelError: naming what is missing."""
+    """Check that the folder or files of a model exist, before anything is loaded; ModelError: naming what is missing."""
     kind, where = _kind(spec.path)
     if kind not in ("xswe", "model2vec", "vectors"):  # the others may be names on a hub, or need no path
         return
@@ -77,7 +77,7 @@ def check_exists(spec: ModelSpec) -> None:
 
 
 def _kind(path: Pathlike) -> tuple[str, Pathlike]:
-    """Say what a path stands for, by its prefix or by what is there."""
+    """Return the kind of model that a path names, by its prefix or its files."""
     if not isinstance(path, str):
         return "vectors", path
     head, _, rest = path.partition(":")
@@ -139,7 +139,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 class SentenceTransformerEncoder:
-    """A folder (or hub name) of sentence-transformers'; nothing in it is executed."""
+    """A folder (or hub name) of sentence-transformers; no code in it is executed."""
 
     def __init__(self, where: str, threads: int, languages: tuple[str, ...]) -> None:
         try:

@@ -80,7 +80,7 @@ class MtebEncoder:
 
 
 def run_task(encoder: SentenceEncoder, task: str, root: Path | None, results: Path) -> list[Row]:
-    """Run a task of mteb, or a preset of tasks, on what is in the encoder's languages: a row a metric and subset.
+    """Run a task of mteb, or a preset of tasks, on subsets in the encoder's languages: one row per metric and subset.
 
     Data sets are in a folder, or None to let mteb ask the hub; one that is not there gives a row with the reason.
     """
@@ -134,7 +134,7 @@ def _is_of_the_hub(error: BaseException) -> bool:
 
 
 def _without_the_hub(task: Any, reason: str) -> str:
-    """Say what to do where the hub gives no data set and its cache has none."""
+    """Return a hint for a data set that neither the hub nor its cache has."""
     names = dict.fromkeys(part.metadata.dataset["path"] for part in getattr(task, "tasks", [task]))
     places = " and ".join(f"DIR/{name}" for name in names)
     return f"neither the hub nor its cache has it ({reason}); check the network, or put it into {places} and set data=DIR"
@@ -153,7 +153,7 @@ def _localise(task: Any, root: Path) -> str:
 
 @contextmanager
 def _datasets_cache(folder: Path) -> Iterator[None]:
-    """Let the library ``datasets`` keep what it prepares in a folder, inside the block."""
+    """Have the library ``datasets`` keep its prepared files in a folder, inside the block."""
     import datasets
 
     before = datasets.config.HF_DATASETS_CACHE
@@ -165,7 +165,7 @@ def _datasets_cache(folder: Path) -> Iterator[None]:
 
 
 def _rows(job: Job, result: Any, judged: MtebEncoder, note: str | None) -> list[Row]:
-    """Turn one mteb result into rows, and add what mteb does not measure on the same vectors."""
+    """Turn one mteb result into rows, and add metrics that mteb lacks, on the same vectors."""
     ours = {theirs: mine for mine, theirs in job.subsets.items()}
     rows = []
     for split, scores in result.scores.items():
@@ -214,7 +214,7 @@ def _scored(job: Job, subset: str, split: str, theirs: dict[str, float], sides: 
 
 
 def _note(job: Job, subset: str, split: str, sizes: list[int], note: str | None) -> str | None:
-    """Say where the data came from, and whether it is fewer or more than mteb's own statistics say."""
+    """Return where the data came from, and whether its size differs from mteb's own statistics."""
     stats = (job.task.metadata.descriptive_stats or {}).get(split, {})
     expected = stats.get("hf_subset_descriptive_stats", {}).get(subset, stats).get("num_samples")
     aligned = job.task.metadata.type in _PAIRED and len(sizes) == 2 and sizes[0] == sizes[1]

@@ -97,12 +97,12 @@ def _registered() -> dict[str, str]:
 
 
 def is_path(task: str) -> bool:
-    """Return True if what a user typed as a task is meant as a file."""
+    """Return True if the name of a task is that of a file."""
     return "/" in task or Path(task).exists() or bool(Path(task).suffix and not _VERSION.search(task))
 
 
 def check(tasks: Iterable[str]) -> None:
-    """Refuse unknown tasks before any work is done.
+    """Refuse unknown tasks before any work.
 
     ConfigError: there is none, or one is neither a preset, nor a task of mteb, nor a file.
     """

@@ -27,7 +27,7 @@ def check_model(model: object, call: str) -> None:
 
 
 def check_reranker(rerank: object, named: bool = False) -> None:
-    """Raise TypeError unless None or what has ``encode`` was given, or its name where ``named``."""
+    """Raise TypeError unless the reranker is None, has ``encode``, or (if ``named``) is a name."""
     if named and isinstance(rerank, (str, Path)):
         return
     if rerank is not None and (isinstance(rerank, str) or not hasattr(rerank, "encode")):
@@ -35,7 +35,7 @@ def check_reranker(rerank: object, named: bool = False) -> None:
 
 
 def check_encoded(vectors: np.ndarray, texts: int) -> np.ndarray:
-    """Return what a reranker made of texts; raise ConfigError unless it is one finite vector a text."""
+    """Return a reranker's vectors of texts; ConfigError: they are not one finite vector per text."""
     if vectors.ndim != 2 or len(vectors) != texts:
         raise ConfigError(
             f"rerank: encode() gave {vectors.shape} for {texts} texts; it must return one vector a text, (n, d)"
@@ -52,7 +52,7 @@ def check_finite(vectors: np.ndarray, name: str, start: int = 0) -> np.ndarray:
 
 
 def no_text(texts: Iterable[Any], start: int = 0, name: str = "texts") -> TypeError | None:
-    """Return the error that names the first item that is not a text, counted from ``start``; None if all are texts."""
+    """Return the error for the first item that is not a text, counted from ``start``; None if all are texts."""
     for row, text in enumerate(texts, start):
         if not isinstance(text, str):
             return TypeError(f"{name}[{row}] is {type(text).__name__}, not a str; leave it out, or give '' for it")
@@ -67,7 +67,7 @@ def is_texts(given: object) -> bool:
 def several(
     given: Any, name: str, what: str = "texts, as a list of str", columns: Sequence[str] = ("text",)
 ) -> Sequence[Any]:
-    """Return what was given for many texts, or for ``what``: a sequence as it is, else a list of what iterating gives.
+    """Return many texts, or ``what``, as a sequence: a sequence as it is, another iterable as a list.
 
     Of a data frame it is the column called as ``columns`` says, or the only one; of several columns rows of them.
     TypeError: it is one text, a name of a file, a mapping, bytes, a data frame of other columns, or no texts at all.
@@ -103,7 +103,7 @@ def several(
 
 
 def texts_of(given: Any, name: str) -> Sequence[str]:
-    """Return texts, of which each is a str; see :func:`several`."""
+    """Return a sequence of texts, each a str; see :func:`several`."""
     texts = several(given, name)
     if problem := no_text(texts, name=name):
         raise problem
@@ -150,7 +150,7 @@ def lines_of(given: Any, name: str) -> Any:
 
 
 def _listed(values: Any) -> list[Any]:
-    """Return the values of a column, of which Arrow's are objects of its own."""
+    """Return the values of a column; those of Arrow are converted."""
     return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 

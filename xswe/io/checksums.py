@@ -26,7 +26,7 @@ _STRETCH = 64  # blocks that are read at a time
 
 
 class FileSums(NamedTuple):
-    """The checksums of a file, or of what follows its header."""
+    """The checksums of a file, or of the part after its header."""
 
     size: int  # bytes that they are of
     block: int  # bytes of a block, a multiple of 4; the last block may have fewer
@@ -138,7 +138,7 @@ class Blocks:
             self.check(None if rows is None else rows // (self.known.block // row), threads)
 
     def damaged(self) -> list[int]:
-        """Compare all blocks, and return which are not what was written."""
+        """Compare all blocks; return the damaged ones."""
         return self._compare(np.arange(len(self._sound)))
 
     def place(self, block: int) -> str:

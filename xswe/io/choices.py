@@ -1,4 +1,4 @@
-"""Choices: what the files of a folder of ``conf/`` set beside the defaults of the dataclasses."""
+"""Choices of configuration groups: the files of ``conf/``, which override the defaults of the dataclasses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def choice_names(group: str) -> list[str]:
 
 
 def choose(group: str, name: object) -> dict[str, Any]:
-    """Return what a choice sets, by the names of its section; of recipes and objectives by section.
+    """Return the settings of a choice by name; of recipes and objectives by section.
 
     ConfigError: there is none of that name.
     """
@@ -32,7 +32,7 @@ def choose(group: str, name: object) -> dict[str, Any]:
 
 
 def chosen(entries: Sequence[Any]) -> dict[str, str]:
-    """Return what a list of defaults chooses, by group: of ``override /teacher: none`` that ``teacher`` is ``none``."""
+    """Return the choices of a list of defaults by group: ``override /teacher: none`` gives ``{"teacher": "none"}``."""
     pairs = (pair for entry in entries if isinstance(entry, Mapping) for pair in entry.items())
     return {group.removeprefix("override").strip().lstrip("/"): name for group, name in pairs}
 

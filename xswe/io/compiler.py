@@ -100,7 +100,7 @@ event.register("numba:compiler_lock", _Starter())  # held while a function is lo
 
 
 def _load_index(cache: IndexDataCacheFile) -> Any:
-    """Return what numba keeps of a function, and nothing where another version of this package has kept it.
+    """Return numba's cache index of a function; empty if another version of this package wrote it.
 
     numba looks whether the source has changed after it has made the types of the arguments, which may be of a class that is
     gone: after an upgrade the function could not be called.

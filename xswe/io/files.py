@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Atomic writing of files and folders."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def open_output(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file that appears whole or not at all, compressed by its suffix (.gz .xz .bz2 .zst); ``-`` is stdout."""
+    """Open a file for atomic writing, compressed by its suffix (.gz .xz .bz2 .zst); ``-`` is stdout."""
     if str(path) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -309,7 +309,7 @@ def whole_folder(path: str | Path, unfinished: Path | None = None) -> Iterator[P
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write ``value`` as indented UTF-8 JSON with a final newline, whole or not at all."""
+    """Write ``value`` atomically as indented UTF-8 JSON with a final newline."""
     with whole_file(path) as temporary:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name may be no UTF-8
@@ -374,7 +374,7 @@ def package_folder(name: str) -> Path | None:
 def save_tensors(
     path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None, crowded: bool = False
 ) -> None:
-    """Write arrays of any memory layout, and metadata, as a safetensors file, whole or not at all."""
+    """Write arrays of any memory layout, and metadata, atomically as a safetensors file."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 

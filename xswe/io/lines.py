@@ -66,18 +66,18 @@ class Skipped:
             self.counts[reason] = self.counts.get(reason, 0) + count
 
     def update(self, counts: Mapping[str, int]) -> None:
-        """Count what others have counted."""
+        """Add the counts of another."""
         for reason, count in counts.items():
             self.add(reason, count)
 
     def tell(self, name: str) -> None:
-        """Say in the log what was left out of a file, if anything was."""
+        """Log what was left out of a file, if anything was."""
         if self.counts:
             logger.info("%s%s", name, left_out_of(self.counts))
 
 
 def left_out_of(counts: Mapping[str, int]) -> str:
-    """Return the end of a summary that says what was left out, "" for nothing."""
+    """Return the counts of left-out lines for the end of a summary, "" if there are none."""
     listed = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     return f"; left out: {listed}" if listed else ""
 
@@ -203,7 +203,7 @@ def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], numb
 
 
 def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
-    """Return the error of two line-aligned files of which one ends before the other's line ``number``."""
+    """Return the error for two line-aligned files, one of which ends before the other's line ``number``."""
     hint = "the two files must be aligned line by line: fetch both again, or set on_error=skip"
     return InputError(short, f"ends before line {number}, where {long} goes on", hint, number)
 
@@ -316,7 +316,7 @@ class Lines:
         return chunk
 
     def take(self, lines: int | None = None) -> Texts:
-        """Take the next lines, or all that are buffered, with their line ends."""
+        """Return the next lines, or all buffered ones, with their line ends."""
         lines = len(self._ends) if lines is None else lines
         if not lines:
             return Texts(np.zeros(0, np.uint8), np.zeros(1, np.int64))
@@ -406,7 +406,7 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
 
 
 def _without_ends(lines: Texts, path: str | Path, first: int) -> Texts:
-    """Return whole lines, the first of which has the number ``first``, without their ends; InputError: one is damaged."""
+    """Return whole lines without their line ends, numbered from ``first``; InputError: one is damaged."""
     if (long := np.flatnonzero(lines.sizes > MAX_LINE_BYTES + 1)).size:
         size = lines.data[lines.offsets[long + 1] - 2] == 0x0D  # a line may end in CR LF
         if (long := long[lines.sizes[long] - size > MAX_LINE_BYTES + 1]).size:

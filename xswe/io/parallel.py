@@ -60,7 +60,7 @@ class Together(Generic[Q, A]):
         _locks.add(self)
 
     def __call__(self, question: Q) -> A:
-        """Return the answer to a question, or raise what answering it raised."""
+        """Return the answer to a question, or raise the exception of answering it."""
         own: Future[A] = Future()
         with self._changed:
             self._waiting[own] = question
@@ -188,7 +188,7 @@ def parallel_for(function: Callable[[int, int], object], size: int, block: int, 
     starts = deque(range(0, size, block))
 
     def work() -> None:
-        """Take one block after the other until there is none left."""
+        """Work on one block after another until none is left."""
         while True:
             try:
                 start = starts.popleft()  # the one step that threads must not share, and deques promise that

@@ -210,7 +210,7 @@ def pack(rows: np.ndarray, width: int, out: np.ndarray | None = None) -> np.ndar
 
 @njit(**LEAN)
 def _pack(rows: np.ndarray, width: int, out: np.ndarray) -> None:
-    """Pack as :func:`pack`, cache line by cache line of each row and of what is written."""
+    """Pack as :func:`pack`, one cache line of each row, and of the output, at a time."""
     count, dim = rows.shape
     for tile in range(0, len(out) // dim, width):
         for k in range(0, dim, _LINE):

@@ -37,7 +37,7 @@ def release(*arrays: np.ndarray) -> None:
 
 
 def forget(path: Path) -> None:
-    """Evict a file that is not read again from the system's cache, to make room for what is written."""
+    """Evict a file that is not read again from the page cache, to make room for writes."""
     if hasattr(os, "posix_fadvise"):
         with path.open("rb") as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -409,7 +409,7 @@ class GrowingArray:
         self.size += len(values)
 
     def sync(self) -> None:
-        """Flush what was added so far to the disk."""
+        """Flush the appended data to disk."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
@@ -453,7 +453,7 @@ class FlatWriter:
         self._values.append(values)
 
     def sync(self) -> None:
-        """Flush what was added so far to the disk."""
+        """Flush the appended data to disk."""
         self._values.sync()
         self._offsets.sync()
 

@@ -123,7 +123,7 @@ class Result(Sequence[E]):
         return self.columns(), ([_shown(value) for value in row] for row in self.records())
 
     def as_json(self) -> Any:
-        """Return plain JSON values: an object a row, with null for what is no finite number."""
+        """Return plain JSON values: one object per row, null for values that are not finite."""
         return [_object(self.columns(), row) for row in self.records()]
 
     def _repr_html_(self) -> str:
@@ -147,7 +147,7 @@ class Result(Sequence[E]):
         return {}
 
     def write(self, path: str | Path) -> None:
-        """Write the result, whole or not at all.
+        """Write the result atomically.
 
         Args:
             path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md``, ``.tex`` (packed by
@@ -213,7 +213,7 @@ def _library(name: str) -> Any:
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines of text, a block at a time, whole or not at all; compressed by the suffix, ``-`` to standard output."""
+    """Write lines of text atomically, a block at a time; compressed by the suffix, ``-`` to standard output."""
     rest = iter(lines)
     with open_output(path) as stream:
         while block := "".join(islice(rest, _ROWS_WRITTEN)):
@@ -228,7 +228,7 @@ def write_table(
     types: Mapping[str, str] | None = None,
     bom: bool = False,
 ) -> None:
-    """Write rows under a header, a block at a time, whole or not at all; ``-`` is standard output.
+    """Write rows under a header atomically, a block at a time; ``-`` is standard output.
 
     ``suffix`` names the format, one that :func:`check_suffix` returns, but for ``.json``; ``types`` are pyarrow's names of
     the types of columns that are not Python's own; ``bom`` begins a text with a byte-order mark, without which Excel does
@@ -275,7 +275,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def _set_columns(book: Any, sheet: Any, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Make columns as wide as what stands in their first rows; Chinese and Japanese characters are twice as wide."""
+    """Make columns as wide as the texts of their first rows; Chinese and Japanese characters are twice as wide."""
     for column, name in enumerate(names):
         found = [_flat(row[column]) for row in rows[:_LOOKED_AT]]
         sizes = [sum(1 + (east_asian_width(c) in "WF") for c in one) if isinstance(one, str) else 9 for one in found]
@@ -286,7 +286,7 @@ def _set_columns(book: Any, sheet: Any, names: Sequence[str], rows: Sequence[Seq
 
 
 def _set_colours(book: Any, sheet: Any, names: Sequence[str], last: int) -> None:
-    """Colour scores, and what has no counterpart."""
+    """Colour scores, and rows without a counterpart."""
     if "score" in names:
         column = names.index("score")
         scale = {"type": "3_color_scale", "min_type": "num", "mid_type": "num", "max_type": "num", "mid_value": 0.5}

@@ -53,7 +53,7 @@ class Bigrams:
 
     @classmethod
     def of_keys(cls, keys: np.ndarray, units: int) -> Bigrams:
-        """Return the bigrams of such numbers."""
+        """Return the bigrams of keys."""
         return cls(np.stack(np.divmod(keys, units), axis=1).astype(np.uint32), units)
 
     def find(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:

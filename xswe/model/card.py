@@ -31,7 +31,7 @@ _KINDS = {
 
 
 def write_card(folder: Path, text: str) -> None:
-    """Write a model's card (:func:`card`) into its folder, whole or not at all."""
+    """Write a model's card (:func:`card`) into its folder, atomically."""
     with whole_file(folder / "README.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
 

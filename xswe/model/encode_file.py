@@ -244,7 +244,7 @@ class TextJob(PartsJob):
         share_model(opened[0], self.model)
 
     def parts(self, opened: tuple[AnyModel, TextPlan], shard: int) -> Iterator[Callable[[], Part]]:
-        """Yield what encodes each block."""
+        """Yield functions that encode the blocks."""
         source, span = opened[1].shard(shard)
         for texts in read_blocks(source, self.lines, span):
             yield partial(self.part, opened[0], texts)

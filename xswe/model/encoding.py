@@ -62,7 +62,7 @@ class Encoding:
         raise NotImplementedError
 
     def save(self, folder: str | Path) -> None:
-        """Write the model's folder, whole or not at all."""
+        """Write the model's folder atomically."""
         raise NotImplementedError
 
     def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:

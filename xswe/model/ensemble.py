@@ -69,7 +69,7 @@ class Ensemble(Encoding):
 
     @cached_property
     def identity(self) -> str:
-        """A fingerprint of all that decides what :meth:`encode` returns: the weights and the parts' identities."""
+        """A fingerprint of everything that determines :meth:`encode`: the weights and the parts' identities."""
         return fingerprint(self.weights, [part.identity for part in self.parts])
 
     @property
@@ -106,7 +106,7 @@ class Ensemble(Encoding):
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write one folder: a model folder for each part, and ``config.json``; whole or not at all.
+        """Write one folder atomically: a model folder for each part, and ``config.json``.
 
         Raises:
             ModelError: there is something else of that name, which is left alone.
@@ -166,7 +166,7 @@ def load_any(folder: Path) -> AnyModel:
 
 
 def open_model(model: AnyModel | str | Path, call: str) -> AnyModel:
-    """Return a model, loaded if it is given by its name (see :func:`locate`); raise TypeError for what is none.
+    """Return a model, loaded if it is given by name (see :func:`locate`); TypeError: it is none.
 
     ``call`` says how the function is called that was given it.
     """

@@ -108,7 +108,7 @@ def _nodes(model: StaticModel) -> tuple[list[Any], dict[str, np.ndarray]]:
 
 
 def write_onnx(path: Path, model: StaticModel) -> None:
-    """Write the graph, whole or not at all."""
+    """Write the graph atomically."""
     built = build_graph(model)
     with whole_file(path) as temporary:
         temporary.write_bytes(built.SerializeToString())
@@ -160,7 +160,7 @@ def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None 
 
 
 def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.ndarray | None = None) -> Path:
-    """Write a model in another form to a folder or file, whole or not at all, and return that.
+    """Write a model in another form to a folder or file, atomically, and return its path.
 
     Beside an ONNX graph the look-up is written, as ``<name>.tokenizer.json``. ``counts`` as for ``StaticModel.prune``.
     """

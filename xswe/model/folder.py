@@ -1,4 +1,4 @@
-"""The model folder on disk: written whole, read with care, opened by three libraries.
+"""The model folder on disk, which three libraries can open.
 
 ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
 float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
@@ -163,7 +163,7 @@ def _read_bigrams(path: Path, units: int, stated: Any) -> Bigrams:
 
 
 def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | None, tuple[Texts, ...] | None]:
-    """Read the units' counts in each language, and their forms; None of what a folder lacks."""
+    """Read the units' counts in each language, and their forms; None for those that a folder lacks."""
     if not path.is_file():
         return None, None
     found = _read_tensors(path, ("counts", "forms"))

@@ -54,7 +54,7 @@ def push_folder(folder: Path, repository: str, revision: str | None, private: bo
 
 @contextmanager
 def _hub(what: str, hint: str) -> Iterator[ModuleType]:
-    """Yield the hub's library, and turn whatever it raises into a one-line error."""
+    """Yield the hub's library, and turn its exceptions into one-line errors."""
     with needs("huggingface_hub", "hub", "fetching from and pushing to the hub"):
         import huggingface_hub
     try:

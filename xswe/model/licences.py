@@ -97,7 +97,7 @@ def _of_card(card: Card) -> Source:
 
 
 def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
-    """Return the corpus cards and data sets of the hub, with or without files, of which a language or pair was read."""
+    """Return the corpus cards and data sets of the hub, with or without files, from which a language or pair was read."""
     entries = entries_of(paths, languages)
     if len(languages) == 1 and isinstance(paths, Mapping):  # one language may be a side of bitexts
         entries = [

@@ -68,7 +68,7 @@ class Lexicon:
 
 
 def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Write the ``tokenizer.json`` of a word model, and return what ``model.safetensors`` must have beside the matrix.
+    """Write the ``tokenizer.json`` of a word model, and return the other tensors of ``model.safetensors``.
 
     That is ``mapping``, int32 (tokens,), the row of each token; ``weights``, float32 (tokens,), its factor, 0 for a token
     without a vector; and the scales.

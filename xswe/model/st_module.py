@@ -65,7 +65,7 @@ class StaticUnits(InputModule):
         return replace(self.model, matrix=matrix, scales=None, shared=0)
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model's own files into ``output_path``, beside what sentence-transformers keeps there."""
+        """Write the model's own files into ``output_path``, beside those of sentence-transformers."""
         with tempfile.TemporaryDirectory(dir=output_path) as folder:
             self.trained().save(Path(folder) / "model")
             for file in (Path(folder) / "model").iterdir():

@@ -195,7 +195,7 @@ class StaticModel(Encoding):
 
     @cached_property
     def identity(self) -> str:
-        """A fingerprint of all that decides what :meth:`encode` returns: the units, and the numbers of the matrix.
+        """A fingerprint of everything that determines :meth:`encode`: the units, and the numbers of the matrix.
 
         It is that of the folder's content, wherever the folder lies: of ``model.safetensors``, ``tokenizer.json`` (of a
         model of words: ``words.json`` and ``backoff.json``) and the units in ``config.json``; its description and the
@@ -276,7 +276,7 @@ class StaticModel(Encoding):
         return {}
 
     def _find_words(self, language: str | None, codes: Sequence[str]) -> dict[str, int]:
-        """Find what :meth:`words` returns."""
+        """Find the words that :meth:`words` returns."""
         spaced = {code for code in codes if LANGUAGES[code].spaced}
         tokens = self.units.tokens
         forms = self._forms_in(language, [token.removeprefix(MARK) for token in tokens])
@@ -486,7 +486,7 @@ class StaticModel(Encoding):
         )
 
     def save(self, folder: str | Path, *, dtype: Precision | None = None) -> None:
-        """Write the model folder, whole or not at all; see :mod:`xswe.model.folder`.
+        """Write the model folder atomically; see :mod:`xswe.model.folder`.
 
         Args:
             folder: its name.

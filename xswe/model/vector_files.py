@@ -118,7 +118,7 @@ class VectorWriter:
         return len(numbers)
 
     def save(self, place: Place) -> None:
-        """Note now and then that all up to a part of the text is written."""
+        """Record now and then up to which part of the text vectors are written."""
         if self._due():
             os.fsync(self._rows.fileno())
             os.fsync(self._scales.fileno())
@@ -154,7 +154,7 @@ def part_of(vectors: np.ndarray, dtype: str) -> Part:
 
 @contextmanager
 def open_writer(file: VectorFile, identity: str = "") -> Iterator[VectorWriter]:
-    """Open a file of vectors, or take up what a killed run of the same identity left of it.
+    """Open a file of vectors, or resume that of a killed run with the same identity.
 
     When the block ends the output is there. When it raises, what a checkpoint records stays for the next run. ConfigError:
     another process is writing the same output.

@@ -1,4 +1,4 @@
-"""Phrase (span) mining: the spans of running text that say what a phrase says, in any of the model's languages.
+"""Phrase mining: the spans of running text that translate or paraphrase a phrase, in any of the model's languages.
 
 An average of static vectors is span-aggregatable (SLICE, Orbach et al. 2024) for nothing: every span of every passage is
 scored, with no forward pass. :func:`xswe.phrases.find.find_phrases` is the way in.

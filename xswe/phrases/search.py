@@ -237,7 +237,7 @@ class Search:
         self.texts = {number: text for number, text in self.texts.items() if number in wanted}
 
     def save(self, path: Path, identity: str) -> None:
-        """Write the state, whole or not at all; ``identity`` says what the search is of."""
+        """Write the state atomically; ``identity`` identifies the search."""
         packed = Texts.of(self.texts.values())
         arrays = {name: getattr(self.top, name).view(np.uint8) for name in ("hits", "places", "used")}
         arrays |= {"numbers": np.array(list(self.texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
@@ -245,7 +245,7 @@ class Search:
         save_checkpoint(path, identity, arrays, {"done": self.done}, where)
 
     def restore(self, path: Path, identity: str) -> None:
-        """Take up what :meth:`save` wrote, unless there is nothing, or it is of another search."""
+        """Load what :meth:`save` wrote, if it is there and of the same search."""
         if (found := load_checkpoint(path, identity)) is None:
             return
         arrays, self.done = found[0], found[1]["done"]
@@ -255,7 +255,7 @@ class Search:
         self.texts = dict(zip(arrays["numbers"].tolist(), texts, strict=True))
 
     def merge(self, part: Search) -> None:
-        """Take up what a search of the next passages, by themselves, has found; its settings may keep more."""
+        """Add the hits of a search of the passages that follow; its settings may keep more."""
         for numbers in (part.top.places["passage"], part.top.hits["latest"]):
             numbers[numbers >= 0] += self.done
         merge(self.top, part.top, np.arange(len(self.queries)), self.config.distinct)
@@ -301,7 +301,7 @@ class Search:
             self._offer(table, codes, block, parts, task, some)
 
     def _floors(self) -> np.ndarray:
-        """Return what a span must be above to enter each query's list, float32 (n,); 4 for a zero vector."""
+        """Return the score that a span must exceed to enter each query's list, float32 (n,); 4 for a zero vector."""
         full = self.top.used == self.config.k
         # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
         last = self.top.of_hits("score")[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))

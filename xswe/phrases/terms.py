@@ -49,7 +49,7 @@ _BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
 
 @dataclass(frozen=True)
 class Term:
-    """A candidate: what may say a phrase, as the passages write it most often.
+    """A candidate translation of a phrase, in its most frequent spelling.
 
     Attributes:
         text: the form.
@@ -114,7 +114,7 @@ def find_terms(
     bitext: Iterable[tuple[str, str]] | None = None,
     **settings: Unpack[SpanSettings],
 ) -> FoundTerms:
-    """Find, for each phrase, what says it in the passages, by evidence.
+    """Find the candidates of each phrase in the passages, ranked by evidence.
 
     Candidates are ordered by ``score - 0.2 / sqrt(passages)``, with ``bitext`` plus half of Dice's coefficient of the pairs
     that hold the phrase and the candidate. The phrase itself, as it stands, loses 0.1; in Chinese and Japanese passages,
@@ -367,7 +367,7 @@ def _inflected(a: str, b: str, near: bool) -> bool:
 
 
 def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
-    """Return the well-formed part of each hit's span; nothing where there is none, or a mark of a clause is in it."""
+    """Return the well-formed part of each hit's span; "" if there is none, or a clause mark is in it."""
     out = []
     for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
         place = hit.places[0]

@@ -18,7 +18,7 @@ _STRETCHES = 60  # runs of lines that are listed
 
 
 class Stretch(NamedTuple):
-    """Lines that follow each other, and what they are: side by side, moved, or of one side alone."""
+    """Consecutive lines of one kind: side by side, moved, or of one side alone."""
 
     kind: str  # "aligned", "moved", "source", "target"
     source: tuple[int, int]  # begin and end
@@ -69,7 +69,7 @@ def stretches(found: AlignedTexts) -> Iterator[Stretch]:
 
 
 def _map(runs: list[Stretch], n: int, m: int) -> Any:
-    """Draw both texts as bars above each other: what belongs together joined, what is alone in another colour."""
+    """Draw both texts as bars above each other: translations joined, lines without one in another colour."""
     from markupsafe import Markup
 
     least = (n + m) / 2 / _SHAPES
@@ -146,7 +146,7 @@ def _short(text: str, most: int = _CUT) -> str:
 
 
 def _worst(found: AlignedTexts) -> list[dict[str, Any]]:
-    """Return the pairs of the lowest scores that nobody has confirmed, with what stands around each."""
+    """Return the unconfirmed pairs with the lowest scores, with the lines around each."""
     rows = np.flatnonzero(found.is_pair & ~found.fixed)
     rows = rows[np.argsort(found.scores[rows], kind="stable")][:_WORST]
     out = []
@@ -168,7 +168,7 @@ def _shown(found: AlignedTexts, place: int, is_it: bool) -> dict[str, Any]:
 
 
 def _rungs(found: AlignedTexts, row: int) -> dict[str, list[Any]]:
-    """Return for each mark the lines of both sides that it is of, and the status that they get; none that says nothing."""
+    """Return, for each mark, its lines on both sides and the status that they get; marks without effect are left out."""
     a, b, c, d = found.spans[row].tolist()
     out: dict[str, list[Any]] = {"right": [[a, b, c, d], ""], "wrong": [[a, b, c, d], "rejected"]}
     if b - a > 1 or d - c > 1:

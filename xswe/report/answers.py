@@ -92,7 +92,7 @@ class Answers:
         return self.index.search(queries, c.k, candidates=c.candidates, **how)
 
     def shown(self, marks: tuple[str, str], hits: Sequence[Hits] | None = None) -> Iterator[str]:
-        """Lay the hits of each query out, with what says the query between two marks."""
+        """Format the hits of each query, with the matching words between two marks."""
         found = self.hits if hits is None else hits
         for one in found:
             text = one
@@ -153,7 +153,7 @@ def search_file(
 
 
 def answer(given: dict[str, Any]) -> str:
-    """Search as the arguments of :func:`search_file` say, and return what is to be printed.
+    """Search with the arguments of :func:`search_file`, and return the text to print.
 
     Without queries, standard input has them; a terminal is asked for one after the other, until an empty line.
     """
@@ -172,7 +172,7 @@ def answer(given: dict[str, Any]) -> str:
 
 
 def _check(config: FileSearchConfig, folder: str | None, file: str | None, written: bool, reranks: bool) -> None:
-    """Refuse settings that nothing would look at."""
+    """Refuse settings that would be ignored."""
     built = bool(folder and Path(folder).exists())
     cut = file is not None and TextSource(file, split=config.split).is_cut
     unused: dict[str, Iterable[str]] = {

@@ -29,7 +29,7 @@ _TRAINING = "seconds of training"
 
 
 def read_comparison(path: str | Path) -> Comparison:
-    """Read what ``compare`` wrote as JSON; InputError: the file is missing or is no comparison."""
+    """Read the JSON of ``compare``; InputError: the file is missing or is no comparison."""
     try:
         record = read_json(path)
         models = []

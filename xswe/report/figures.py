@@ -51,7 +51,7 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """Return round values within the axis, and what they are called."""
+        """Return round values within the axis, and their labels."""
         if self.log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             if last - first >= 2:
@@ -92,7 +92,7 @@ def _text(value: object) -> str:
 
 
 def _frame(x: Axis | None, y: Axis, x_title: str, y_title: str, inside: Sequence[str], label: str, height: int) -> Markup:
-    """Put axes round what is drawn."""
+    """Draw axes around a figure."""
     from markupsafe import Markup
 
     parts = [f'<svg class="plot" role="img" aria-label="{_text(label)}" width="100%" height="{height}">']

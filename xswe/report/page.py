@@ -56,7 +56,7 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return the templates' environment: what is put into a page is escaped, and a missing name is an error."""
+    """Return the environment of the templates: values are escaped, and a missing name is an error."""
     with needs("Jinja2", "report", "writing a report"):
         import jinja2
     made = jinja2.Environment(
@@ -123,7 +123,7 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
 
 
 def check_page(path: str | Path) -> None:
-    """Refuse, before any work is done, what no page can be written to.
+    """Refuse, before any work, an output that no page can be written to.
 
     ConfigError: the name does not end in ``.html`` or ``.htm``. DependencyError: Jinja2 is not installed.
     """
@@ -133,7 +133,7 @@ def check_page(path: str | Path) -> None:
 
 
 def write_page(path: str | Path, page: str) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page atomically."""
     check_page(path)
     with whole_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")

@@ -70,7 +70,7 @@ class PairsView:
 
 
 def view_of_mined(mined: MinedPairs) -> PairsView:
-    """Return the view of what was mined; without evidence, of the pairs alone."""
+    """Return the view of mined pairs; without evidence, of the pairs alone."""
     evidence = mined.evidence or _of_arrays(mined.scores, lambda row: _pair(mined, row), mined.threshold.value)
     report = mined.report
     sides = [] if report is None else [side for side in (report.source, report.target) if side]
@@ -121,7 +121,7 @@ def _bead(found: AlignedTexts, place: int, row: int) -> Shown:
 
 
 def view_of_filtered(found: Filtered) -> PairsView:
-    """Return the view of what a filter decided."""
+    """Return the view of a filter's decisions."""
     evidence = found.evidence
     if evidence is None:
         scores = found.scores[np.isfinite(found.scores)]
@@ -197,7 +197,7 @@ def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[st
 
 
 def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what the template of a page of pairs takes."""
+    """Return the context of the template for a page of pairs."""
     evidence, threshold = view.evidence, view.threshold
     scores = evidence.scores[np.isfinite(evidence.scores)]
     sections = [("scores", "Scores"), ("samples", "Pairs"), ("marks", "Marks")] if len(scores) else []
@@ -282,7 +282,7 @@ def _histogram(view: PairsView, scores: np.ndarray) -> Any:
 
 
 def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
-    """Return what the slider needs: how many pairs score at least each of some values, and how many of them are right."""
+    """Return the data of the slider: how many pairs score at least each of some values, and how many of them are right."""
     low, high = _span(scores, _mismatches(view))
     steps, value = np.linspace(low, high, _STEPS), view.threshold.value
     if np.isfinite(value):
@@ -337,7 +337,7 @@ def _named(group: Group) -> str:
 
 
 def _links(groups: Sequence[Group], model: AnyModel | None) -> dict[int, tuple[list[Part], list[Part]]]:
-    """Return the parts of the texts of each pair that is shown, linked words numbered alike; nothing without a model."""
+    """Return the parts of the texts of each pair shown, with equal numbers for linked words; empty without a model."""
     pairs = {pair.row: (pair.source[:_CUT], pair.target[:_CUT]) for group in groups for pair in group.pairs}
     return {} if model is None else dict(zip(pairs, linked(model, list(pairs.values())), strict=True))
 
@@ -362,7 +362,7 @@ def _group(
 
 
 def _removed(view: PairsView) -> list[dict[str, Any]]:
-    """Return what was left out, the most first."""
+    """Return the counts of left-out lines and pairs, the largest first."""
     out = []
     for removed in sorted(view.evidence.removed, key=lambda one: -one.count):
         languages_of_side = {"source": view.languages[:1], "target": view.languages[1:2]}.get(removed.side)
@@ -425,7 +425,7 @@ def _lengths(view: PairsView) -> Any:
 
 
 def _scripts(view: PairsView) -> str:
-    """Draw what share of the drawn texts of each side is in each script."""
+    """Draw the share of each script among the sampled texts of each side."""
     pairs = [pair for _, pair in _drawn(view)]
     groups: dict[str, dict[str, figures.Bar]] = {}
     for side, texts in (("source", [pair.source for pair in pairs]), ("target", [pair.target for pair in pairs])):
@@ -448,7 +448,7 @@ Part = tuple[str, int]  # a piece of a text, and the number of the link it is in
 
 
 def linked(model: AnyModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[Part], list[Part]]]:
-    """Cut both sides of pairs at their words, linked words numbered alike; of an ensemble nothing is linked.
+    """Cut both sides of pairs at their words, with equal numbers for linked words; an ensemble links none.
 
     Returns for each pair the parts of both sides, which put together are the texts.
     """

@@ -138,7 +138,7 @@ def _tsne(space: Space) -> Cloud | None:
 def _components(
     space: Space, every: np.ndarray, values: np.ndarray, components: np.ndarray
 ) -> tuple[list[tuple[str, ...]], Any]:
-    """Return, of the first components, the share of variance, what language explains of it, and its tie to length."""
+    """Return, for the first components, shares of variance, what language explains of it, and correlations with length."""
     places = (every - every.mean(0)) @ components[:_COMPONENTS].T
     codes = np.repeat(np.arange(len(space.texts)), [len(own) for own in space.texts.values()])
     lengths = np.log([len(text.encode("utf-8", "replace")) for own in space.texts.values() for text in own])

@@ -111,7 +111,7 @@ class Run:
         )
 
     def _is_last(self, stage: StageFolder) -> bool:
-        """Return True if a stage reports just what the run's results say of it."""
+        """Return True if a stage reports only what the run's results contain."""
         report = self.results["report"]
         keys = {"spans": "spans", "refine": "refinement"}
         last = next((name for name, key in keys.items() if key in report), "pca" if "pca" in report else "bags")
@@ -145,7 +145,7 @@ class Run:
 
 
 def _read_by(contexts: StageFolder, stages: Iterable[StageFolder]) -> bool:
-    """Return True if an extraction among the stages was of these contexts, whose settings it names in their place."""
+    """Return True if an extraction among the stages used these contexts; then it names their settings."""
     return any(one.name == "extract" and one.inputs[:2] == contexts.inputs[:2] for one in stages)
 
 

@@ -41,7 +41,7 @@ def write_report(
     languages: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a report: one HTML file that needs nothing else, to be read, marked, printed or sent by mail.
+    """Write a report: one self-contained HTML file, to be read, marked, printed or sent by mail.
 
     Args:
         result: what ``mine``, ``filter``, ``align``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
@@ -108,7 +108,7 @@ def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
 def _page_of_path(
     path: Path, kind: Kind, model: AnyModel | None, languages: tuple[str, ...], settings: dict[str, Any]
 ) -> str:
-    """Return the page of what a run left on the disk."""
+    """Return the page of a run's folder or files."""
     if kind == "auto":
         kind = "run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"
     if kind == "run":
@@ -169,7 +169,7 @@ class TermView:
         languages: Sequence[str] = (),
         other: Mapping[int, str] | None = None,
     ) -> TermView:
-        """Return the view of what ``find_phrases`` or ``find_terms`` returned; ``other`` has passages' other sides."""
+        """Return the view of the result of ``find_phrases`` or ``find_terms``; ``other`` has passages' other sides."""
         rows = zip(queries, found, strict=True)
         return cls(
             tuple((query, tuple(_found(hit, other or {}) for hit in hits)) for query, hits in rows), tuple(languages)
@@ -223,7 +223,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _of_row(row: Mapping[str, Any]) -> Found | None:
-    """Return a row's candidate; None for a term for which nothing was found."""
+    """Return the candidate of a row; None for a term without candidates."""
     other = str(row.get("other_side") or "")
     if "term" not in row:
         start, end, sentence = int(row["start"]), int(row["end"]), str(row["sentence"])

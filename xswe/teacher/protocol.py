@@ -38,7 +38,7 @@ class Teacher(Protocol):
 
     @property
     def identity(self) -> str:
-        """A fingerprint of its weights and of the settings that determine its states; it names what is made with it."""
+        """A fingerprint of its weights and the settings that determine its states; it identifies the results."""
 
     @property
     def dim(self) -> int:

@@ -264,7 +264,7 @@ def settings_file(where: str, name: str, revision: str | None) -> Path | None:
 
 
 def prompt_of(where: str, revision: str | None) -> str:
-    """Return what sentence-transformers would put before each text of its own accord."""
+    """Return the prompt that sentence-transformers would put before each text by default."""
     file = settings_file(where, "config_sentence_transformers.json", revision)
     settings = read_json(file) if file else {}
     name = settings.get("default_prompt_name")

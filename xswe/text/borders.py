@@ -69,5 +69,5 @@ def without_particles(text: str, start: int, end: int, japanese: bool) -> tuple[
 
 
 def opens_sentence(text: str, start: int) -> bool:
-    """Return True if what starts at a place is the first word of a text, or follows a mark that sentences follow."""
+    """Return True if a place begins a text, or follows a mark that ends sentences."""
     return start < 2 or not OPENING.isdisjoint(text[start - 2 : start])

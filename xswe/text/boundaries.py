@@ -125,7 +125,7 @@ def _library() -> Any:
 
 
 def splitter() -> str:
-    """Return a fingerprint of what splits sentences: the installed library, and the versions of all rules."""
+    """Return a fingerprint of the sentence splitter: the installed library, and the versions of all rules."""
     _library()
     return f"sentencex {version('sentencex')}, rules {_RULES}"
 
@@ -214,7 +214,7 @@ def _without_quotes(text: str) -> str:
 
 
 def _without_asides(text: str, language: str) -> str:
-    """Return a text of the same length in which brackets and quotes are neutral marks that hold nothing back.
+    """Return a text of the same length in which brackets and quotes are neutral marks that prevent no boundary.
 
     These are the ones without a partner, those far from it, and in Chinese and Japanese what somebody says in several
     sentences, after which the sentence around it does not go on.
@@ -515,7 +515,7 @@ def _open_in(text: str, span: Span) -> list[str]:
 
 
 def _closes(text: str, span: Span, start: int) -> int:
-    """Return the end of the text that closes what a span leaves open, 0 if nothing near does."""
+    """Return the end of the text that closes a bracket or quote left open by a span, 0 if none near does."""
     stack = _open_in(text, span)
     for place in range(start, min(len(text), span[0] + _LONGEST_QUOTE)):
         character = text[place]

@@ -38,7 +38,7 @@ COUNTED = ".npz"  # how the names of files of counts end
 
 
 class WordCounter:
-    """Counts the words of texts into files, which :func:`most_frequent_of` adds up, whoever wrote them."""
+    """Counts the words of texts into files, which :func:`most_frequent_of` adds up."""
 
     def __init__(self, splitter: WordSplitter) -> None:
         start_compiler()

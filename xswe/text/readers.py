@@ -164,7 +164,7 @@ def _plain(text: str) -> str:
 
 
 class _Block(NamedTuple):
-    """The text of a block of HTML, the share of it that is links, and whether it stands beside what the page says."""
+    """The text of a block of HTML, its share of links, and whether it is outside the main content of the page."""
 
     text: str
     linked: float
@@ -331,7 +331,7 @@ def _attribute(element: Any, name: str) -> str:
 
 @lru_cache
 def local_name(tag: Any) -> str:
-    """Return the name of an XML element without its namespace; "" for what is none, as an entity."""
+    """Return the name of an XML element without its namespace; "" for other nodes, such as entities."""
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 

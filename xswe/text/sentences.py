@@ -51,14 +51,14 @@ class SplitText(Result[Sentence], row=Sentence, entries="sentences"):
         return f"SplitText({self.summary()}, {self.language})"
 
     def write(self, path: str | Path) -> None:
-        """Write the sentences, whole or not at all: to ``.txt``, or ``-``, one a line; else as :meth:`Result.write`."""
+        """Write the sentences atomically: to ``.txt`` or ``-`` one per line, else as :meth:`Result.write`."""
         if str(path) == "-" or Path(path).suffix.lower() == ".txt":
             write_text(path, (f"{sentence.text}\n" for sentence in self))
         else:
             super().write(path)
 
     def summary(self) -> str:
-        """Describe in one line what there is."""
+        """Describe the result in one line."""
         last = self.sentences[-1].paragraph + 1 if self.sentences else 0
         general = "" if has_rules(self.language) else f", by general rules: there are none of {self.language}"
         return f"{len(self):,} sentences in {last:,} paragraphs{general}{left_out_of(self.left_out)}"
@@ -71,7 +71,7 @@ def check_split_output(path: str) -> None:
 
 
 def is_document(path: str | Path) -> bool:
-    """Return True if a file is, by its name, of a format of running text, whose lines mean nothing."""
+    """Return True if a file has the suffix of a format of running text, whose lines have no meaning."""
     return suffix_of(path) in READERS
 
 

@@ -1,4 +1,4 @@
-"""Units, what has a vector: the protocol from text to ``Bags``.
+"""The protocol of units, which have a vector each: from text to ``Bags``.
 
 Three choices, saved with the model: ``words`` (the papers', see :mod:`xswe.text.words`), ``teacher`` (the teacher's own
 pieces) and ``subwords`` (one Unigram vocabulary over all languages of the model), see :mod:`xswe.text.subwords`. Nothing
@@ -34,7 +34,7 @@ class Units(Protocol):
         """The number of ids."""
 
     def __hash__(self) -> int:
-        """Hash by identity: caches keep what is made of units by it."""
+        """Hash by identity, which caches use as their key."""
 
     @property
     def tokens(self) -> list[str]:
@@ -42,22 +42,22 @@ class Units(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The entry of the units in ``config.json``: kind, languages, and what the kind needs to be loaded."""
+        """The entry of the units in ``config.json``: kind, languages, and the settings that loading them needs."""
 
     @property
     def identity(self) -> str:
-        """A fingerprint of all that determines what :meth:`bags` returns; computed at each call."""
+        """A fingerprint of everything that determines :meth:`bags`; computed at each call."""
 
     @property
     def exact(self) -> Units:
-        """The same units, none of which is found in place of an unknown word; these units themselves if none ever is.
+        """The same units without a back-off for unknown words; these units themselves if they have none.
 
         A sentence contains a unit if this finds it there: contexts are chosen, counted and harvested so. With the back-off,
         "attic" would be a context of "at".
         """
 
     def bags(self, texts: Sequence[str]) -> Bags:
-        """Look the texts up; what is unknown is left out."""
+        """Look the texts up; unknown words are left out."""
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up, and return with each unit its place in the original text."""

@@ -246,7 +246,7 @@ class WordUnits:
         return found if found >= 0 else self.index.get(form.lower(), -1)
 
     def identify(self, form: str) -> int:
-        """Return the id of a word or of what it backs off to, -1 for none."""
+        """Return the id of a word or of its back-off, -1 for none."""
         found = self.find(form)
         if found < 0 and self.pieces is not None:
             found = self._backed_off.get(form, -2)
@@ -271,7 +271,7 @@ class WordUnits:
         return -1
 
     def bags(self, texts: Sequence[str]) -> Bags:
-        """Look the texts up; a word with nothing known is left out."""
+        """Look the texts up; a word without a known part is left out."""
         if (fast := self._fast_lookup(texts)) is None:
             return self._plainly(texts)
         return concatenate_bags([fast(block) for block in flat_blocks(texts)])

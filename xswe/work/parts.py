@@ -30,7 +30,7 @@ class PartsJob(Job):
     """What a stage does to shards that are too large to be made at once."""
 
     def parts(self, opened: Any, shard: int) -> Iterator[Callable[[], Part]]:
-        """Yield functions that compute the parts of a shard, in order, on any thread; the first array has a row per line."""
+        """Yield functions that compute the parts of a shard in order, on any thread; the first array has a row per line."""
         raise NotImplementedError
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from xswe.io.ragged import bounds_of
 
 
 class Distinct(NamedTuple):
-    """The distinct words of a block, the most frequent first, so that what is often read is contiguous."""
+    """The distinct words of a block, the most frequent first, so that frequently read ones are contiguous."""
 
     rows: np.ndarray  # int32 (w,), which of them each word is
     pieces: np.ndarray  # int64 (p,), the rows of the whole table that occur, the most frequent first

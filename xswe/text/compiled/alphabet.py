@@ -1,4 +1,4 @@
-"""The alphabet: what a normaliser and a chunker do to each character, as a table that is filled on demand.
+"""The alphabet: a table, filled on demand, of the normaliser's and chunker's effect on each character.
 
 Both are called on each character when it is first seen, so the table cannot disagree with them. Characters whose
 treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text with one
@@ -206,7 +206,7 @@ class Alphabet:
 
 
 def _case(plain: np.ndarray) -> int:
-    """Return what is done to Latin letters and digits, by the third array of a table."""
+    """Return the case folding of Latin letters and digits, by the third array of a table."""
     there = "".join(map(chr, np.flatnonzero(plain)))
     outputs = plain[plain > 0].tobytes().decode("ascii")
     if there != LETTERS:

@@ -48,7 +48,7 @@ def _read(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Return the ids of the pieces of texts (no lone surrogates), their spans, and what :func:`place_words` needs.
+    """Return the ids of the pieces of texts (no lone surrogates), their spans, and the inputs of :func:`place_words`.
 
     A span, of int32 (pieces, 2), is a piece's first character and one past its last, without blanks at either end and
     with the combining marks that follow. The rest is the characters' traits and the offsets of the texts in them.

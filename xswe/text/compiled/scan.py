@@ -139,7 +139,7 @@ def _handle_new_chunk(
 
 @njit(**INNER)
 def _abandon_text(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
-    """Abandon a text, and discard what there is of it."""
+    """Abandon a text, and discard its chunks so far."""
     status[row] = why
     state = scratch.state
     if state[TEXT] == row:
@@ -246,7 +246,7 @@ def _look_up(
 def _copy_plain(
     data: np.ndarray, place: int, last: int, kind: int, alphabet: Letters, chunk: np.ndarray, end: int
 ) -> tuple[int, int]:
-    """Copy what continues a chunk of class ``kind`` and needs no second look: most letters, and most Han and Kana.
+    """Copy characters that continue a chunk of class ``kind`` and need no further rule: most letters, Han and Kana.
 
     Return the places, perhaps unchanged, behind what is read, at most ``last``, and behind what is written.
     """
