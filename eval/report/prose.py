@@ -77,7 +77,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             lambda m: [m.megabytes(f"xswe/{place}/mini/model.safetensors") for place in ("pretrained", "teacher")],
         ),
     ],
-    "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
+    "docs/how-to/reproduce.md": [("with one model per language pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
         (
             "Tested with # processes that were killed while they changed an index, and with # files that were damaged; # of "
