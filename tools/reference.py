@@ -96,7 +96,7 @@ def format_table() -> str:
         "pairs out": {".tsv", *output.WRITTEN},
         "tables": {".json", *results._TEXT_WRITERS, *results._LIBRARIES},
         "`evaluate tasks=`, `serve corpora=`": bitext,
-        "`phrases passages=`": bitext | {*READERS},
+        "`phrases input=`": bitext | {*READERS},
         "hard negatives": {*score._SUFFIXES},
         "vectors": {*vector_files.SUFFIXES},
     }

@@ -77,7 +77,7 @@ class PhraseFiles:
     def __post_init__(self) -> None:
         check_choice("mode", self.config.mode, Mode)
         if self.queries == self.passages == "-":
-            raise ConfigError("queries=- passages=-: one of them can be read from standard input")
+            raise ConfigError("queries=- input=-: one of them can be read from standard input")
         check_output(self.output, [self.queries, self.passages])
         languages = tuple(self.config.languages)
         kind, named = self.format, check_languages(languages) if languages else ()
