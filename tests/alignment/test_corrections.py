@@ -53,6 +53,16 @@ def test_lines_without_a_counterpart_stay_without_one(mini, tmp_path):
         assert found.fixed.tolist() == [pair in (((2,), ()), ((), (3,))) for pair in lines_of(found)]
 
 
+def test_lines_that_are_there_twice_keep_their_order(mini, tmp_path):
+    """A file of texts alone, as a person sends it back, says which of two equal lines is meant by what stands around."""
+    english = ["Is it raining?", "Yes.", "Yes.", "Then let us go."]
+    german = ["Regnet es?", "Ja.", "Doch.", "Dann lass uns gehen."]
+    rows = "".join(f"{a}\t{b}\n" for a, b in zip(english, german, strict=True))
+    found = xswe.align(mini, english, german, fixed=written(tmp_path, "a.tsv", f"source\ttarget\n{rows}"))
+    assert lines_of(found) == ONE_TO_ONE[:4]
+    assert found.fixed.all()
+
+
 def test_a_rejected_pair_is_in_no_bead_of_the_result(mini, tmp_path):
     for fixed in ([((2,), (2,), "rejected")], written(tmp_path, "a.ladder", "[2]:[2]:rejected\n[0]:[0]:0.93\n")):
         found = xswe.align(mini, EN, DE, fixed=fixed)

@@ -151,3 +151,6 @@ def test_the_line_of_an_error_is_counted_from_the_beginning(files, tmp_path):
     (tmp_path / "g.de").write_bytes(b"Eine Katze.\n" * 1500 + b"\xff\n" + b"Ja.\n" * 499)
     with pytest.raises(XsweError, match=r"g\.de:1501: .*failed"):
         convert(find_pairs([tmp_path / "g.en"], EN_DE), EN_DE, CorpusConfig(), tmp_path / "p", execution=how)
+    (tmp_path / "whole.jsonl").write_text('\n{"en": "A cat.", "de": "Ein Kater."}\n{"en": \n', encoding="utf-8")
+    with pytest.raises(XsweError, match=r"whole\.jsonl:3: "):  # which is never cut
+        convert(find_pairs([tmp_path / "whole.jsonl"], EN_DE), EN_DE, CorpusConfig(), tmp_path / "q", execution=how)

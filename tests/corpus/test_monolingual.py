@@ -45,7 +45,7 @@ def test_bitexts_of_other_languages_are_other_sentences(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("ej.tsv", "cat\t猫\n\ndog\t犬\n"), ("m.tmx", "<tmx/>"), ("m.tmx.gz", ""), ("p.jsonl", "{}"), ("a.zip", "")],
+    [("ej.tsv", "cat\t猫\n\n \ndog\t犬\n"), ("m.tmx", "<tmx/>"), ("m.tmx.gz", ""), ("p.jsonl", "{}"), ("a.zip", "")],
 )
 def test_a_bitext_is_no_plain_text(tmp_path, name, content):
     (tmp_path / name).write_text(content, encoding="utf-8")

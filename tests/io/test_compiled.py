@@ -12,9 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+import numba
 import pytest
 
 import xswe
+from xswe.io import numba_cache
 
 STEPS = """
 import os, xswe
@@ -115,9 +117,15 @@ def test_what_a_version_with_other_classes_has_compiled_is_compiled_anew(tmp_pat
     assert list((tmp_path / "__pycache__").glob("summed.total-*.nbi"))
 
 
-@pytest.mark.slow
-def test_otherwise_numba_finds_its_own_place(sealed):
+def test_a_place_that_was_chosen_or_a_home_is_left_to_numba(sealed, monkeypatch):
+    monkeypatch.setattr(numba_cache, "__file__", str(sealed / "installed" / "xswe" / "io" / "numba_cache.py"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", numba.config.CACHE_DIR)
+    monkeypatch.setenv("TMPDIR", str(sealed / "tmp"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(sealed / "home"))  # a file
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "chosen")
+    numba_cache.find_room()
+    assert os.environ["NUMBA_CACHE_DIR"] == "chosen"
     (sealed / "home").unlink()
-    (sealed / "home").mkdir()
-    assert run(sealed) == "None"
-    assert run(sealed, NUMBA_CACHE_DIR=str(sealed / "chosen")) == str(sealed / "chosen")
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    numba_cache.find_room()
+    assert "NUMBA_CACHE_DIR" not in os.environ

@@ -76,16 +76,16 @@ def test_near_duplicates_are_no_mismatches(mini, sample):
 
 def test_twins_are_found_among_the_neighbours_of_a_line():
     source = np.array([[1, 0, 0]], np.float32)
-    target = np.array([[0.9, 0.43, 0], [0.88, 0.47, 0], [0.8, 0, 0.6], [0.7, 0.1, 0.7]], np.float32)
+    target = np.array([[0.9, 0.43, 0], [0.8, 0, 0.6], [0.88, 0.47, 0], [0.7, 0.1, 0.7]], np.float32)
     target /= np.linalg.norm(target, axis=1, keepdims=True)
     lists = find_neighbours(source, target, 4, ONE)
     twins = Twins.of(lists, Vectors(source), Vectors(target))
-    assert lists.forward_ids.tolist() == [[0, 1, 2, 3]]
+    assert lists.forward_ids.tolist() == [[0, 2, 1, 3]]
     assert twins.forward.tolist() == [[0, 0, 2, 2]]
     left = twins.left_out(lists)
-    assert left.forward_ids.tolist() == [[0, 2, -1, -1]]
+    assert left.forward_ids.tolist() == [[0, 1, -1, -1]]
     assert np.isneginf(left.forward[0, 2:]).all()
-    pair = Pairs.of(np.ones(1), np.zeros(1), np.array([1]))
+    pair = Pairs.of(np.ones(1), np.zeros(1), np.array([2]))
     near = lists.forward[0]
     np.testing.assert_allclose(_distances(pair, lists, twins, False)[0, 1], near[1] - near[2], atol=1e-6)
 

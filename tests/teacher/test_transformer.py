@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from tests.conftest import Later
 from xswe.errors import ConfigError, ModelError
@@ -99,6 +99,10 @@ def test_an_outline_counts_what_the_encoder_reads(tiny_teacher):
         len(tokenizer.encode("query: ").ids) + len(tokenizer.encode(text, add_special_tokens=False).ids) for text in TEXTS
     ]
     assert outline.lengths(TEXTS).tolist() == read
+    marks = [(name, outline.tokenizer.token_to_id(name)) for name in ("<s>", "<pad>")]
+    pair = "<s> $A <pad> <pad> $B <pad>"  # more of them than round a text alone
+    outline.tokenizer.post_processor = processors.TemplateProcessing("<s> $A <pad>", pair, marks)
+    assert outline.lengths(TEXTS).tolist() == [length + 2 for length in read]
 
 
 def test_the_prompt_is_seen_by_the_encoder_and_left_out_of_the_states(tiny_teacher):
