@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gc
 import sqlite3
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from xswe.search import building as module
 from xswe.search import numbers as numbers_module
 from xswe.search import writer as writer_module
 from xswe.search.kernels import Coded, make_codes, nearest
+from xswe.search.layout import copy_files
 from xswe.search.sentences import Sentences
 from xswe.search.vectors import Vectors
 from xswe.work import parts
@@ -113,6 +115,26 @@ def test_what_is_added_removed_and_saved_is_there_when_it_is_opened_again(mini, 
     with pytest.raises(ConfigError, match="no sentence 3, or it was removed before"):
         xswe.load_index(tmp_path / "b").remove([5, 3])
     assert xswe.load_index(tmp_path / "b")[5].row == 5
+
+
+def test_a_copy_is_of_one_moment_or_not_made(mini, texts, tmp_path, monkeypatch):
+    index, copy, calls = xswe.index(mini, texts[:20], folder=tmp_path / "a"), copy_files, []
+
+    def disturbed(*given):
+        calls.append(given)
+        if len(calls) == 1:  # another process adds what this one does not copy
+            xswe.load_index(tmp_path / "a").add(texts[20:22])
+            raise FileNotFoundError
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copy(*given)
+
+    monkeypatch.setattr("xswe.search.index.copy_files", disturbed)
+    index.save(tmp_path / "b")
+    assert len(xswe.load_index(tmp_path / "b")) == 22
+    with pytest.raises(OSError, match="No space left"):
+        index.save(tmp_path / "c")
+    assert not (tmp_path / "c").exists()
 
 
 def test_an_addition_that_fails_leaves_nothing_behind(mini, texts, tmp_path, monkeypatch):

@@ -67,14 +67,17 @@ def test_fewer_dimensions_have_norm_one(client, mini):
     assert client.post("/v1/embeddings", json={"input": "a", "dimensions": 257}).status_code == 400
 
 
-def test_an_ensemble_is_served_too(mini):
+def test_an_ensemble_is_served_too(in_process, mini):
     from starlette.testclient import TestClient
 
-    both = xswe.types.Ensemble.of([mini, mini.truncate(64)])
-    with TestClient(xswe.make_app(both, threads=1), base_url="http://localhost") as client:
-        found = post(client, "/v1/embeddings", input=["A cat sleeps."])
+    both, pair = xswe.types.Ensemble.of([mini, mini.truncate(64)]), {"left": ["A cat."], "right": ["Eine Katze."]}
+    with TestClient(xswe.make_app(both, threads=1), base_url="http://localhost") as ensemble:
+        found = post(ensemble, "/v1/embeddings", input=["A cat sleeps."])
         assert np.allclose(found["data"][0]["embedding"], both.encode("A cat sleeps."), atol=1e-6)
-        assert post(client, "/compare", left=["A cat."], right=["Eine Katze."])["cosines"][0][0] > 0.5
+        compared, first = (post(asked, "/compare", **pair) for asked in (ensemble, in_process))
+        assert compared.pop("cosines")[0][0] > 0.5
+        first.pop("cosines")
+        assert compared == first  # of its parts the first is explained
 
 
 def test_a_model_is_called_as_its_folder_is(mini, tmp_path, monkeypatch):

@@ -73,6 +73,8 @@ def test_numbers_in_words():
     assert numbers_in_words("二〇二四年, 十二万三千") == {2024, 123000}
     twelve = ("noon", "midnight", "Mittag", "Mitternacht", "dozen", "Dutzend", "December", "Dezember", "zwölf", "十二")
     assert [numbers_in_words(word) for word in twelve] == [{12}] * len(twelve)
+    two = ("both", "twice", "beide", "zwo", "February", "Februar", "二")
+    assert [numbers_in_words(word) for word in two] == [{2}] * len(two)
     assert not numbers_in_words("A cat sleeps.")
 
 
