@@ -147,12 +147,13 @@ def test_the_compiled_path_scores_as_the_best_of_those_that_are_allowed(given):
 
 def test_what_is_known_of_a_part_is_counted_from_its_corner():
     known = Constraints(
-        (),
+        [((0, 0), (4, 5)), ((4, 5), (5, 6)), ((6, 7), (8, 9)), ((7, 8), (9, 9)), ((8, 9), (9, 10))],
         np.array([2, 5, 9]),
         np.array([0, 7]),
         np.array([[1, 2, 4, 5], [4, 6, 5, 8], [3, 7, 2, 3], [6, 8, 7, 9], [9, 10, 9, 10]]),
     )
     part = known.within((4, 5), (8, 9))
+    assert part.anchors == [((0, 0), (1, 1)), ((2, 2), (4, 4))]
     assert part.source_gaps.tolist() == [1]
     assert part.target_gaps.tolist() == [2]
     assert part.rejected.tolist() == [[0, 2, 0, 3], [2, 4, 2, 4]]
@@ -207,6 +208,11 @@ def test_long_texts_go_through_coarser_ones_to_the_same_end(mini, sample):
     i, j = cells[:-1][(steps == 1).all(1)].T
     right = np.where(i < 1000, i == j, i - 700 == j).sum()
     assert right > 0.97 * 3300
+
+
+def test_no_line_counts_more_than_another_in_what_all_have_in_common():
+    lines = random_lines(np.random.default_rng(0), 3)
+    np.testing.assert_allclose(Lines(lines.sums[::-1], lines.sizes).mean(), lines.mean(), atol=1e-6)
 
 
 def test_empty_sides_and_lines_are_gaps():
