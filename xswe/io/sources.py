@@ -34,7 +34,7 @@ PACKED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
 # Text packs to a third or a tenth of its size, and a file of one word over and over to a thousandth.
 MAX_RATIO = 400
 _SMALL = 64 << 20  # a member below this size is no bomb whatever its ratio
-_CURE = "fetch it again from its source, and look who made it"
+_HINT = "fetch it again from its source, and look who made it"
 _ATTEMPTS = 6
 _FIRST_PAUSE = 0.5  # seconds; each further one is twice as long
 _READ_BYTES = 8 << 20
@@ -149,7 +149,7 @@ def check_name(archive: Path, name: str) -> None:
     """Raise InputError if a member's name is absolute, has a drive, ``..``, NUL or backslash: it could leave its folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or (path.parts and ":" in path.parts[0]):
-        raise InputError(archive, f"it holds a member named {name!r}, which points outside of the archive", _CURE)
+        raise InputError(archive, f"it holds a member named {name!r}, which points outside of the archive", _HINT)
 
 
 def member_names(archive: Path) -> list[str]:
@@ -210,7 +210,7 @@ class _Guarded(io.RawIOBase):
 
 def _bomb(archive: Path, name: str) -> InputError:
     return InputError(
-        archive, f"its member {name} unpacks to over {MAX_RATIO} times its size (a decompression bomb)", _CURE
+        archive, f"its member {name} unpacks to over {MAX_RATIO} times its size (a decompression bomb)", _HINT
     )
 
 
@@ -255,7 +255,7 @@ def _tar_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
         check_name(archive, member.name)
         if _fits(member.name, pattern):
             if not member.isfile():
-                raise InputError(archive, f"its member {member.name} is a link or device", _CURE)
+                raise InputError(archive, f"its member {member.name} is a link or device", _HINT)
             return _Guarded(opened.extractfile(member), archive, member.name, archive.stat().st_size)
     raise InputError(archive, f"no member fits {pattern!r}", "name another, or fetch it again")
 
