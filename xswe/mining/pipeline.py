@@ -59,7 +59,7 @@ class MineConfig:
     """How translations are mined.
 
     Attributes:
-        score: ``ratio``, ``distance``, ``csls`` or ``cosine``; see :mod:`xswe.mining.margin`.
+        score: margin by which candidates are scored; see :mod:`xswe.mining.margin`.
         k: neighbours that a margin is taken against.
         select: ``max`` (one-to-one, greedy), ``intersection``, ``forward``, ``backward`` or ``kbest``.
         best: length of the lists of ``kbest``.

@@ -194,7 +194,7 @@ def _speech(space: Space, counted: Mapping[str, list[tuple[str, int, float]]]) -
     """Return mean norms by part of speech, of the languages whose tagger is installed."""
     rows: list[tuple[str, ...]] = []
     for code in space.texts:
-        if find_spec(_TAGGERS[code]) is None:
+        if code not in _TAGGERS or find_spec(_TAGGERS[code]) is None:
             continue
         kinds: dict[str, list[float]] = {}
         norms = {word: norm for word, _, norm in counted[code]}

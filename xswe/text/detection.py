@@ -61,15 +61,20 @@ def _lingua() -> tuple[Any, dict[str, Any]]:
     """Return the detector, which loads its models when first used, and its name of each of our languages."""
     with needs("lingua-language-detector", "languages", "language detection"):
         import lingua
-    codes = {code: getattr(lingua.IsoCode639_1, code.upper()) for code in (*LANGUAGES, *_OTHER_DETECTED)}
+    codes = {code: getattr(lingua.IsoCode639_1, code.upper()) for code in _detected()}
     names = {code: lingua.Language.from_iso_code_639_1(codes[code]) for code in LANGUAGES}
     return lingua.LanguageDetectorBuilder.from_iso_codes_639_1(*codes.values()).build(), names
+
+
+def _detected() -> dict[str, None]:
+    """Return the codes of our languages, then of others that texts are often in."""
+    return dict.fromkeys((*LANGUAGES, *_OTHER_DETECTED))
 
 
 def detector() -> str:
     """Return a fingerprint of language detection: the library, its version, and the languages."""
     _lingua()
-    return f"lingua {version('lingua-language-detector')} {' '.join((*LANGUAGES, *_OTHER_DETECTED))} {_DISTANCE}"
+    return f"lingua {version('lingua-language-detector')} {' '.join(_detected())} {_DISTANCE}"
 
 
 def in_other_language(texts: Sequence[str], language: str, threads: int = 1) -> np.ndarray:

@@ -1,7 +1,8 @@
 "use strict";
 // What the views share: elements made of plain text only, requests with messages, and which view is open.
 const app = (() => {
-  const names = { en: "English", de: "German", zh: "Chinese", ja: "Japanese" };
+  const inEnglish = new Intl.DisplayNames("en", { type: "language" });
+  const name = (code) => inEnglish.of(code);
   const by = (id) => document.getElementById(id);
 
   // Everything that is shown goes through here: texts become text, never markup.
@@ -113,5 +114,5 @@ const app = (() => {
     waiting = null;
     show();
   }
-  return { names, by, el, marked, ask, trying, save, go, view, shown, start, get info() { return info; } };
+  return { name, by, el, marked, ask, trying, save, go, view, shown, start, get info() { return info; } };
 })();

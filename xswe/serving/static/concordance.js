@@ -1,7 +1,7 @@
 "use strict";
 // The concordance: forms that say a phrase, language by language, with passages, translations, and what was ticked.
 (() => {
-  const { by, el, marked, names } = app;
+  const { by, el, marked, name } = app;
   const ticks = new Map(); // what was ticked: a unit of sayings for each
   let running = null, drawn = "", last = null;
   const CONTEXT = 80; // characters on each side of a keyword
@@ -23,8 +23,8 @@
     const { corpora, passages } = app.info;
     by("closed").hidden = corpora.length > 0;
     by("ask").hidden = corpora.length === 0;
-    boxes("languages", Object.keys(passages), (code) => el("span", {}, `${names[code]} `, el("small", {}, xswe.number(passages[code]))));
-    by("from").append(...Object.keys(passages).map((code) => el("option", { value: code }, names[code])));
+    boxes("languages", Object.keys(passages), (code) => el("span", {}, `${name(code)} `, el("small", {}, xswe.number(passages[code]))));
+    by("from").append(...Object.keys(passages).map((code) => el("option", { value: code }, name(code))));
     if (corpora.length > 1) boxes("corpora", corpora, (name) => el("bdi", {}, name));
   }
 
@@ -91,12 +91,12 @@
   function draw({ query, variants, seconds }) {
     const codes = [...new Set(variants.map((one) => one.language))];
     by("summary").textContent = variants.length
-      ? `${variants.length} ${variants.length === 1 ? "form" : "forms"} in ${codes.map((code) => names[code]).join(", ")}, ${seconds.toFixed(2)} s`
+      ? `${variants.length} ${variants.length === 1 ? "form" : "forms"} in ${codes.map((code) => name(code)).join(", ")}, ${seconds.toFixed(2)} s`
       : by("match").value ? "This stands nowhere. Find it by its meaning, or put * for the rest of a word." : "Nothing says this. Try another form, or more languages.";
     by("results").replaceChildren(...codes.map((code) => {
       const own = variants.filter((one) => one.language === code);
       const total = own.reduce((sum, one) => sum + one.count, 0);
-      return el("section", { class: "language" }, el("h2", {}, names[code]), ...own.map((one, place) => variant(query, one, total, place === 0)));
+      return el("section", { class: "language" }, el("h2", {}, name(code)), ...own.map((one, place) => variant(query, one, total, place === 0)));
     }));
   }
 
@@ -151,7 +151,7 @@
   function counted(said) {
     if (!said.length) return null;
     return el("dl", { class: "said-as" }, ...said.flatMap(({ language, total, forms }) => [
-      el("dt", { class: "code", title: names[language] }, language),
+      el("dt", { class: "code", title: name(language) }, language),
       el("dd", {}, ...forms.slice(0, 6).map(([text, times]) => el("span", {}, el("bdi", { lang: language }, text),
         el("span", { class: "count" }, ` ${times}\u00a0× ${percent(times, total)}`))),
       el("span", { class: "count" }, total === 1 ? "in 1 passage" : `in ${total} passages`))]));
@@ -226,7 +226,7 @@
       tickOf(found),
       el("p", { class: "side" }, marked(passage.text, passage.spans, passage.language), " ", where(passage), again(times)),
       el("div", { class: "others" }, ...others.map((other) => el("p", { class: "side" },
-        el("span", { class: "code", title: names[other.language] }, other.language), marked(other.text, other.spans, other.language)))));
+        el("span", { class: "code", title: name(other.language) }, other.language), marked(other.text, other.spans, other.language)))));
   }
 
   function drawSentences({ hits }, open) {

@@ -1,7 +1,7 @@
 "use strict";
 // Two texts in, pairs out: a threshold to move, and what is above it as a file.
 (() => {
-  const { by, el, names } = app;
+  const { by, el, name } = app;
   const SHOWN = 200;
   let pairs = [];
 
@@ -56,10 +56,15 @@
     xswe.say(`${file.name}: ${xswe.number(lines(id).length)} lines`);
   }
 
+  app.shown.mine = () => {
+    for (const id of ["source-language", "target-language"]) if (!by(id).options.length) {
+      const codes = new Set([...app.info.languages, "en", "de", "zh", "ja"]); // of the model, and those that are guessed
+      by(id).append(...[...codes].map((code) => el("option", { value: code }, name(code))));
+    }
+  };
   by("mining").addEventListener("submit", (event) => { event.preventDefault(); mine(); });
   by("threshold").addEventListener("input", draw);
   for (const id of ["source", "target"]) {
-    by(`${id}-language`).append(...Object.entries(names).map(([code, name]) => el("option", { value: code }, name)));
     by(`${id}-language`).addEventListener("change", draw);
     by(id).addEventListener("dragover", (event) => event.preventDefault());
     by(id).addEventListener("drop", (event) => {
