@@ -23,7 +23,7 @@ from xswe.io.choices import choice_names, choose
 from xswe.io.resources import resource
 from xswe.io.signatures import MISSING, config_class, hint_of, parts
 from xswe.text.readers import READERS
-from xswe.work.config import Executor
+from xswe.work.config import HOSTS, Executor
 
 _DOCUMENTS = "Markdown, HTML, EPUB, DOCX, PDF"
 _GROUPS = {
@@ -35,7 +35,7 @@ _GROUPS = {
     "objective": "what is trained for",
     "corpus": "what is learnt from: a corpus card, or local with corpus.paths=[…]",
     "corpus/clean": "filters of pairs",
-    "execution": "who does the work: this process, the tasks of a batch queue, or a Ray cluster",
+    "execution": f"who does the work: {', '.join(host.does for host in HOSTS.values())}",
 }
 _WORDS = {int: "whole number", float: "number", bool: "true, false", str: "text"}
 Described = dict[str, tuple[str, str]]  # kind and meaning by name

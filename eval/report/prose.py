@@ -80,8 +80,8 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/how-to/reproduce.md": [("with one model per language pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
         (
-            "Tested with # processes that were killed while they changed an index, and with # files that were damaged; # of "
-            "them ended otherwise",
+            "Tested with # processes that were killed while they changed an index, and with # files that were damaged; # "
+            "of them ended otherwise",
             _broken_indexes,
         ),
     ],
@@ -91,7 +91,8 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "cores, and "
             "programs that send 64 texts a request get # to # times what sentence-transformers' own static model "
             "gives behind "
-            "the same kind of server ([table](../../eval/results/tables.md), `python -m eval.bench.serve`). - **Memory.** Memory stays at # MB",
+            "the same kind of server ([table](../../eval/results/tables.md), `python -m eval.bench.serve`). - **Memory.** "
+            "Memory stays at # MB",
             _served,
         ),
         (

@@ -23,6 +23,7 @@ import zstandard
 import xswe
 from xswe.alignment.phrases import PhraseFiles, PhraseSearchConfig
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
+from xswe.bitext.output import WRITTEN
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
@@ -186,6 +187,13 @@ def test_what_is_not_read_packed_is_refused_by_name(tmp_path, mini, suffix):
         xswe.filter(mini, path, threshold=0.3)
     with pytest.raises(InputError, match=rf"{suffix} files are not read packed; unpack it"):
         find_pairs([path], LANGUAGES)
+
+
+@pytest.mark.parametrize("suffix", sorted({*WRITTEN, *BY_SUFFIX} - {".md", ".tex", ".tsv", ".txt"}))
+def test_a_format_that_is_not_lines_of_text_is_not_read_as_such(mini, tmp_path, suffix):
+    (tmp_path / f"a{suffix}").write_text("{}\n")
+    with pytest.raises(InputError, match=f"a {suffix} file has no text line by line"):
+        xswe.encode_file(mini, tmp_path / f"a{suffix}", tmp_path / "a.npy")
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in BY_SUFFIX if FORMATS[BY_SUFFIX[suffix]].family != "memory"])

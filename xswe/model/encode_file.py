@@ -35,7 +35,7 @@ from xswe.model.ensemble import AnyModel, load_any, locate, open_model, share_mo
 from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.progress import bar, took
 from xswe.version import __version__
-from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.config import HOSTS, LOCAL, ExecutionConfig, Executor
 from xswe.work.folder import work_folder
 from xswe.work.kept import unrepeatable
 from xswe.work.once import is_made, once
@@ -70,14 +70,15 @@ class EncodedFile:
     scales: Path | None
     seconds: float
     threads: int
-    executor: str = "local"
+    executor: Executor = "local"
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.rows
 
     def __str__(self) -> str:
-        where = "Ray" if self.executor == "ray" else f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        host = HOSTS[self.executor]
+        where = host.does if host.has_workers else f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         fast = f"{took(self.rows - self.kept, self.seconds, 'lines')} on {where}"
         again = f" ({self.kept:,} of them by an earlier run)" if self.kept else ""
         scales = f", scales: {self.scales}" if self.scales else ""

@@ -10,7 +10,24 @@ from xswe.errors import ConfigError
 from xswe.io.settings import check_choice, for_all
 
 Executor = typing.Literal["local", "array", "ray"]
-ON_RAY = for_all(Executor, {"local": False, "array": False, "ray": True})
+
+
+class _Host(typing.NamedTuple):
+    """What distinguishes an executor."""
+
+    does: str  # who does the shards, for messages
+    has_peers: bool = False
+    has_workers: bool = False
+
+
+HOSTS = for_all(
+    Executor,
+    {
+        "local": _Host("this process"),
+        "array": _Host("the tasks of a batch queue", has_peers=True),
+        "ray": _Host("a Ray cluster", has_workers=True),
+    },
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +86,12 @@ class ExecutionConfig:
     @property
     def has_peers(self) -> bool:
         """Return True if the rest of the work is done by processes like this one, which know nothing of each other."""
-        return self.kind == "array"
+        return HOSTS[self.kind].has_peers
 
     @property
     def has_workers(self) -> bool:
         """Return True if the workers of a cluster do the shards, and this process only the rest."""
-        return ON_RAY[self.kind]
+        return HOSTS[self.kind].has_workers
 
     @property
     def slice(self) -> tuple[int, int]:

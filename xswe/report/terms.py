@@ -1,0 +1,191 @@
+"""The page of phrases or terms, with their candidates and examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from xswe.alignment.phrases import FoundInFiles
+from xswe.bitext.tables import csv_rows
+from xswe.errors import InputError
+from xswe.io.lines import read_lines
+from xswe.io.sources import suffix_of
+from xswe.phrases.find import Hit, Place
+from xswe.phrases.terms import Term
+from xswe.report.page import number, render
+from xswe.text.languages import LANGUAGES
+
+_AROUND, _OTHER = 90, 400  # characters of context on either side, and of the other side
+_BUDGET = 1_200_000  # characters of texts on the page
+
+
+@dataclass(frozen=True)
+class Example:
+    """A place of a candidate."""
+
+    line: int  # of the passage, counted from 1
+    left: str  # what stands before it
+    hit: str  # the span
+    right: str  # what stands after it
+    other: str = ""  # the passage's other side, "" where it has none
+
+
+@dataclass(frozen=True)
+class Found:
+    """A candidate with its examples; ``times`` and ``passages`` are None of single hits."""
+
+    text: str
+    score: float
+    times: int | None
+    passages: int | None
+    variants: tuple[str, ...]
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class TermView:
+    """The content of a page of phrases or terms."""
+
+    # each phrase with its candidates, the best first; none where nothing was found
+    found: tuple[tuple[str, tuple[Found, ...]], ...]
+    languages: tuple[str, ...] = ()  # of the phrases and of the passages; empty if they are not known
+    passages: int | None = None  # how many were read; None if that is not known
+    summary: str = ""  # what the search said
+
+    @classmethod
+    def of(
+        cls,
+        queries: Sequence[str],
+        found: Sequence[Sequence[Hit | Term]],
+        languages: Sequence[str] = (),
+        other: Mapping[int, str] | None = None,
+    ) -> TermView:
+        """Return the view of the result of ``find_phrases`` or ``find_terms``; ``other`` has passages' other sides."""
+        rows = zip(queries, found, strict=True)
+        return cls(
+            tuple((query, tuple(_found(hit, other or {}) for hit in hits)) for query, hits in rows), tuple(languages)
+        )
+
+
+def view_of_search(search: FoundInFiles) -> TermView:
+    """Return the view of a search between files."""
+    view = TermView.of(search.queries, search.found, search.files.config.languages, search.other)
+    return replace(view, passages=search.passages, summary=str(search))
+
+
+def _found(hit: Hit | Term, other: Mapping[int, str]) -> Found:
+    examples = tuple(_example(place, other.get(place.passage, "")) for place in hit.places)
+    if isinstance(hit, Term):
+        return Found(hit.text, hit.score, hit.times, hit.passages, hit.variants, examples)
+    return Found(hit.places[0].text, hit.score, None, None, (), examples)
+
+
+def _example(place: Place, other: str = "") -> Example:
+    left, right = place.around(_AROUND)
+    return Example(place.passage + 1, left, place.text, right, other[:_OTHER])
+
+
+def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
+    """Return the view of a file that ``phrases`` wrote: ``.tsv``, ``.csv`` or ``.jsonl``, of either mode."""
+    found: dict[str, list[Found]] = {}
+    for line, row in _rows(Path(path)):
+        query = row.get("term") or row.get("phrase")
+        if not query:
+            raise InputError(path, "no column 'phrase' or 'term'", "give what phrases wrote as .tsv, .csv or .jsonl", line)
+        own = found.setdefault(str(query), [])
+        try:
+            if made := _of_row(row):
+                own.append(made)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(path, "no hit of phrases", "give what phrases wrote as .tsv, .csv or .jsonl", line) from None
+    if not found:
+        raise InputError(path, "nothing in it", "give what phrases wrote as .tsv, .csv or .jsonl")
+    return TermView(tuple((query, tuple(own)) for query, own in found.items()), tuple(languages))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a table with the number of their line."""
+    if suffix_of(path) == ".jsonl":
+        yield from ((line, json.loads(text)) for line, text in read_lines(path) if text and text.strip())
+        return
+    rows = csv_rows(path, "," if suffix_of(path) == ".csv" else "\t")
+    names = next(rows, (1, []))[1]
+    yield from ((line, dict(zip(names, row, strict=False))) for line, row in rows if row)
+
+
+def _of_row(row: Mapping[str, Any]) -> Found | None:
+    """Return the candidate of a row; None for a term without candidates."""
+    other = str(row.get("other_side") or "")
+    if "term" not in row:
+        start, end, sentence = int(row["start"]), int(row["end"]), str(row["sentence"])
+        place = Place(int(row["line"]) - 1, start, end, sentence)
+        return Found(str(row["text"]), float(row["score"]), None, None, (), (_example(place, other),))
+    if not row["candidate"]:
+        return None
+    examples = []
+    for n in range(1, len(row)):
+        if not row.get(f"example_{n}"):
+            break
+        left, _, rest = str(row[f"example_{n}"]).partition("[")
+        hit, _, right = rest.partition("]")
+        examples.append(Example(int(row[f"line_{n}"]), left, hit, right, other[:_OTHER] if n == 1 else ""))
+    variants = tuple(filter(None, str(row["variants"] or "").split(" | ")))
+    return Found(
+        str(row["candidate"]), float(row["score"]), int(row["times"]), int(row["passages"]), variants, tuple(examples)
+    )
+
+
+def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
+    """Return the page of a view, or of its first phrases where it is too much for one."""
+    shown = _within_budget(view.found)
+    nothing = [query for query, found in view.found if not found]
+    with_hits = [(query, found) for query, found in shown if found]
+    total = sum(len(found) for _, found in view.found)
+    counted = any(found.times is not None for _, own in view.found for found in own)
+    overview = [("phrases", number(len(view.found)), "")]
+    overview += [("with candidates", number(len(view.found) - len(nothing)), f"{len(nothing):,} without")]
+    overview += [("candidates" if counted else "hits", number(total), "")]
+    overview += [("passages read", number(view.passages), "")] if view.passages else []
+    sections = [("found", "Candidates")] + ([("nothing", "Without a hit")] if nothing else [])
+    return render(
+        "terms.html",
+        scripts=["terms.js"],
+        data={"languages": list(view.languages)},
+        title="Terms" if counted else "Phrases",
+        about="Tick what is right, and take it along as a glossary, a termbase or a translation memory.",
+        sections=[*sections, *([("run", "The search")] if settings or view.summary else [])],
+        overview=overview,
+        found=with_hits,
+        left_out=len(view.found) - len(shown),
+        nothing=nothing[:2000],
+        nothing_more=max(0, len(nothing) - 2000),
+        languages=view.languages,
+        codes=sorted({*LANGUAGES, *view.languages}),
+        counted=counted,
+        summary=view.summary,
+        settings=settings,
+    )
+
+
+def _within_budget(found: Iterable[tuple[str, tuple[Found, ...]]]) -> list[tuple[str, tuple[Found, ...]]]:
+    """Return the first phrases, as many as a page has room for."""
+    out, size = [], 0
+    for query, own in found:
+        size += len(query) + sum(_size(one) for one in own)
+        if size > _BUDGET:
+            break
+        out.append((query, own))
+    return out
+
+
+def _size(found: Found) -> int:
+    texts = (text for e in found.examples for text in (e.left, e.hit, e.right, e.other))
+    return (
+        700
+        + 2 * len(found.text)
+        + sum(map(len, found.variants))
+        + sum(260 + len(text.encode("utf-8", "replace")) for text in texts)
+    )
