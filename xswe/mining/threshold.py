@@ -1,23 +1,25 @@
-"""Where to cut: a threshold, and what precision to expect above it.
+"""Automatic thresholds, and the precision to expect above them.
 
-Scores of different models are not comparable, so neither are thresholds. What is expected comes from **mismatched
-neighbours**, the decoys of this search: every line's best neighbour is left out and pairs are selected one to one
-among the others, which gives pairs as they come about where there is no translation. Their scores, scaled by the
-fraction of lines without a translation (estimated where only wrong pairs score, below the median of the mismatches),
-say how many of the pairs above any score are wrong; one more is always counted, so that few pairs never look perfect. A
-line without a translation loses its best wrong neighbour, too, so the mismatches score a little low: for scores that
-keep this gap (:data:`DECOY_CORRECTION`) they are raised by a multiple of what leaving out a second one costs.
+Scores of different models are not comparable, so neither are thresholds. The estimate comes from **mismatched
+neighbours**, the decoys of this search: without the best neighbour of every line, pairs are selected one to one among
+the others, which gives pairs as they arise where there is no translation. The number of decoys above a score, scaled by
+the fraction of lines without a translation (estimated below the median of the decoys, where only wrong pairs score), is
+the number of wrong pairs above it; one more is always counted, so that few pairs never look perfect.
 
-Mismatches come about among all lines, wrong pairs only among lines that their translations do not win, and high scores are
-rare: half the lines on both sides make a quarter of them. A margin (:data:`MARGINS`) says how far two lines stand out from
-their neighbourhoods, which is chance, so this holds; cosines are high between the same few lines whatever the others are.
-Lines with a translation have the better mismatches, though, as their translations have neighbours, too: high mismatches
-count by how likely neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less, those at the
+Decoys score a little low, because a line without a translation also loses its best neighbour, which is wrong. For scores
+in which the best and the second best wrong neighbour differ, the decoys are raised by :data:`DECOY_CORRECTION` times the
+difference between the second and the third best.
+
+Decoys arise among all lines, wrong pairs only among lines that their translations do not win, and high scores are rare:
+half the lines on both sides make a quarter of them. This scaling holds for a margin (:data:`MARGINS`), in which standing
+out from the neighbourhood is chance; high cosines are between the same few lines, whatever the others are. Lines with a
+translation have the better decoys, though, because their translations have neighbours, too. So high decoys are weighted
+by the probability that neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less; those at the
 bottom by chance.
 
-The estimate holds where a fair share of the lines has a translation. Where few have one, the few wrong pairs at the very
-top decide, of which mismatches say too little: below :data:`LEAST_MATCHED_SHARE` no precision is estimated, and the
-threshold comes from the likelihood of each pair (:mod:`xswe.mining.share`).
+The estimate needs a fair share of lines with a translation. If few have one, the few wrong pairs at the very top decide,
+and decoys say too little about these: below :data:`LEAST_MATCHED_SHARE` no precision is estimated, and the threshold comes
+from the likelihood of each pair (:mod:`xswe.mining.share`).
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ from xswe.errors import ConfigError
 from xswe.io.settings import for_all, refuse_unused
 from xswe.mining.margin import Score
 
-# How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
-# for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhoods
-# fall with the scores and take half of it (difference) or all of it (ratio) off, as measured on corpora of 1 to 50 % pairs.
-# A step more expects less where one line in a hundred has a translation, but keeps next to nothing of 100,000 lines
-# (cosine) or sees translations where there is none (ratio).
+# The difference between the best and the second best of many wrong scores, in units of that between the second and the
+# third best: two for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's
+# neighbourhoods fall with the scores and remove half of it (difference) or all of it (ratio), as measured on corpora of 1
+# to 50 % pairs. One unit more lowers the estimate where one line in a hundred has a translation, but keeps next to nothing
+# of 100,000 lines (cosine) or finds translations where there are none (ratio).
 DECOY_CORRECTION = for_all(Score, {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0})
-# Scores of which a line without a translation finds a high one as seldom as few other such lines are there.
+# Scores whose number of high wrong pairs falls with the square of the number of lines without a translation.
 MARGINS = ("ratio", "distance", "csls")
 
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best

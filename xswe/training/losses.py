@@ -113,8 +113,8 @@ class RankingLoss:
     exceeds float32.
 
     In ``same``, int (k,) and (k + n,), equal numbers mark equal anchors, and equal candidates; a candidate that is the
-    anchor's positive, or another positive of the same anchor, is not a negative. A third array, int (k,), has the
-    anchors' numbers as the candidates are numbered, where an anchor may be among them.
+    anchor's positive, or another positive of the same anchor, is not a negative. If anchors may be among the candidates,
+    a third array, int (k,), has the anchors' numbers in the numbering of the candidates; without it no candidate is one.
     """
 
     def __init__(self, same: tuple[np.ndarray, ...], temperature: float, margin: float = 0.0, both: bool = True) -> None:

@@ -42,19 +42,26 @@ def map_shards(
 ) -> Iterator[Mapping[str, np.ndarray]]:
     """Return the arrays of all shards of a stage, in order, with any executor.
 
-    In this process a shard is handed on as it is made; once the work has taken a few seconds it is also kept in the stage's
-    folder, from which a later run goes on: what is done sooner leaves no folder. Others leave all shards there. With
-    ``array`` all are done when this returns, else as they are asked for.
+    In this process shards are yielded as they are made; once the work has taken a few seconds they are also kept in the
+    stage's folder, from which a later run resumes (shorter work leaves no folder). Other executors leave all shards
+    there. With ``array`` all are done when this returns, otherwise they are done on demand.
 
-    The stage's folder must have a name that tells it from other work; ``plan`` is what its manifest holds beside, and
-    ``opened`` what its job opens, where this process has it already. In this process ``progress`` is a unit, of which the
-    counts of each shard tell how many it has (``pair``: ``pairs``), and how many there are in all, and what the job opens
-    may move the bar within a shard (:class:`xswe.work.stage.Advancing`); to the arrays of ``state`` the caller adds each
-    shard, in place: they are kept now and then in the place of these shards, and filled where a later run goes on.
-    ``threads`` and ``costs`` are those of :func:`run_shards`, but that shards are made in their order here.
+    Args:
+        stage: what is done; the name of its folder must distinguish it from other work.
+        execution: who does the shards.
+        threads: of this process, as in :func:`run_shards`; shards are made in order.
+        opened: what the job opens, if this process has it already.
+        progress: in this process, a unit (``pair``: the counts of each shard have ``pairs``) and the total number of it;
+            what the job opens may move the bar within a shard (:class:`xswe.work.stage.Advancing`).
+        costs: as in :func:`run_shards`.
+        state: in this process, arrays to which the caller adds each shard, in place. They are saved now and then in place
+            of these shards, and loaded by a run that resumes.
+        **plan: further entries of the stage's manifest.
 
-    XsweError: a shard failed; what is kept is not lost. InputError: an input was changed meanwhile. Unfinished: with an
-    array, other slices are not done yet.
+    Raises:
+        XsweError: a shard failed; kept shards are not lost.
+        InputError: an input was changed meanwhile.
+        Unfinished: with an array, other slices are not done yet.
     """
     if execution.alone:
         return _map_here(stage, threads, opened, progress or ("shard", stage.count), _State(stage, state), plan)
