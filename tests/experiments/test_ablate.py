@@ -5,12 +5,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Row
 
-pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
+Later("torch")
+Later("matplotlib")
 ablate, settings_module = eval_script("experiments.ablate"), eval_script("settings")
 
 

@@ -7,31 +7,27 @@ import subprocess
 import numpy as np
 import pytest
 
+from tests.conftest import EVAL, SAMPLE, Later, eval_script
 from xswe.errors import ConfigError
 from xswe.io.files import read_json
 from xswe.io.ragged import Bags
 from xswe.model.static import pool
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import load_teacher
 from xswe.text.subwords import SubwordUnits
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig
 
-torch = pytest.importorskip("torch")
-
-from tests.conftest import EVAL, SAMPLE, eval_script  # noqa: E402
-from xswe.teacher.protocol import TeacherConfig  # noqa: E402
-from xswe.teacher.transformer import load_teacher  # noqa: E402
-
 read_settings = eval_script("settings").read_settings
-teacher_script = eval_script("experiments.make_teacher")
-encoder_module = eval_script("experiments.encoder")
-EncoderConfig, EncoderShape = encoder_module.EncoderConfig, encoder_module.EncoderShape
-EncoderTrainer, build, save = encoder_module.EncoderTrainer, encoder_module.build, encoder_module.save
-filled_up, length_batches = encoder_module.filled_up, encoder_module.length_batches
-train_encoder = encoder_module.train_encoder
-
-SHAPE = EncoderShape(hidden=32, layers=2, heads=2, intermediate=32, max_tokens=64)
+torch, encoder, teacher_script = (
+    Later(name) for name in ("torch", "eval.experiments.encoder", "eval.experiments.make_teacher")
+)
 UNITS = 60
+
+
+def shape():
+    return encoder.EncoderShape(hidden=32, layers=2, heads=2, intermediate=32, max_tokens=64)
 
 
 def static(seed=0, units=UNITS, width=12):
@@ -50,17 +46,17 @@ def toy(n=40, seed=0, teacher=False):
 
 
 def test_filling_up_gives_all_vectors_mean_zero_and_one_length():
-    filled = filled_up(static(), 16)
+    filled = encoder.filled_up(static(), 16)
     np.testing.assert_array_equal(filled[:, :12], static())
     np.testing.assert_allclose(filled.mean(1), 0, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(filled, axis=1), np.linalg.norm(filled[0]), rtol=1e-5)
     with pytest.raises(ConfigError, match="at least 2"):
-        filled_up(static(), 13)
+        encoder.filled_up(static(), 13)
 
 
 def test_the_encoder_starts_as_the_static_model():
     matrix, bags = static(), toy().source
-    trainer = EncoderTrainer(build(matrix, SHAPE, 0), EncoderConfig(bfloat16=False), Objective())
+    trainer = encoder.EncoderTrainer(encoder.build(matrix, shape(), 0), encoder.EncoderConfig(bfloat16=False), Objective())
     with torch.no_grad():
         found = trainer.pooled(bags)[0].numpy()
     expected = pool(matrix, bags, normalise=True)
@@ -71,22 +67,27 @@ def test_the_encoder_starts_as_the_static_model():
 def test_micro_batches_do_not_change_the_step():
     tables = []
     for size in (40, 4, 7):
-        config = EncoderConfig(
+        config = encoder.EncoderConfig(
             bfloat16=False, batch_size=40, micro_batch=size, learning_rate=1e-3, token_rate=1e-2, max_steps=10
         )
-        trainer = EncoderTrainer(build(static(), SHAPE, 0), config, Objective(distillation=1.0))
+        trainer = encoder.EncoderTrainer(encoder.build(static(), shape(), 0), config, Objective(distillation=1.0))
         for _ in range(2):
             trainer.step(toy(teacher=True), np.arange(40))
         tables.append(trainer.table.copy())
     for table in tables[1:]:
         np.testing.assert_allclose(tables[0], table, atol=2e-3)
-    assert np.abs(tables[0] - EncoderTrainer(build(static(), SHAPE, 0), config, Objective()).table).max() > 0.005
+    assert (
+        np.abs(tables[0] - encoder.EncoderTrainer(encoder.build(static(), shape(), 0), config, Objective()).table).max()
+        > 0.005
+    )
 
 
 def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
-    model = build(static(), SHAPE, 0)
-    trainer = EncoderTrainer(
-        model, EncoderConfig(bfloat16=False, batch_size=12, learning_rate=0.0, token_rate=0.0), Objective(margin=0.1)
+    model = encoder.build(static(), shape(), 0)
+    trainer = encoder.EncoderTrainer(
+        model,
+        encoder.EncoderConfig(bfloat16=False, batch_size=12, learning_rate=0.0, token_rate=0.0),
+        Objective(margin=0.1),
     )
     bitext = ParallelBags(toy(12).source, toy(12).target)
     value = trainer.step(bitext, np.arange(12))
@@ -107,14 +108,18 @@ def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
         np.testing.assert_allclose(ours.numpy(), parameter.grad.numpy(), atol=2e-3)
 
 
-CONFIG = EncoderConfig(
-    bfloat16=False, max_steps=12, batch_size=16, micro_batch=8, learning_rate=1e-3, token_rate=1e-2, eval_steps=4
-)
+def brief():
+    """Settings of a short training."""
+    return encoder.EncoderConfig(
+        bfloat16=False, max_steps=12, batch_size=16, micro_batch=8, learning_rate=1e-3, token_rate=1e-2, eval_steps=4
+    )
 
 
 def test_training_lowers_the_loss():
-    config = EncoderConfig(bfloat16=False, max_steps=60, batch_size=32, learning_rate=2e-3, token_rate=5e-2, eval_steps=20)
-    history = train_encoder(build(static(), SHAPE, 0), [toy(200)], [toy(40, seed=1)], config, Objective())
+    config = encoder.EncoderConfig(
+        bfloat16=False, max_steps=60, batch_size=32, learning_rate=2e-3, token_rate=5e-2, eval_steps=20
+    )
+    history = encoder.train_encoder(encoder.build(static(), shape(), 0), [toy(200)], [toy(40, seed=1)], config, Objective())
     assert history[-1]["development_0"] < 0.5 * history[0]["development_0"]
 
 
@@ -123,8 +128,8 @@ class Killed(Exception):
 
 
 def run(**options):
-    model = build(static(), SHAPE, 0)
-    history = train_encoder(model, [toy(60), toy(50, seed=3)], [toy(20, seed=1)], CONFIG, Objective(), **options)
+    model = encoder.build(static(), shape(), 0)
+    history = encoder.train_encoder(model, [toy(60), toy(50, seed=3)], [toy(20, seed=1)], brief(), Objective(), **options)
     return history, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
 
@@ -135,14 +140,14 @@ def undisturbed():
 
 @pytest.mark.parametrize("killed_at", [1, 4, 9])
 def test_a_killed_run_goes_on_to_the_same_bytes(undisturbed, tmp_path, monkeypatch, killed_at):
-    step = EncoderTrainer.step
+    step = encoder.EncoderTrainer.step
 
     def dies(self, *rest):
         if self.tokens.steps == killed_at:
             raise Killed
         return step(self, *rest)
 
-    monkeypatch.setattr(encoder_module.EncoderTrainer, "step", dies)
+    monkeypatch.setattr(encoder.EncoderTrainer, "step", dies)
     with pytest.raises(Killed):
         run(checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
     monkeypatch.undo()
@@ -151,13 +156,13 @@ def test_a_killed_run_goes_on_to_the_same_bytes(undisturbed, tmp_path, monkeypat
 
 def test_batches_hold_similar_lengths_and_each_pair_at_most_once():
     bitexts = [toy(100), toy(7, seed=2)]
-    batches = length_batches(bitexts, 10, 64, seed=0, epoch=0)
+    batches = encoder.length_batches(bitexts, 10, 64, seed=0, epoch=0)
     rows = np.concatenate([rows for which, rows in batches if which == 0])
     assert sorted(rows.tolist()) == list(range(100))
     assert [len(rows) for which, rows in batches if which == 1] == [7]
     spread = [np.ptp(bitexts[0].source.lengths[rows]) for which, rows in batches if which == 0]
     assert np.mean(spread) < 2
-    again = length_batches(bitexts, 10, 64, seed=0, epoch=0)
+    again = encoder.length_batches(bitexts, 10, 64, seed=0, epoch=0)
     assert [rows.tolist() for _, rows in batches] == [rows.tolist() for _, rows in again]
 
 
@@ -165,7 +170,7 @@ def test_batches_hold_similar_lengths_and_each_pair_at_most_once():
 def test_the_saved_teacher_opens_in_transformers_and_sentence_transformers(tmp_path, tokenizer):
     units = SubwordUnits(tokenizer, "subwords", ("en", "de", "zh", "ja"))
     matrix = static(units=len(units.tokens))
-    save(build(matrix, SHAPE, 0), units.tokenizer, tmp_path)
+    encoder.save(encoder.build(matrix, shape(), 0), units.tokenizer, tmp_path)
     teacher = load_teacher(TeacherConfig(model=str(tmp_path)))
     assert teacher.pooling == "mean"
     texts = ["A cat sleeps.", "猫が寝ている。", "Straße"]

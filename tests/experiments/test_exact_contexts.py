@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import FakeTeacher, eval_script
+from tests.conftest import FakeTeacher, Later, eval_script
 from xswe.io.ragged import Texts
 
-pytest.importorskip("torch")
+Later("torch")
 script = eval_script("experiments.exact_contexts")
 layout = eval_script("report.lever_tables")
 

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from tests.conftest import eval_script
+from tests.conftest import Later, eval_script
 from xswe.evaluation.metrics import Row
 
-pytest.importorskip("torch")
+Later("torch")
 script = eval_script("experiments.paper_table")
 
 
