@@ -47,6 +47,7 @@ GOOD = ("Good day", "こんにちは")
         ({"letters": 0.5}, ("A book", "――――本――――"), "few letters"),
         ({"script": 0.6}, ("Привет, Welt", "これは本です"), "other script"),
         ({"script": 0.6}, ("A book", "this is 本"), "other script"),
+        ({"script": 0.6}, ("A book", "これは本 Привет, мир"), "other script"),  # one of theirs counts as three letters
         ({"ratio": 3.0}, ("no", "いいえ、そうではありません"), "length ratio"),
         ({"identical": True}, ("PDF", "PDF"), "identical"),
     ],

@@ -14,7 +14,7 @@ from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining import learning
 from xswe.mining.examples import examples_for, features_of
-from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, mirrored
+from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, cover_names, mirrored
 from xswe.mining.filter import Found, _by_learning
 from xswe.mining.sounds import heard_in
 from xswe.mining.trees import Trees
@@ -337,3 +337,13 @@ def test_trees_that_are_read_by_compiled_code_are_those_that_were_fitted():
     Trees.of(model).probabilities(rows.astype(np.uint8), out)
     np.testing.assert_allclose(out[:, [1, 4, 6]], model.predict_proba(rows), rtol=1e-6, atol=1e-9)
     assert not out[:, [0, 2, 3, 5, 7]].any()
+
+
+def test_a_name_is_covered_as_far_as_the_other_side_says_or_sounds_it():
+    """Of three records with a name of one unit, the other side of the first says it, and that of the last sounds alike."""
+    rows, ones = np.array([[100, 0], [0, 100]], np.int8), np.ones(2, np.float32)
+    names, ends = np.array([0, 0, 0], np.int32), np.arange(4)
+    others, heard = np.array([0, 1, 1], np.int32), np.array([0.0, 0.0, 0.5], np.float32)
+    out = np.full((3, 2), 255, np.uint8)
+    cover_names(names, ends, np.arange(3), others, ends, heard, rows, ones / 100, ones, out[:, 0])
+    assert out.tolist() == [[254, 255], [0, 255], [127, 255]]
