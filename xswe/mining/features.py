@@ -16,7 +16,7 @@ from numba import njit
 
 from xswe.bitext.kernels import mix
 from xswe.bitext.rows import copied
-from xswe.io.compiler import INNER, LEAN, prefetch_row
+from xswe.io.compiler import INNER, LEAN, address_of, four_products, prefetch_row
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
@@ -167,13 +167,13 @@ class Features:
         start: int,
         stop: int,
     ) -> None:
-        table, room = self._table, np.empty((6, 2 * _HALF), np.float32)
-        wide = np.empty((2, 2 * _HALF, table.rows.shape[1]), np.int16)
+        table, room = self._table, np.empty((5, 2 * _HALF), np.float32)
+        wide, totals = wide_rows(table.rows.shape[1], 2), np.empty(2 * _HALF, np.int32)
         words, counts = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
-        ids, likely = np.empty((2, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
+        ids, likely = np.empty((6, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
         numbers = table.rows, table.factors, table.norms
-        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, wide, out[start:stop])
+        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, wide, totals, out[start:stop])
         if table.places[0] >= 0:
             tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
         else:
@@ -196,6 +196,11 @@ class Features:
             heard[kana] = heard_in(texts[side], spans[kana], rows[kana], texts[1 - side])
             numbers = heard, table.rows, table.factors, table.norms
             cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, out[:, _NAME_COVERED + side])
+
+
+def wide_rows(dim: int, sides: int) -> np.ndarray:
+    """Return room for the rows of the units of some sides, int16 (sides, units, d), as :func:`four_products` wants them."""
+    return np.zeros((sides, 2 * _HALF, -(-dim // 16) * 16), np.int16)
 
 
 @njit(**INNER)
@@ -239,9 +244,16 @@ def _widen(rows: np.ndarray, ids: np.ndarray, count: int, out: np.ndarray) -> No
 
 @njit(**INNER)
 def _describe(  # noqa: C901 (one pass over the units, and one over them in order)
-    best: np.ndarray, ids: np.ndarray, count: int, norms: np.ndarray, order: np.ndarray, out: np.ndarray, place: int
+    best: np.ndarray,
+    ids: np.ndarray,
+    places: np.ndarray,
+    count: int,
+    norms: np.ndarray,
+    order: np.ndarray,
+    out: np.ndarray,
+    place: int,
 ) -> None:
-    """Write what :data:`_COVERAGE` names, given the best cosines of a side's units."""
+    """Write what :data:`_COVERAGE` names, given the best cosines of different units, and each unit's place there."""
     total = heavy = np.float32(0.0)
     for k in range(count):
         total += norms[ids[k]]
@@ -255,7 +267,7 @@ def _describe(  # noqa: C901 (one pass over the units, and one over them in orde
     first, last, first_weight, last_weight = thirds[0], thirds[1], weights[0], weights[1]
     rarest = np.float32(1.0)
     for k in range(count):
-        weight, value = norms[ids[k]], best[k]
+        weight, value = norms[ids[k]], best[places[k]]
         covered += weight * value
         if value < _COVERED:
             low += weight
@@ -270,7 +282,7 @@ def _describe(  # noqa: C901 (one pass over the units, and one over them in orde
         if weight >= mean:
             rarest = min(rarest, value)
     for k in range(count):  # by insertion, lowest first; there are few
-        value, weight, j = best[k], norms[ids[k]], k
+        value, weight, j = best[places[k]], norms[ids[k]], k
         while j > 0 and order[0, j - 1] > value:
             order[0, j], order[1, j] = order[0, j - 1], order[1, j - 1]
             j -= 1
@@ -291,15 +303,18 @@ def _describe(  # noqa: C901 (one pass over the units, and one over them in orde
 
 
 @njit(**INNER)
-def _repeated(ids: np.ndarray, count: int) -> Any:
-    """Return the share of units that were there before."""
-    again = 0
+def _different(ids: np.ndarray, count: int, found: np.ndarray, places: np.ndarray) -> int:
+    """Find the different units of a side, and where each of its units is among them; returns how many there are."""
+    number = 0
     for k in range(count):
-        for j in range(k):
-            if ids[j] == ids[k]:
-                again += 1
-                break
-    return _share(np.float32(again), np.float32(max(1, count)))
+        place = 0
+        while place < number and found[place] != ids[k]:
+            place += 1
+        if place == number:
+            found[place] = ids[k]
+            number += 1
+        places[k] = place
+    return number
 
 
 @njit(**LEAN)
@@ -314,34 +329,39 @@ def cover_pairs(
     room: np.ndarray,
     ids: np.ndarray,
     wide: np.ndarray,
+    totals: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write the features of units: coverage, repetition, how many there are.
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
-    :class:`UnitTable`; ``room`` float32 (6, most), ``ids`` int64 (2, most) and ``wide`` int16 (2, most,
-    d) are workspace.
+    :class:`UnitTable`; ``room`` float32 (5, most), ``ids`` int64 (6, most), ``wide`` of :func:`wide_rows` and ``totals``
+    int32 (most,) are workspace.
     """
-    left, right, best, other = ids[0], ids[1], room[0], room[1]
+    best, other, weights = room[0], room[1], room[2]
+    width = wide.shape[2]
+    side, row = np.uintp(2 * wide.shape[1] * width), np.uintp(2 * width)
+    first, sums = address_of(wide, 0), address_of(totals, 0)
     for i in range(len(out)):
-        n = _some_ids(source, source_offsets[i], source_offsets[i + 1], left)
-        m = _some_ids(target, target_offsets[i], target_offsets[i + 1], right)
-        _widen(rows, left, n, wide[0])
-        _widen(rows, right, m, wide[1])
-        for k in range(m):
-            other[k] = np.float32(0.0)
-        for j in range(n):
-            a, most = wide[0, j], np.float32(0.0)
-            for k in range(m):
-                b, total = wide[1, k], np.int32(0)
-                for t in range(len(a)):
-                    total = np.int32(total + np.int32(np.int32(a[t]) * np.int32(b[t])))
-                value = np.float32(total) * factors[left[j]] * factors[right[k]]
+        n = _some_ids(source, source_offsets[i], source_offsets[i + 1], ids[0])
+        m = _some_ids(target, target_offsets[i], target_offsets[i + 1], ids[1])
+        here, there = _different(ids[0], n, ids[2], ids[4]), _different(ids[1], m, ids[3], ids[5])
+        _widen(rows, ids[2], here, wide[0])
+        _widen(rows, ids[3], there, wide[1])
+        for k in range(there):
+            other[k], weights[k] = np.float32(0.0), factors[ids[3, k]]
+        for j in range(here):
+            for k in range(0, there, 4):
+                four_products(first + np.uintp(j) * row, first + side + np.uintp(k) * row, width, sums + np.uintp(4 * k))
+            own, most = factors[ids[2, j]], np.float32(0.0)
+            for k in range(there):
+                value = np.float32(totals[k]) * own * weights[k]
                 most, other[k] = max(most, value), max(other[k], value)
             best[j] = most
-        _describe(best, left, n, norms, room[2:4], out[i], 1)
-        _describe(other, right, m, norms, room[4:6], out[i], 8)
-        out[i, _REPEATED], out[i, _REPEATED + 1] = _repeated(left, n), _repeated(right, m)
+        _describe(best, ids[0], ids[4], n, norms, room[3:5], out[i], 1)
+        _describe(other, ids[1], ids[5], m, norms, room[3:5], out[i], 8)
+        out[i, _REPEATED] = _share(np.float32(n - here), np.float32(max(1, n)))
+        out[i, _REPEATED + 1] = _share(np.float32(m - there), np.float32(max(1, m)))
         out[i, _UNITS] = _logarithm(target_offsets[i + 1] - target_offsets[i], source_offsets[i + 1] - source_offsets[i])
 
 
