@@ -202,7 +202,7 @@ def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch)
     index = xswe.index(mini, texts[:400], method="binary")
     assert index._now._signs is None
     index.add(texts[400:600])
-    assert len(index._now._signs.second) == 576  # whole blocks: the others are always scored
+    assert len(index._now._signs.rows) == 600
     queries = texts[:600:5]
     pairs = zip(exact.search(queries), index.search(queries, rescored=30), strict=True)
     shared = [len({hit.row for hit in a} & {hit.row for hit in b}) / len(a) for a, b in pairs]
@@ -217,13 +217,15 @@ def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch)
 
 def test_sign_bits_are_the_same_however_an_index_grew(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "_FEWEST", 500)
-    xswe.index(mini, texts[:900], folder=tmp_path / "a", method="binary", threads=2)
-    index = xswe.index(mini, texts[:100], folder=tmp_path / "b", method="binary", threads=1)
-    for start in (100, 101, 700):
-        index.add(texts[start : {100: 101, 101: 700}.get(start, 900)], threads=1)
-    for name in ("first_signs.npy", "second_signs.npy"):
+    many = [f"{texts[i % len(texts)]} {i}" for i in range(8_900)]
+    xswe.index(mini, many, folder=tmp_path / "a", method="binary", threads=2)
+    index = xswe.index(mini, many[:100], folder=tmp_path / "b", method="binary", threads=1)
+    for start, stop in ((100, 101), (101, 700), (700, 8_191), (8_191, 8_900)):  # pages are of 8,192
+        index.add(many[start:stop], threads=1)
+    for name in ("sign_pages.npy", "sign_rows.npy"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert xswe.load_index(tmp_path / "a").search(texts[:90]) == index.search(texts[:90])
+    assert len(index._now._signs.pages) == 1
+    assert xswe.load_index(tmp_path / "a").search(many[:90]) == index.search(many[:90])
 
 
 def test_hits_print_and_convert(mini):

@@ -118,7 +118,7 @@ def test_a_killed_removal_hides_nothing(mini, texts, tmp_path, monkeypatch, stor
 def test_what_a_killed_addition_leaves_is_removed_by_the_next_change(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "_FEWEST", 100)
     xswe.index(mini, texts[:200], folder=tmp_path / "a", method="binary", threads=1)
-    files = [tmp_path / "a" / name for name in ("vectors.npy", "second_signs.npy")]
+    files = [tmp_path / "a" / name for name in ("vectors.npy", "sign_rows.npy")]
     before = [path.read_bytes() for path in files]
     with monkeypatch.context() as patched:
         patched.setattr(Writing, "note", end)  # when the arrays have grown
@@ -307,7 +307,7 @@ def as_format_1(folder, removed, hidden=()):
         database.executemany("DELETE FROM sentences WHERE row = ?", [(row,) for row in removed])
         database.execute("UPDATE info SET value = ? WHERE key = 'removed'", (len(removed),))
         (rows,) = database.execute("SELECT value FROM info WHERE key = 'rows'").fetchone()
-    for path in folder.glob("*_signs.npy"):
+    for path in folder.glob("sign_*.npy"):
         path.unlink()
     scales = np.memmap(folder / "scales.npy", np.float32, "r+", HEADER, (rows,))
     scales[[*removed, *hidden]] = np.nan
@@ -350,7 +350,7 @@ def test_an_index_of_v0_2_opens_and_has_checksums_from_its_first_change_on(
 
 def as_format_2(folder):
     """Write an index with clusters as its second format had it: without sign bits, and with a folder of clusters."""
-    signs = [path.name for path in folder.glob("*_signs.npy")]
+    signs = [path.name for path in folder.glob("sign_*.npy")]
     for name in signs:
         (folder / name).unlink()
     (folder / "clusters-300").mkdir()
@@ -370,7 +370,7 @@ def test_an_index_with_clusters_is_searched_exactly_and_has_sign_bits_from_its_f
     monkeypatch.setattr(writer_module, "_FEWEST", 100)
     folder = tmp_path / "a"
     index = xswe.index(mini, texts, folder=folder, method="binary", threads=1)
-    signs = [path.read_bytes() for path in sorted(folder.glob("*_signs.npy"))]
+    signs = [path.read_bytes() for path in sorted(folder.glob("sign_*.npy"))]
     assert signs
     index.remove([3])
     as_format_2(folder)
@@ -381,7 +381,7 @@ def test_an_index_with_clusters_is_searched_exactly_and_has_sign_bits_from_its_f
     index.save(tmp_path / "b")
     assert_holds(xswe.load_index(tmp_path / "b"), texts, gone=[3])
     index.add([])
-    assert [path.read_bytes() for path in sorted(folder.glob("*_signs.npy"))] == signs
+    assert [path.read_bytes() for path in sorted(folder.glob("sign_*.npy"))] == signs
     assert not list(folder.glob("clusters-*"))
     for each in (index, xswe.load_index(folder)):
         assert_holds(each, texts, gone=[3])

@@ -48,7 +48,7 @@ def few(monkeypatch):
 @METHODS
 def test_what_was_added_is_compared_before_anybody_searches(mini, texts, tmp_path, monkeypatch, few, method):
     with xswe.index(mini, texts[:150], folder=tmp_path / "a", method=method, threads=1) as made:
-        reader, whole = xswe.load_index(made.folder), "codes" if method == "exact" else "first_signs"
+        reader, whole = xswe.load_index(made.folder), "codes" if method == "exact" else "sign_rows"
         for index in (made, reader):
             index.search(texts[0])
         compared = []

@@ -12,41 +12,34 @@ from tests.search.test_index import unit
 from xswe.io.compiler import address_of
 from xswe.search import signs as module
 from xswe.search.kernels import Coded, make_codes, nearest
-from xswe.search.signs import ROWS, Signs, candidates, centre_of, live_bits, make_signs
+from xswe.search.signs import ROWS, Signs, candidates, centre_of, live_bits, make_signs, pages_of
 from xswe.search.vectors import Vectors
 
 
 def signed(vectors):
     codes, scales, _ = make_codes(vectors)
-    centre = centre_of(codes, scales)
-    return Signs(*make_signs(codes, scales, centre), centre, live_bits(scales))
+    rows = make_signs(codes, scales, centre_of(codes, scales))
+    whole = len(rows) // ROWS * ROWS
+    return Signs(pages_of(rows[:whole]), pages_of(rows[whole:]), rows, live_bits(scales))
 
 
-def bits_of(signs, count):
-    """The sign bits of so many rows, a byte each: bool (count, d)."""
-    rows = np.arange(count)
-    places = rows % ROWS // 32 * 32 + rows % 32 // 16 + rows % 16 * 2
-    packed = np.concatenate([signs.first[rows // ROWS, :, places], signs.second[rows]], axis=1)
-    return np.unpackbits(packed, axis=1, bitorder="little")[:, : len(signs.centre)].astype(bool)
+def bits_of(rows, dim):
+    """The sign bits of rows, a byte each: bool (n, d)."""
+    return np.unpackbits(rows, axis=1, bitorder="little")[:, :dim].astype(bool)
 
 
 def plain_losses(query, bits):
-    """How much rows lose for a query by groups of dimensions: the rounded numbers of those whose signs differ."""
-    padded = np.zeros(-(-len(query) // 64) * 64, np.float32)
+    """How much rows lose for a query: the rounded numbers of those dimensions whose signs differ."""
+    padded = np.zeros(-(-len(query) // 32) * 32, np.float32)
     padded[: len(query)] = np.abs(query)
     most = np.cumsum(padded.reshape(-1, 32), axis=1)[:, -1].max()  # added one after the other
-    wrong = np.zeros((len(bits), len(padded)))
-    wrong[:, : len(query)] = bits != (query > 0)
-    return (wrong * np.rint(padded * (np.float32(239) / most))).reshape(len(bits), len(padded) // 32, 32).sum(2)
+    return ((bits != (query > 0)) * np.rint(np.abs(query) * (np.float32(239) / most))).sum(1)
 
 
 def plain_candidates(losses, signs, count, rows):
-    """The same by sorting all rows, given what those of the blocks lose."""
+    """The same by sorting all rows, given what they lose."""
     live = rows[np.unpackbits(signs.live.view(np.uint8), bitorder="little")[rows].astype(bool)]
-    last = len(signs.first) * ROWS
-    inside = live[live < last]
-    near = inside[np.argsort(losses[inside], kind="stable")[:count]]
-    return [*np.sort(near).tolist(), *live[live >= last].tolist()]
+    return np.sort(live[np.argsort(losses[live], kind="stable")[:count]]).tolist()
 
 
 @pytest.mark.parametrize("dim", [3, 64, 256, 300, 1024])
@@ -54,15 +47,24 @@ def test_bits_are_the_signs_of_what_codes_stand_for(dim):
     vectors = unit(np.random.default_rng(dim), 135, dim)
     vectors[7] = 0
     codes, scales, _ = make_codes(vectors)
-    signs = signed(vectors)
-    restored = codes * scales[:, None]
-    np.testing.assert_allclose(signs.centre, np.nanmean(restored.astype(np.float64), axis=0), atol=1e-6)
-    assert len(signs.first) == 2  # the last 7 rows fill none
-    assert (bits_of(signs, 128) == (restored > signs.centre)[:128]).all()
+    centre, restored = centre_of(codes, scales), codes * scales[:, None]
+    np.testing.assert_allclose(centre, np.nanmean(restored.astype(np.float64), axis=0), atol=1e-6)
+    assert (bits_of(make_signs(codes, scales, centre), dim) == (restored > centre)).all()
+
+
+def test_pages_hold_four_dimensions_of_each_row():
+    rows = np.random.default_rng(0).integers(0, 256, (ROWS + 300, 8), np.uint8)
+    pages = pages_of(rows)
+    assert pages.shape == (2, 16, ROWS // 2)
+    for row in (0, 63, 64, 127, 128, 8191, ROWS, ROWS + 299):
+        low, high = rows[row] & 15, rows[row] >> 4
+        own = pages[row // ROWS, :, row % ROWS // 128 * 64 + row % 64] >> (row // 64 % 2 * 4) & 15
+        assert own.tolist() == np.stack([low, high], 1).reshape(-1).tolist()
+    assert not pages[1, :, 192:].any()  # nothing is behind the last row
 
 
 @pytest.mark.parametrize("dim", [3, 64, 256, 300, 1024])
-@pytest.mark.parametrize("size", [1, 137, 2000])
+@pytest.mark.parametrize("size", [1, 137, 2000, ROWS + 70])
 def test_candidates_are_those_of_a_plain_sort(monkeypatch, dim, size):
     monkeypatch.setattr(module, "_PASSING", (1e9, 0))
     monkeypatch.setattr(module, "_FEWEST", 1)
@@ -72,7 +74,7 @@ def test_candidates_are_those_of_a_plain_sort(monkeypatch, dim, size):
     signs = signs._replace(live=live_bits(np.where(rng.permutation(size) < size // 3, np.nan, 1)))
     some = np.sort(rng.permutation(size)[: size // 2 + 1]).astype(np.int32)
     queries = unit(rng, 11, dim)  # more than share a pass
-    losses = [plain_losses(query, bits_of(signs, len(signs.first) * ROWS)).sum(1) for query in queries]
+    losses = [plain_losses(query, bits_of(signs.rows, dim)) for query in queries]
     for count in (1, 50, 2000):
         for rows in (None, some):
             every = np.arange(size) if rows is None else some
@@ -90,41 +92,47 @@ def test_every_processor_looks_up_the_same(feature):
         pytest.skip(f"this processor has no {feature}")
 
     @intrinsic
-    def lose(_, rows, tables, groups, losses, limit):
+    def lose(_, block, first, tables, losses):
         def generate(context, builder, signature, arguments):
-            return module.emit_losses(builder, arguments, module.LOOK_UPS[feature])
+            module.emit_losses(builder, arguments, module.LOOK_UPS[feature])
+            return context.get_dummy_value()
 
-        return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uint16), generate
+        return types.void(types.uintp, types.uintp, types.uintp, types.uintp), generate
 
     @njit
-    def within(rows, tables, groups, losses, limit):
-        return lose(address_of(rows, 0), address_of(tables, 0), groups, address_of(losses, 0), np.uint16(limit))
+    def add(block, first, tables, losses):
+        lose(address_of(block, 0), address_of(first, 0), address_of(tables, 0), address_of(losses, 0))
 
     rng = np.random.default_rng(0)
-    vectors, query = unit(rng, ROWS, 200), unit(rng, 1, 200)
-    signs, losses = signed(vectors), np.zeros(ROWS, np.uint16)
-    wanted = plain_losses(query[0], bits_of(signs, ROWS))[:, :4].sum(1)  # of eight groups
-    near = within(signs.first, module.tables_of(query).fours, 4, losses, int(np.median(wanted)))
-    assert losses.tolist() == wanted.tolist()
-    assert near == sum(1 << row for row in np.flatnonzero(wanted <= int(np.median(wanted))).tolist())
+    vectors, query = unit(rng, 300, 200), unit(rng, 1, 200)
+    signs, tables = signed(vectors), module.tables_of(query)
+    losses = np.full(ROWS, 100, np.uint8)
+    add(signs.last, tables.first[0, :8].copy(), tables.fours[0, :8].copy(), losses)
+    fours = bits_of(signs.rows, 224).reshape(300, 56, 4) @ [1, 2, 4, 8]
+    chosen = tables.first[0, :8] // (ROWS // 2)
+    own = np.square(np.append(query[0], np.zeros(24))).reshape(56, 4).sum(1)
+    assert sorted(own[chosen], reverse=True) == sorted(own, reverse=True)[:8]
+    wanted = [100 + sum(int(tables.fours[0, k, row[four]]) for k, four in enumerate(chosen)) for row in fours]
+    assert max(wanted) > 255 > min(wanted)
+    assert losses[:300].tolist() == np.minimum(wanted, 255).tolist()
 
 
-@pytest.mark.parametrize("block", [0, 1])
-def test_a_sample_that_misleads_changes_nothing(monkeypatch, block):
-    """All that is near is in blocks that a sample holds, which seem to be all alike, or in none of them."""
-    monkeypatch.setattr(module, "_PASSING", (1e9, 0))
+@pytest.mark.parametrize("word", [0, 1])
+def test_a_sample_that_misleads_leaves_out_no_one_who_is_wanted(monkeypatch, word):
+    """All that is near is in words that a sample holds, which seem to be all alike, or in none of them."""
     monkeypatch.setattr(module, "_SAMPLED", 156)
     rng = np.random.default_rng(0)
     vectors = unit(rng, 20_000, 64)
     query = vectors[5:6]
-    near = np.flatnonzero(np.arange(20_000) // ROWS % 2 == block)[::8]
+    near = np.flatnonzero(np.arange(20_000) // 64 % 2 == word)[::8]
     vectors[near] = query + 0.1 * unit(rng, len(near), 64)
     signs = signed(vectors)
-    assert len(signs.first) // module._SAMPLED == 2
-    losses = plain_losses(query[0], bits_of(signs, len(signs.first) * ROWS)).sum(1)
+    assert len(signs.live) // module._SAMPLED == 2
+    losses = plain_losses(query[0], bits_of(signs.rows, 64))
     for count in (300, 3000):
-        wanted = plain_candidates(losses, signs, count, np.arange(20_000))
-        assert candidates(query, count, signs)[0].tolist() == wanted
+        found = candidates(query, count, signs)[0]
+        assert len(found) == count
+        assert np.isin(near if count > len(near) else plain_candidates(losses, signs, count, near), found).mean() > 0.97
 
 
 @pytest.mark.parametrize("offset", [0.0, 2.0])

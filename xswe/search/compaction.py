@@ -30,7 +30,7 @@ class Compaction:
         self._rows = now.rows()
         self._slots = now.slots_of(self._rows)
         self.facts: dict[str, Any] = {"generation": now.facts["generation"] + 1, "slots": len(self._rows)}
-        self.facts |= {"numbered": int(len(self._rows) != now.facts["rows"]), "blocks": 0, "centre": b""}
+        self.facts |= {"numbered": int(len(self._rows) != now.facts["rows"]), "signed": 0, "centre": b""}
         self._place = (folder / file_of(self.facts, "")).parent
 
     @staticmethod

@@ -1,8 +1,8 @@
 """The arrays of an index, and their files.
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
-``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``first_signs.npy`` and
-``second_signs.npy`` (:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
+``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``sign_pages.npy`` and
+``sign_rows.npy`` (:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
 The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
 their end is cut off by the next change, and what was removed or replaced is left out when the index is opened
 (:mod:`xswe.search.snapshot`).
@@ -22,7 +22,7 @@ from xswe.io.files import read_json
 from xswe.io.ragged import HEADER, GrowingArray
 from xswe.search.columns import Columns
 from xswe.search.numbers import columns_of
-from xswe.search.signs import ROWS, bytes_of
+from xswe.search.signs import ROWS, SIGNS, bytes_of, pages_shape
 
 IndexMethod = Literal["exact", "binary"]
 DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
@@ -41,9 +41,9 @@ def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, Shape]:
     slots = facts.get("slots", facts["rows"])
     columns = columns_of(facts["storage"], dim) | Columns.of(facts.get("columns")).files()
     shapes = {name: Shape(slots, *column) for name, column in columns.items()}
-    if blocks := facts.get("blocks", 0):
-        shapes |= {"first_signs": Shape(blocks, np.uint8, (bytes_of(dim), ROWS))}
-        shapes |= {"second_signs": Shape(blocks * ROWS, np.uint8, (bytes_of(dim),))}
+    if rows := facts.get("signed", 0):
+        signs = Shape(rows // ROWS, np.uint8, pages_shape(dim)), Shape(rows, np.uint8, (bytes_of(dim),))
+        shapes |= zip(SIGNS, signs, strict=True)
     if facts.get("numbered", 0):
         shapes["rows"] = Shape(slots, np.int64, ())
     return shapes

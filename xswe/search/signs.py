@@ -5,8 +5,10 @@ largest inner products with a query are the candidates, which then are scored li
 to add rows is to append blocks of them.
 
 How much the signs of four dimensions take from the product is one of 16 small numbers, which a register holds: one
-instruction looks up those of 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le Scouarnec, 2019). Only rows that
-lose little by the first half of the dimensions are looked at further: half of the bits is read.
+instruction looks up those of 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le Scouarnec, 2019). Every four
+dimensions of a block of rows have a page of memory of their own, so that for each query those are read that count most for
+it: three eighths of the dimensions, that make up some six tenths of its square. Only of rows that lose little by these all
+bits are looked at.
 """
 
 from __future__ import annotations
@@ -23,27 +25,43 @@ from numba.extending import intrinsic
 from xswe.io.compiler import LEAN, address_of, prefetch, trailing_zeros
 from xswe.io.parallel import over_blocks
 
-SIGNS = "first_signs", "second_signs"  # the arrays of an index
-ROWS = 64  # rows of a block, of which a byte each is a line of memory
+SIGNS = "sign_pages", "sign_rows"  # the arrays of an index
+FORMER_SIGNS = "first_signs", "second_signs"  # of one that was built before there were pages, and is searched exactly
+_PAGE = 4096  # bytes
+ROWS = 2 * _PAGE  # rows of a block, of which four dimensions are half a byte each
+_WORD = 64  # rows that have their bits in one number
 _GROUP = 32  # dimensions whose losses are added up in a byte
-_BYTES, _TABLES = _GROUP // 8, _GROUP // 4  # of a group: bytes of a row, and tables of a query
-_MOST = 255  # that a group can lose
-_SAMPLED = 128  # blocks of a sample, at least
+_BYTES = _GROUP // 8  # of a group
+_MOST = 255  # that a group can lose, and all that is looked at first
+_FIRST = 3 / 8  # of the dimensions are looked at first
+_TABLES = 8  # that are looked up together
+_SAMPLED = 128  # words of a sample, at least
 _SURE = 2.0  # deviations by which a sample's limit is meant to let in more rows than are wanted
-_PASSING = 4096, 12  # rows that pass by the first half of their dimensions: a base, and as many per row that is wanted
+_PASSING = 1536, 6  # rows of which all bits are looked at: a base, and as many per row that is wanted
 _ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
 _WAITING = 256  # rows that passed, and wait for memory
 _TOGETHER = 8  # queries that share a pass over the blocks
-_FEWEST = 1 << 10  # blocks of a thread: a tenth of a millisecond
+_FEWEST = 8  # blocks of a thread: a tenth of a millisecond
 
 
 class Signs(NamedTuple):
     """The sign bits of vectors."""
 
-    first: np.ndarray  # uint8 (b, bytes, ROWS), of :func:`make_signs`
-    second: np.ndarray  # uint8 (b * ROWS, bytes), as well
-    centre: np.ndarray  # float32 (d,), what was taken off the vectors
-    live: np.ndarray  # uint64, of :func:`live_bits`: which of all rows count
+    pages: np.ndarray  # uint8 (b, 2 * bytes, _PAGE), of :func:`pages_of`: the whole blocks of rows
+    last: np.ndarray  # uint8 (0 or 1, 2 * bytes, _PAGE), the rows behind them
+    rows: np.ndarray  # uint8 (n, bytes), of :func:`make_signs`
+    live: np.ndarray  # uint64, of :func:`live_bits`: which of the rows count
+
+
+class Tables(NamedTuple):
+    """What signs of dimensions take from the products with queries, and which of them are looked at first.
+
+    All that a row loses is the same multiple of what its product falls short of the largest possible, up to rounding.
+    """
+
+    first: np.ndarray  # int64 (q, fours), where in a block the pages are that are looked at first
+    fours: np.ndarray  # uint8 (q, fours, 16), by the bits of these; up to ``_MOST``
+    bits: np.ndarray  # uint8 (q, groups, 2, _GROUP), by all bits: of a group where they are 0, and 1
 
 
 class _Found(NamedTuple):
@@ -51,16 +69,19 @@ class _Found(NamedTuple):
 
     rows: np.ndarray  # int32 (q, room)
     losses: np.ndarray  # uint16 (q, room)
-    counts: np.ndarray  # int64 (q,), how many there are of each query
-    passed: np.ndarray  # int32 (q, _WAITING + ROWS), rows that passed by the first half
-    passed_losses: np.ndarray  # uint16, of these
-    passed_counts: np.ndarray  # int64 (q,)
-    limits: np.ndarray  # int64 (q, 2), the largest losses, by the first half and in all, of a row that enters; -1 for none
+    counts: np.ndarray  # int64 (q, 2), how many there are of each query, and how many of those that passed
+    passed: np.ndarray  # int32 (q, _WAITING + _WORD), rows that passed by what is looked at first
+    limits: np.ndarray  # int64 (q,), the largest loss of a row that enters; -1 for none
 
 
 def bytes_of(dim: int) -> int:
-    """Return the bytes of each half of the dimensions of a row."""
-    return -(-dim // (2 * _GROUP)) * _BYTES
+    """Return the bytes of a row."""
+    return -(-dim // _GROUP) * _BYTES
+
+
+def pages_shape(dim: int) -> tuple[int, int]:
+    """Return the shape of the pages of a block."""
+    return 2 * bytes_of(dim), _PAGE
 
 
 def centre_of(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -88,32 +109,44 @@ def live_bits(scales: np.ndarray) -> np.ndarray:
     return np.concatenate([packed, np.zeros(-len(packed) % 8, np.uint8)]).view("<u8").astype(np.uint64, copy=False)
 
 
-def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sign bits of what codes stand for, of whole blocks of rows.
-
-    Returns of the first half of the dimensions, uint8 (b, bytes, ROWS): of each 32 rows the first 16 are at even places,
-    the others at odd ones. Of the second half, uint8 (b * ROWS, bytes). The first of eight dimensions is the lowest bit.
-    """
-    size, blocks = bytes_of(codes.shape[1]), len(codes) // ROWS
-    out = np.empty((blocks, size, ROWS), np.uint8), np.empty((blocks * ROWS, size), np.uint8)
-    _sign(codes, scales, centre, *out)
+def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Return the sign bits of what codes stand for, uint8 (n, bytes); the first dimension is the lowest bit."""
+    out = np.empty((len(codes), bytes_of(codes.shape[1])), np.uint8)
+    _sign(codes, scales, centre, out)
     return out
 
 
 @njit(**LEAN)
-def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, out: np.ndarray) -> None:
     """See :func:`make_signs`."""
-    size = first.shape[1]
-    for i in range(len(second)):
-        place = i % ROWS // 32 * 32 + i % 32 // 16 + i % 16 * 2
-        for byte in range(size + second.shape[1]):
+    for i in range(len(out)):
+        for byte in range(out.shape[1]):
             bits = np.int64(0)
             for j in range(8 * byte, min(8 * byte + 8, len(centre))):
                 bits |= np.int64(np.float32(codes[i, j]) * scales[i] > centre[j]) << np.int64(j - 8 * byte)
-            if byte < size:
-                first[i // ROWS, byte, place] = np.uint8(bits)
-            else:
-                second[i, byte - size] = np.uint8(bits)
+            out[i, byte] = np.uint8(bits)
+
+
+def pages_of(rows: np.ndarray) -> np.ndarray:
+    """Return the bits of rows, uint8 (n, bytes), by four dimensions: uint8 (b, 2 * bytes, _PAGE).
+
+    Of each 128 rows the first half are the low bits of 64 bytes, and the others the high ones; the last block is filled up
+    with zeros.
+    """
+    out = np.zeros((-(-len(rows) // ROWS), 2 * rows.shape[1], _PAGE), np.uint8)
+    _arrange(rows, out)
+    return out
+
+
+@njit(**LEAN)
+def _arrange(rows: np.ndarray, out: np.ndarray) -> None:
+    """See :func:`pages_of`."""
+    for i in range(len(rows)):
+        block, place, shift = i // ROWS, i % ROWS // (2 * _WORD) * _WORD + i % _WORD, np.int64(i // _WORD % 2 * 4)
+        for byte in range(rows.shape[1]):
+            bits = np.int64(rows[i, byte])
+            out[block, 2 * byte, place] |= np.uint8((bits & 15) << shift)
+            out[block, 2 * byte + 1, place] |= np.uint8((bits >> 4) << shift)
 
 
 # Looking up a number for each of 32 rows: how depends on the processor.
@@ -172,54 +205,57 @@ def look_up_of(context: Any) -> LookUp:
     return next(look_up for feature, look_up in LOOK_UPS.items() if feature in known)
 
 
-def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> Any:
+def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> None:
     """Write what :func:`_lose` does."""
-    rows, tables, groups, losses, limit = arguments
+    block, first, tables, losses = arguments
 
     def at(address: Any, place: Any, kind: Any) -> Any:
         return builder.inttoptr(builder.add(address, place), kind.as_pointer())
 
-    parts = range(0, ROWS, 32)
-    totals = [cgutils.alloca_once_value(builder, ir.Constant(_SUMS, None)) for _ in range(0, ROWS, 16)]
-    with cgutils.for_range(builder, groups) as loop:
-        line, table = (builder.mul(loop.index, _LONG(size)) for size in (_BYTES * ROWS, 16 * _TABLES))
-        lost = [ir.Constant(_PLACES, None) for _ in parts]
-        for byte in range(_BYTES):
-            both = [builder.add(table, _LONG(16 * number)) for number in (2 * byte, 2 * byte + 1)]
-            low, high = (builder.load(at(tables, place, _TABLE), align=1) for place in both)
-            for part, start in enumerate(parts):
-                own = builder.load(at(rows, builder.add(line, _LONG(byte * ROWS + start)), _PLACES), align=1)
-                shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), _every(_SUMS, 4)), _PLACES)
-                for numbers, four in ((low, own), (high, shifted)):
-                    found = look_up(builder, numbers, builder.and_(four, _every(_PLACES, 15)))
-                    lost[part] = builder.add(lost[part], found)
-        for part, found in enumerate(lost):
-            pairs = builder.bitcast(found, _SUMS)
-            halves = builder.and_(pairs, _every(_SUMS, 255)), builder.lshr(pairs, _every(_SUMS, 8))
-            for total, more in zip(totals[2 * part : 2 * part + 2], halves, strict=True):
-                builder.store(builder.add(builder.load(total), more), total)
-    sums, near = [builder.load(total) for total in totals], _LONG(0)
-    for number, own in enumerate(sums):
-        builder.store(own, at(losses, _LONG(32 * number), _SUMS), align=2)
-    for part, start in enumerate(parts):
-        own = _order(builder, sums[2 * part], sums[2 * part + 1], range(32))
-        one = builder.insert_element(ir.Constant(own.type, ir.Undefined), limit, _INT(0))
-        mask = builder.bitcast(builder.icmp_unsigned("<=", own, _order(builder, one, one, [0] * 32)), _INT)
-        near = builder.or_(near, builder.shl(builder.zext(mask, _LONG), _LONG(start)))
-    return near
+    add = builder.module.declare_intrinsic("llvm.uadd.sat.v32i8", (), ir.FunctionType(_PLACES, [_PLACES, _PLACES]))
+    numbers = [_LONG(number) for number in range(_TABLES)]
+    pages = [builder.add(block, builder.load(at(first, builder.mul(_LONG(8), one), _LONG), align=8)) for one in numbers]
+    held = [builder.load(at(tables, builder.mul(_LONG(16), one), _TABLE), align=1) for one in numbers]
+    with cgutils.for_range(builder, _LONG(_PAGE // 32)) as loop:
+        line, part = builder.mul(loop.index, _LONG(32)), builder.and_(loop.index, _LONG(1))
+        low = builder.sub(builder.mul(line, _LONG(2)), builder.mul(part, _LONG(32)))
+        places = [at(losses, builder.add(low, _LONG(half * _WORD)), _PLACES) for half in range(2)]
+        totals = [builder.load(place, align=1) for place in places]
+        for page, table in zip(pages, held, strict=True):
+            own = builder.load(at(page, line, _PLACES), align=1)
+            shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), _every(_SUMS, 4)), _PLACES)
+            for half, four in enumerate((own, shifted)):
+                found = look_up(builder, table, builder.and_(four, _every(_PLACES, 15)))
+                totals[half] = builder.call(add, [totals[half], found])
+        for total, place in zip(totals, places, strict=True):
+            builder.store(total, place, align=1)
 
 
 @intrinsic
-def _lose(_: Any, rows: Any, tables: Any, groups: Any, losses: Any, limit: Any) -> Any:
-    """Write what the rows of a block lose by its groups of dimensions, uint16 (ROWS,), given addresses and a limit.
+def _lose(_: Any, block: Any, first: Any, tables: Any, losses: Any) -> Any:
+    """Add what the rows of a block lose by ``_TABLES`` tables to their losses, uint8 (ROWS,), up to ``_MOST``.
 
-    Returns a bit for each row that does not lose more than the limit.
+    Given are addresses; ``first`` is of the pages' places in the block.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return emit_losses(builder, arguments, look_up_of(context))
+        emit_losses(builder, arguments, look_up_of(context))
+        return context.get_dummy_value()
 
-    return types.uint64(types.uintp, types.uintp, types.intp, types.uintp, types.uint16), generate
+    return types.void(types.uintp, types.uintp, types.uintp, types.uintp), generate
+
+
+@intrinsic
+def _within(_: Any, losses: Any, limit: Any) -> Any:
+    """Return a bit for each row of a word that does not lose more than a limit, given the address of their losses."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(_BYTE, _WORD)
+        own = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
+        one = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[1], _INT(0))
+        return builder.bitcast(builder.icmp_unsigned("<=", own, _order(builder, one, one, [0] * _WORD)), _LONG)
+
+    return types.uint64(types.uintp, types.uint8), generate
 
 
 @intrinsic
@@ -246,68 +282,70 @@ def _lose_one(_: Any, row: Any, bits: Any, groups: Any) -> Any:
     return types.uint16(types.uintp, types.uintp, types.intp), generate
 
 
-class Tables(NamedTuple):
-    """Tables of what signs of dimensions take from the products with queries.
-
-    All that a row loses is the same multiple of what its product falls short of the largest possible, up to rounding.
-    """
-
-    fours: np.ndarray  # uint8 (q, 2 * bytes, 16), by the low and by the high four bits of each byte of the first half
-    bits: np.ndarray  # uint8 (q, groups, 2, _GROUP), by the bits of the second half: of a group where they are 0, and 1
-
-
 def tables_of(queries: np.ndarray) -> Tables:
     """Return the tables of float32 (q, d) queries."""
     count, size = len(queries), bytes_of(queries.shape[1])
-    tables = Tables(np.empty((count, 2 * size, 16), np.uint8), np.zeros((count, size // _BYTES, 2, _GROUP), np.uint8))
-    _tabulate(np.ascontiguousarray(queries), tables)
-    return tables
+    fours = max(1, round(_FIRST * 2 * size / _TABLES)) * _TABLES
+    first, tables = np.empty((count, fours), np.int64), np.empty((count, fours, 16), np.uint8)
+    bits, squares = np.zeros((count, size // _BYTES, 2, _GROUP), np.uint8), np.empty(2 * size, np.float32)
+    _tabulate(np.ascontiguousarray(queries), first, tables, bits, squares)
+    return Tables(first, tables, bits)
 
 
 @njit(**LEAN)
-def _tabulate(queries: np.ndarray, tables: Tables) -> None:
+def _tabulate(queries: np.ndarray, first: np.ndarray, tables: np.ndarray, bits: np.ndarray, squares: np.ndarray) -> None:
     """See :func:`tables_of`."""
-    dim, half = queries.shape[1], _GROUP * tables.bits.shape[1]
+    dim = queries.shape[1]
     for q in range(len(queries)):
-        most = np.float32(1e-30)
-        for first in range(0, dim, _GROUP):
+        query, most = queries[q], np.float32(1e-30)
+        for start in range(0, dim, _GROUP):
             total = np.float32(0.0)
-            for j in range(first, min(first + _GROUP, dim)):
-                total += abs(queries[q, j])
+            for j in range(start, min(start + _GROUP, dim)):
+                total += abs(query[j])
             most = max(most, total)
         step = np.float32(_MOST - _GROUP // 2) / most
-        for table in range(half // 4):
-            _add_bits(queries[q], 4 * table, step, tables.fours[q, table])
-        for j in range(half, dim):
-            number, group, place = queries[q, j], (j - half) // _GROUP, (j - half) % _GROUP
-            tables.bits[q, group, 0 if number > 0 else 1, place] = np.uint8(np.rint(abs(number) * step))
+        for j in range(dim):
+            bits[q, j // _GROUP, 0 if query[j] > 0 else 1, j % _GROUP] = np.uint8(np.rint(abs(query[j]) * step))
+        squares[:] = np.float32(0.0)
+        for j in range(dim):
+            squares[j // 4] += query[j] * query[j]
+        most = np.float32(1e-30)
+        for place in range(first.shape[1]):
+            largest = 0
+            for four in range(len(squares)):
+                if squares[four] > squares[largest]:
+                    largest = four
+            squares[largest], first[q, place] = np.float32(-1.0), largest * _PAGE
+            for j in range(4 * largest, min(4 * largest + 4, dim)):
+                most += abs(query[j])
+        step = np.float32(2 * _MOST) / most  # half of the rows lose more than can be told
+        for place in range(first.shape[1]):
+            _add_bits(query, 4 * (first[q, place] // _PAGE), step, tables[q, place])
 
 
 @njit(**LEAN)
-def _add_bits(query: np.ndarray, first: np.int64, step: np.float32, out: np.ndarray) -> None:
+def _add_bits(query: np.ndarray, first: int, step: np.float32, out: np.ndarray) -> None:
     """Fill ``out`` with what four dimensions take, by their signs; a step times what they are, rounded."""
-    out[0] = 0
-    for bit in range(4):
-        number = query[first + bit] if first + bit < len(query) else np.float32(0.0)
-        loss = np.int64(np.rint(abs(number) * step))
-        for low in range(1 << bit):
-            others = np.int64(out[low])
-            out[low] = others + loss if number > 0 else others
-            out[low + (1 << bit)] = others if number > 0 else others + loss
+    for signs in range(16):
+        total = np.float32(0.0)
+        for j in range(first, min(first + 4, len(query))):
+            if (query[j] > 0) != (signs >> (j - first) & 1 > 0):
+                total += abs(query[j])
+        out[signs] = np.uint8(min(np.rint(total * step), np.float32(_MOST)))
 
 
 @njit(**LEAN)
-def _keep_nearest(found: _Found, q: int, wanted: int, counts: np.ndarray) -> None:
+def _keep_nearest(found: _Found, q: int, wanted: int, room: np.ndarray) -> None:
     """Keep the ``wanted`` rows of a query with the least loss, of equal ones the first."""
-    counts[:] = 0
-    for i in range(found.counts[q]):
-        counts[found.losses[q, i]] += 1
+    room[:] = 0
+    for i in range(found.counts[q, 0]):
+        room[found.losses[q, i]] += 1
     nearer, border = np.int64(0), np.int64(0)
-    while nearer + counts[border] < wanted:
-        nearer += counts[border]
+    while nearer + room[border] < wanted:
+        nearer += room[border]
         border += 1
     at_border, kept = wanted - nearer, np.int64(0)
-    for i in range(found.counts[q]):
+    for i in range(found.counts[q, 0]):
         loss = found.losses[q, i]
         if loss > border or (loss == border and at_border == 0):
             continue
@@ -315,117 +353,113 @@ def _keep_nearest(found: _Found, q: int, wanted: int, counts: np.ndarray) -> Non
             at_border -= 1
         found.rows[q, kept], found.losses[q, kept] = found.rows[q, i], loss
         kept += 1
-    found.counts[q], found.limits[q, 1] = kept, border - 1  # a later row at the border is behind those that are kept
+    found.counts[q, 0], found.limits[q] = kept, border - 1  # a later row at the border is behind those that are kept
 
 
 @njit(**LEAN)
-def _look_further(signs: Signs, tables: Tables, q: int, wanted: int, found: _Found, counts: np.ndarray) -> None:
-    """Take of the rows that wait those within the limits by all dimensions."""
-    if found.counts[q] + found.passed_counts[q] > found.rows.shape[1]:
-        _keep_nearest(found, q, wanted, counts)
-    limit, count, groups = found.limits[q, 1], found.counts[q], tables.bits.shape[1]
-    for i in range(found.passed_counts[q]):
+def _look_further(rows: np.ndarray, bits: np.ndarray, q: int, wanted: int, found: _Found, room: np.ndarray) -> None:
+    """Take of the rows that wait those within the limit by all dimensions."""
+    if found.counts[q, 0] + found.counts[q, 1] > found.rows.shape[1]:
+        _keep_nearest(found, q, wanted, room)
+    limit, count, groups = found.limits[q], found.counts[q, 0], bits.shape[1]
+    for i in range(found.counts[q, 1]):
         row = np.int64(found.passed[q, i])
-        places = address_of(signs.second, row * groups * _BYTES), address_of(tables.bits, q * groups * 2 * _GROUP)
-        loss = np.int64(found.passed_losses[q, i]) + np.int64(_lose_one(places[0], places[1], groups))
+        places = address_of(rows, row * groups * _BYTES), address_of(bits, q * groups * 2 * _GROUP)
+        loss = np.int64(_lose_one(places[0], places[1], groups))
         if loss <= limit:
             found.rows[q, count], found.losses[q, count] = row, loss
             count += 1
-    found.counts[q], found.passed_counts[q] = count, 0
+    found.counts[q, 0], found.counts[q, 1] = count, 0
 
 
 @njit(**LEAN)
 def _scan(
-    signs: Signs,
+    pages: np.ndarray,
+    last: np.ndarray,
     live: np.ndarray,
-    tables: Tables,
+    first: np.ndarray,
+    tables: np.ndarray,
+    start: int,
+    stop: int,
+    losses: np.ndarray,
+) -> None:
+    """Fill in what the rows between two blocks lose by the dimensions that are looked at first, uint8 (q, b * ROWS)."""
+    size, fours, words = pages.shape[1] * _PAGE, first.shape[1], ROWS // _WORD
+    for block in range(start, stop):
+        any_live = np.uint64(0)
+        for word in range(block * words, min((block + 1) * words, len(live))):
+            any_live |= live[word]
+        if any_live == 0:
+            continue
+        place = address_of(pages, block * size) if block < len(pages) else address_of(last, 0)
+        for q in range(len(first)):
+            own = losses[q, block * ROWS : (block + 1) * ROWS]
+            for i in range(ROWS):
+                own[i] = 0
+            for four in range(q * fours, (q + 1) * fours, _TABLES):
+                _lose(place, address_of(first, four), address_of(tables, 16 * four), address_of(own, 0))
+
+
+@njit(**LEAN)
+def _guess(losses: np.ndarray, live: np.ndarray, step: int, share: float, limits: np.ndarray, room: np.ndarray) -> None:
+    """Fill ``limits``, int64 (q,), with losses that at least such a share of the rows does not exceed.
+
+    They are of a sample, each ``step``-th word of rows; where that is too small to tell, all rows are within.
+    """
+    for q in range(len(losses)):
+        room[: _MOST + 1] = 0
+        sampled = np.int64(0)
+        for word in range(0, len(live), step):
+            left = live[word]
+            while left:
+                room[losses[q, word * _WORD + np.int64(trailing_zeros(left))]] += 1
+                left &= left - np.uint64(1)
+                sampled += 1
+        nearer, border, expected = room[0], np.int64(0), share * sampled
+        while border < _MOST and nearer < expected + _SURE * np.sqrt(expected + 1.0):
+            border += 1
+            nearer += room[border]
+        limits[q] = border
+
+
+@njit(**LEAN)
+def _select(
+    losses: np.ndarray,
+    live: np.ndarray,
+    rows: np.ndarray,
+    bits: np.ndarray,
     bounds: tuple[int, int],
     wanted: int,
-    found: _Found,
-    losses: np.ndarray,
-    counts: np.ndarray,
-) -> None:
-    """Find the ``wanted`` rows between two blocks that lose least for each query, unless the limits leave out some."""
-    first, size = signs.first, signs.first.shape[1]
-    for block in range(bounds[0], bounds[1]):
-        if live[block] == 0:
-            continue
-        for q in range(len(tables.fours)):
-            places = address_of(first, block * size * ROWS), address_of(tables.fours, q * size * 32)
-            limit = np.uint16(found.limits[q, 0])
-            near = live[block] & _lose(places[0], places[1], size // _BYTES, address_of(losses, 0), limit)
-            if near == 0:
-                continue
-            count = found.passed_counts[q]
-            while near:
-                place = np.int64(trailing_zeros(near))
-                near &= near - np.uint64(1)
-                row = block * ROWS + place
-                prefetch(signs.second, row * signs.second.shape[1])
-                found.passed[q, count], found.passed_losses[q, count] = row, losses[place]
-                count += 1
-            found.passed_counts[q] = count
-            if count >= _WAITING:
-                _look_further(signs, tables, q, wanted, found, counts)
-    for q in range(len(tables.fours)):
-        _look_further(signs, tables, q, wanted, found, counts)
-        if found.counts[q] > wanted:
-            _keep_nearest(found, q, wanted, counts)
-
-
-@njit(**LEAN)
-def _guess(
-    signs: Signs,
-    live: np.ndarray,
-    tables: Tables,
-    step: int,
-    shares: tuple[float, float],
     limits: np.ndarray,
-    losses: np.ndarray,
-    counts: np.ndarray,
+    found: _Found,
+    room: np.ndarray,
 ) -> None:
-    """Fill ``limits`` with losses, by the first half and in all, that at least so large shares of the rows do not exceed.
-
-    They are of a sample, each ``step``-th block; where that is too small to tell, all rows are within.
-    """
-    first, size = signs.first, signs.first.shape[1]
-    for q in range(len(tables.fours)):
-        sampled = np.int64(0)
-        for half in range(2):  # in all, only the rows that pass by the first half are looked at
-            counts[:] = 0
-            for block in range(0, len(first), step):
-                places = address_of(first, block * size * ROWS), address_of(tables.fours, q * size * 32)
-                limit = np.uint16(65_535 if half == 0 else limits[q, 0])
-                near = live[block] & _lose(places[0], places[1], size // _BYTES, address_of(losses, 0), limit)
-                while near:
-                    place = np.int64(trailing_zeros(near))
-                    near &= near - np.uint64(1)
-                    loss = np.int64(losses[place])
-                    if half == 1:
-                        own, groups = (block * ROWS + place) * size, size // _BYTES
-                        bits = address_of(tables.bits, q * groups * 2 * _GROUP)
-                        loss += np.int64(_lose_one(address_of(signs.second, own), bits, groups))
-                    counts[loss] += 1
-                    sampled += 1 - half
-            limits[q, half] = _quantile(counts, shares[half] * sampled)
-
-
-@njit(**LEAN)
-def _quantile(counts: np.ndarray, expected: float) -> int:
-    """Return the least loss within which ``expected`` rows, with a margin, were counted."""
-    nearer, rank = np.int64(0), expected + _SURE * np.sqrt(expected + 1.0)
-    for border in range(len(counts)):
-        nearer += counts[border]
-        if nearer >= rank:
-            return border
-    return len(counts) - 1
+    """Find the ``wanted`` rows between two words that lose least for each query, of those within the limits at first."""
+    for q in range(len(losses)):
+        for word in range(bounds[0], bounds[1]):
+            left = live[word] & _within(address_of(losses, q * losses.shape[1] + word * _WORD), np.uint8(limits[q]))
+            if left == 0:
+                continue
+            count = found.counts[q, 1]
+            while left:
+                row = word * _WORD + np.int64(trailing_zeros(left))
+                left &= left - np.uint64(1)
+                prefetch(rows, row * rows.shape[1])
+                found.passed[q, count] = row
+                count += 1
+            found.counts[q, 1] = count
+            if count >= _WAITING:
+                _look_further(rows, bits, q, wanted, found, room)
+        _look_further(rows, bits, q, wanted, found, room)
+        if found.counts[q, 0] > wanted:
+            _keep_nearest(found, q, wanted, room)
 
 
 @njit(**LEAN)
 def _mark(rows: np.ndarray, live: np.ndarray, out: np.ndarray) -> None:
     """Set the bits of those of the rows that count."""
     for row in rows:
-        out[row // ROWS] |= live[row // ROWS] & (np.uint64(1) << np.uint64(row % ROWS))
+        out[row // _WORD] |= live[row // _WORD] & (np.uint64(1) << np.uint64(row % _WORD))
 
 
 def candidates(
@@ -434,60 +468,51 @@ def candidates(
     """Return, for each query, the rows that may be among the nearest; neither threads nor other queries change which.
 
     Queries are float32 (q, d), and ``rows`` int32, rising, to look at some only. So many as ``count`` are returned of each,
-    int32, rising, and those behind the last block; fewer where there are no more.
+    int32, rising; fewer where there are no more.
     """
-    live, out = signs.live, list[np.ndarray]()
     if rows is not None:
         live = np.zeros_like(signs.live)
         _mark(rows, signs.live, live)
-    blocks = len(signs.first)
-    last = np.unpackbits(live[blocks:].astype("<u8").view(np.uint8), bitorder="little")
-    rest = (blocks * ROWS + np.flatnonzero(last)).astype(np.int32)
-    looked_at = max(1, blocks * ROWS if rows is None else len(rows))
-    shares = (_PASSING[0] + _PASSING[1] * count) / looked_at, count / looked_at
+        signs = signs._replace(live=live)
+    share = (_PASSING[0] + _PASSING[1] * count) / max(1, len(signs.rows) if rows is None else len(rows))
+    out = list[np.ndarray]()
     for start in range(0, len(queries), _TOGETHER):
-        near = _nearest(tables_of(queries[start : start + _TOGETHER]), count, shares, signs, live, threads)
-        out += [np.concatenate([one, rest]) for one in near]
+        out += _nearest(tables_of(queries[start : start + _TOGETHER]), count, share, signs, threads)
     return out
 
 
-def _nearest(
-    tables: Tables, wanted: int, shares: tuple[float, float], signs: Signs, live: np.ndarray, threads: int
-) -> list[np.ndarray]:
-    """Return the rows of each query with the least loss, ascending; see :func:`_guess` for the shares."""
-    blocks, (queries, groups, *_) = len(signs.first), tables.bits.shape
-    most, wanted = 2 * groups * _MOST, min(wanted, blocks * ROWS)
-    limits = np.empty((queries, 2), np.int64)
-    room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
-    _guess(signs, live, tables, max(1, blocks // _SAMPLED), shares, limits, *room)
+def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, threads: int) -> list[np.ndarray]:
+    """Return the rows of each query with the least loss, ascending, of about such a share that lose least at first."""
+    pages, last, rows, live = signs
+    blocks, words, (queries, groups, *_) = len(pages) + len(last), ROWS // _WORD, tables.bits.shape
+    losses, limits = np.empty((queries, blocks * ROWS), np.uint8), np.empty(queries, np.int64)
+    most, wanted = groups * _MOST, min(wanted, len(rows))
 
-    def work(start: int, stop: int) -> _Found:
-        lists = [(np.empty((queries, size), np.int32), np.empty((queries, size), np.uint16)) for size in _sizes(wanted)]
-        counts = np.zeros((2, queries), np.int64)
-        found = _Found(*lists[0], counts[0], *lists[1], counts[1], limits.copy())
-        room = np.empty(ROWS, np.uint16), np.empty(most + 1, np.int64)
-        _scan(signs, live, tables, (start, stop), wanted, found, *room)
+    def scan(start: int, stop: int) -> None:
+        _scan(pages, last, live, tables.first, tables.fours, start, stop, losses)
+
+    def select(start: int, stop: int) -> _Found:
+        size, counts = (queries, 2 * wanted + _ROOM), np.zeros((queries, 2), np.int64)
+        passed, largest = np.empty((queries, _WAITING + _WORD), np.int32), np.full(queries, most)
+        found = _Found(np.empty(size, np.int32), np.empty(size, np.uint16), counts, passed, largest)
+        bounds = start * words, min(stop * words, len(live))
+        _select(losses, live, rows, tables.bits, bounds, wanted, limits, found, np.empty(most + 1, np.int64))
         return found
 
+    over_blocks(scan, blocks, threads, _FEWEST)
+    _guess(losses, live, max(1, len(live) // _SAMPLED), share, limits, np.empty(_MOST + 1, np.int64))
     while True:
-        parts = over_blocks(work, blocks, threads, _FEWEST)
-        found = np.sum([part.counts for part in parts], axis=0)
-        missing = (found < wanted) & (limits < most).any(axis=1)
+        parts = over_blocks(select, blocks, threads, _FEWEST)
+        missing = (np.sum([part.counts[:, 0] for part in parts], axis=0) < wanted) & (limits < _MOST)
         if not missing.any():
-            break
-        limits[missing] = most
-    return [_joined(parts, q, wanted) for q in range(queries)]
-
-
-def _sizes(wanted: int) -> tuple[int, int]:
-    """Return how many rows there is room for, of those that are found and of those that wait."""
-    return 2 * wanted + _ROOM, _WAITING + ROWS
+            return [_joined(parts, q, wanted) for q in range(queries)]
+        limits[missing] = _MOST
 
 
 def _joined(parts: list[_Found], q: int, wanted: int) -> np.ndarray:
     """Return the rows of all parts that lose least, rising."""
-    near = np.concatenate([part.rows[q, : part.counts[q]] for part in parts])
+    near = np.concatenate([part.rows[q, : part.counts[q, 0]] for part in parts])
     if len(parts) == 1 or len(near) <= wanted:
         return near
-    losses = np.concatenate([part.losses[q, : part.counts[q]] for part in parts])
+    losses = np.concatenate([part.losses[q, : part.counts[q, 0]] for part in parts])
     return near[np.sort(np.argsort(losses, kind="stable")[:wanted])]

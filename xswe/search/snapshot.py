@@ -23,7 +23,7 @@ from xswe.search.columns import Columns, Where
 from xswe.search.kernels import Coded, nearest
 from xswe.search.layout import file_of, map_array, shapes_of
 from xswe.search.sentences import Sentences, State
-from xswe.search.signs import SIGNS, Signs, candidates, live_bits
+from xswe.search.signs import ROWS, SIGNS, Signs, candidates, live_bits, pages_of
 from xswe.search.vectors import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
 
@@ -67,8 +67,8 @@ class Snapshot:
         self._coded = Coded(self._arrays["codes"], scales, vectors, self.facts["error"], self.names)
         self._signs: Signs | None = None
         if SIGNS[0] in self._arrays:
-            first, second = (self._arrays[name] for name in SIGNS)
-            self._signs = Signs(first, second, np.frombuffer(self.facts["centre"], np.float32), live_bits(scales))
+            pages, rows = (np.asarray(self._arrays[name]) for name in SIGNS)
+            self._signs = Signs(pages, pages_of(rows[len(pages) * ROWS :]), rows, live_bits(scales))
         self._columns = Columns.of(self.facts.get("columns"))
         self._filters: OrderedDict[str, np.ndarray] = OrderedDict()
         self._lock = Lock()

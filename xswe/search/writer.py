@@ -29,7 +29,7 @@ from xswe.search.compaction import PROGRESS, Compaction
 from xswe.search.layout import DOCUMENTS, IndexMethod, documents_of, file_of, map_array, method_of, shapes_of
 from xswe.search.numbers import BLOCK, Numbers, encoded
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
-from xswe.search.signs import ROWS, SIGNS, centre_of, make_signs
+from xswe.search.signs import FORMER_SIGNS, ROWS, SIGNS, centre_of, make_signs, pages_of
 from xswe.search.snapshot import Snapshot, hidden_slots
 from xswe.search.verification import REBUILD, sums_of_files
 
@@ -38,7 +38,7 @@ _SIGNED = for_all(IndexMethod, {"exact": False, "binary": True})
 Block = tuple[Texts, list[Any] | None, Numbers]  # with the metadata of each text
 _FEWEST = 1 << 14  # sentences that are worth sign bits, and from which their centre is taken
 # What the database of a new index says beside what it is built from.
-NEW: dict[str, Any] = {"slots": 0, "generation": 0, "numbered": 0, "blocks": 0, "centre": b"", "columns": "[]"}
+NEW: dict[str, Any] = {"slots": 0, "generation": 0, "numbered": 0, "signed": 0, "centre": b"", "columns": "[]"}
 
 
 class Writer:
@@ -170,35 +170,38 @@ class Writer:
         writing.upgrade({**noted, "documents": json.dumps(documents_of(self.folder, facts))}, sums)
 
     def _sign(self, writing: Writing, facts: dict[str, Any], sums: Mapping[str, FileSums]) -> None:
-        """Write the sign bits of the blocks that have none yet, and take their centre from the first of all slots."""
-        if not _SIGNED[facts["method"]] or facts["slots"] < max(_FEWEST, ROWS):
+        """Write the sign bits of the slots that have none yet, and take their centre from the first of all slots."""
+        if not _SIGNED[facts["method"]] or facts["slots"] < _FEWEST:
             return
-        first, last = facts.get("blocks", 0), facts["slots"] // ROWS
+        there, count = facts.get("signed", 0), facts["slots"]
+        whole = there // ROWS * ROWS  # what is behind them is written in pages once they are filled
         shapes, arrays = shapes_of(facts, self._model.dim), {}
         for name in ("codes", "scales"):
             path = self.folder / file_of(facts, name)
             arrays[name] = map_array(path, shapes[name])
             row = self._model.dim if name == "codes" else 4
-            Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(first * ROWS, last * ROWS), row)
+            Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(whole, count), row)
         codes, scales = arrays["codes"], arrays["scales"]
-        if not first:
+        if not there:
+            writing.forget_sums(file_of(facts, name) for name in FORMER_SIGNS)
             facts["centre"] = centre_of(codes[:_FEWEST], scales[:_FEWEST]).tobytes()
         centre = np.frombuffer(facts["centre"], np.float32)
-        facts["blocks"] = last
-        columns, shapes = {}, shapes_of(facts, self._model.dim)
+        facts["signed"] = count
+        columns, shapes = [], shapes_of(facts, self._model.dim)
         with ExitStack() as stack:
-            for name in SIGNS:
-                known = (writing.state.sums or {}).get(file_of(facts, name)) if first else None
-                there = first * shapes[name].rows // last
+            for name, before in zip(SIGNS, (whole // ROWS, there), strict=True):
+                known = (writing.state.sums or {}).get(file_of(facts, name)) if before else None
                 path = self.folder / file_of(facts, name)
-                columns[name] = SummedArray(path, np.uint8, there, shapes[name].row, known, advice=REBUILD)
-                stack.callback(columns[name].close)
-            for start in range(first * ROWS, last * ROWS, BLOCK):
-                some = slice(start, min(start + BLOCK, last * ROWS))
-                for column, signs in zip(columns.values(), make_signs(codes[some], scales[some], centre), strict=True):
-                    column.append(signs)
+                columns.append(SummedArray(path, np.uint8, before, shapes[name].row, known, advice=REBUILD))
+                stack.callback(columns[-1].close)
+            for start in range(whole, count, ROWS):
+                some = slice(start, min(start + ROWS, count))
+                rows = make_signs(codes[some], scales[some], centre)
+                if len(rows) == ROWS:
+                    columns[0].append(pages_of(rows))
+                columns[1].append(rows[max(0, there - start) :])
                 release(codes)
-        for name, column in columns.items():
+        for name, column in zip(SIGNS, columns, strict=True):
             writing.note_sums(file_of(facts, name), column.known, since=column.kept)
 
     def _number(self, writing: Writing, facts: dict[str, Any]) -> None:
