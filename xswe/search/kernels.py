@@ -21,7 +21,7 @@ from numba import njit
 
 from xswe.io.compiler import LEAN, address_of, prefetch_row, trailing_zeros
 from xswe.io.parallel import over_blocks
-from xswe.io.products import COLUMNS, ROWS, Room, columns_at_once, make_room, multiply_tile, norms, row_products
+from xswe.io.products import COLUMNS, ROWS, Room, columns_at_once, make_room, multiply_tile, row_products
 from xswe.search.lists import empty_lists
 from xswe.search.vectors import Vectors
 
@@ -220,13 +220,13 @@ def _estimate(
     scales: np.ndarray,
     queries: np.ndarray,
     rows: np.ndarray,
-    bounds: tuple[int, int],
+    start: int,
+    stop: int,
     out: np.ndarray,
     best: np.ndarray,
     ids: np.ndarray,
 ) -> None:
-    """Fill ``out`` from one bound to the other with inner products, and keep the best of each query; NaN enters nowhere."""
-    start, stop = bounds
+    """Fill ``out`` from ``start`` to ``stop`` with inner products, and keep the best of each query; NaN enters nowhere."""
     some, last = len(rows) > 0, best.shape[1] - 1
     for i in range(start, stop):
         ahead = min(i + _AHEAD, stop - 1)
@@ -243,6 +243,23 @@ def _estimate(
                 push(best[q], ids[q], score, row)
 
 
+@njit(**LEAN)
+def _round_queries(queries: np.ndarray, levels: int, error: float, rounded: np.ndarray, slack: np.ndarray) -> None:
+    """Fill in queries in whole numbers up to ``levels``, and how far two estimates are off with each; -1 if it is zero."""
+    for q in range(len(queries)):
+        largest = np.float32(0.0)
+        for number in queries[q]:
+            largest = max(largest, abs(number))
+        slack[q] = np.float32(-1.0)
+        if largest > 0:
+            step, squares = largest / np.float32(levels), np.float32(0.0)
+            for j in range(queries.shape[1]):
+                rounded[q, j] = np.int16(np.rint(queries[q, j] / step))
+                difference = queries[q, j] - np.float32(rounded[q, j]) * step
+                squares += difference * difference
+            slack[q] = np.float32(2 * (np.sqrt(squares) * (1 + error) + error + _ROUNDING) / step)
+
+
 def nearest(
     queries: np.ndarray, k: int, coded: Coded, rows: np.ndarray | None = None, threads: int = 1
 ) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -252,21 +269,18 @@ def nearest(
     all. Returns of each query their scores, float32 (k,), best first, and the names of their rows, int64 (k,), of equal
     scores the lower first; fewer than k where there are no more.
     """
-    codes = coded.codes
+    codes, queries = coded.codes, np.ascontiguousarray(queries)
     levels = min(32_767, (2**31 - 1) // (127 * codes.shape[1]))  # the sum of a row fits 32 bits
-    largest_part = np.abs(queries).max(1, initial=0.0)
-    steps = largest_part / np.float32(levels)
+    rounded, slack = np.empty(queries.shape, np.int16), np.empty(len(queries), np.float32)
+    _round_queries(queries, levels, coded.error, rounded, slack)
     count = len(codes) if rows is None else len(rows)
-    asked = np.flatnonzero(largest_part) if count else np.zeros(0, np.int64)
+    asked = [q for q, off in enumerate(slack.tolist()) if off >= 0 and count]
     found = [(np.zeros(0, np.float32), np.zeros(0, np.int64)) for _ in queries]
     most = int(max(1, min(_TOGETHER, _SCORES // max(1, count))))
     for start in range(0, len(asked), most):
         some = asked[start : start + most]
-        own, step = queries[some], steps[some, None]
-        rounded = np.rint(own / step).astype(np.int16)
-        slack = 2 * (norms(own - rounded * step) * (1 + coded.error) + coded.error + _ROUNDING) / steps[some]
-        estimated = _estimated(rounded, min(k, count), slack, coded, rows, threads)
-        for place, wanted in zip(some.tolist(), estimated, strict=True):
+        estimated = _estimated(rounded[some], min(k, count), slack[some], coded, rows, threads)
+        for place, wanted in zip(some, estimated, strict=True):
             scores = row_products(coded.vectors.take(wanted), queries[place])
             names = wanted if coded.names is None else coded.names[wanted]
             order = np.lexsort((names, -scores))[:k]
@@ -284,10 +298,11 @@ def _estimated(
     def work(start: int, stop: int) -> np.ndarray:
         best, ids = empty_lists(len(rounded), k)
         given = coded.codes, coded.scales, rounded, _EVERY if rows is None else rows
-        _estimate(*given, (start, stop), out, best, ids)
+        _estimate(*given, start, stop, out, best, ids)
         return best
 
-    lists = np.sort(np.concatenate(over_blocks(work, count, threads, _FEWEST), axis=1), axis=1)[:, -k]
-    for scores, best, off in zip(out, lists.tolist(), slack.tolist(), strict=True):
+    lists = over_blocks(work, count, threads, _FEWEST)
+    bests = lists[0][:, -1] if len(lists) == 1 else np.sort(np.concatenate(lists, axis=1), axis=1)[:, -k]
+    for scores, best, off in zip(out, bests.tolist(), slack.tolist(), strict=True):
         wanted = np.flatnonzero(scores >= best - off) if best > -np.inf else np.flatnonzero(scores == scores)
         yield wanted if rows is None else rows[wanted]

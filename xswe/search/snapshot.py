@@ -64,7 +64,7 @@ class Snapshot:
         name = "codes" if self.facts["storage"] == "int8" else "vectors"
         blocks = self._blocks.get(name)
         vectors = Vectors(self._arrays[name]) if blocks is None else CheckedVectors(self._arrays[name], blocks)
-        self._coded = Coded(self._arrays["codes"], scales, vectors, self.facts["error"], self.names)
+        self._coded = Coded(np.asarray(self._arrays["codes"]), np.asarray(scales), vectors, self.facts["error"], self.names)
         self._signs: Signs | None = None
         if SIGNS[0] in self._arrays:
             pages, rows = (np.asarray(self._arrays[name]) for name in SIGNS)
