@@ -244,6 +244,24 @@ def _estimate(
 
 
 @njit(**LEAN)
+def _order(scores: np.ndarray, names: np.ndarray, best: np.ndarray, ids: np.ndarray) -> None:
+    """Fill lists, of no more than there are, with the best by falling score, equal ones by rising name."""
+    count = 0
+    for i in range(len(scores)):
+        if count < len(best):
+            place = count
+            count += 1
+        elif _before(scores[i], names[i], best[count - 1], ids[count - 1]):
+            place = count - 1
+        else:
+            continue
+        while place > 0 and _before(scores[i], names[i], best[place - 1], ids[place - 1]):
+            best[place], ids[place] = best[place - 1], ids[place - 1]
+            place -= 1
+        best[place], ids[place] = scores[i], names[i]
+
+
+@njit(**LEAN)
 def _round_queries(queries: np.ndarray, levels: int, error: float, rounded: np.ndarray, slack: np.ndarray) -> None:
     """Fill in queries in whole numbers up to ``levels``, and how far two estimates are off with each; -1 if it is zero."""
     for q in range(len(queries)):
@@ -282,9 +300,9 @@ def nearest(
         estimated = _estimated(rounded[some], min(k, count), slack[some], coded, rows, threads)
         for place, wanted in zip(some, estimated, strict=True):
             scores = row_products(coded.vectors.take(wanted), queries[place])
-            names = wanted if coded.names is None else coded.names[wanted]
-            order = np.lexsort((names, -scores))[:k]
-            found[place] = scores[order], names[order].astype(np.int64)
+            names = (wanted if coded.names is None else coded.names[wanted]).astype(np.int64)
+            found[place] = np.empty(min(k, len(names)), np.float32), np.empty(min(k, len(names)), np.int64)
+            _order(scores, names, *found[place])
     return found
 
 

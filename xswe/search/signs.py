@@ -69,9 +69,7 @@ class _Found(NamedTuple):
 
     rows: np.ndarray  # int32 (q, room)
     losses: np.ndarray  # uint16 (q, room)
-    counts: np.ndarray  # int64 (q, 2), how many there are of each query, and how many of those that passed
-    passed: np.ndarray  # int32 (q, _WAITING + _WORD), rows that passed by what is looked at first
-    limits: np.ndarray  # int64 (q,), the largest loss of a row that enters; -1 for none
+    counts: np.ndarray  # int64 (q,), how many there are of each query
 
 
 def bytes_of(dim: int) -> int:
@@ -335,41 +333,25 @@ def _add_bits(query: np.ndarray, first: int, step: np.float32, out: np.ndarray) 
 
 
 @njit(**LEAN)
-def _keep_nearest(found: _Found, q: int, wanted: int, room: np.ndarray) -> None:
-    """Keep the ``wanted`` rows of a query with the least loss, of equal ones the first."""
+def _keep_nearest(kept: np.ndarray, losses: np.ndarray, count: int, wanted: int, room: np.ndarray) -> int:
+    """Keep the ``wanted`` of so many rows with the least loss, of equal ones the first; returns the largest."""
     room[:] = 0
-    for i in range(found.counts[q, 0]):
-        room[found.losses[q, i]] += 1
-    nearer, border = np.int64(0), np.int64(0)
+    for i in range(count):
+        room[losses[i]] += 1
+    nearer, border = np.int64(0), 0
     while nearer + room[border] < wanted:
         nearer += room[border]
         border += 1
-    at_border, kept = wanted - nearer, np.int64(0)
-    for i in range(found.counts[q, 0]):
-        loss = found.losses[q, i]
+    at_border, place = wanted - nearer, np.int64(0)
+    for i in range(count):
+        loss = losses[i]
         if loss > border or (loss == border and at_border == 0):
             continue
         if loss == border:
             at_border -= 1
-        found.rows[q, kept], found.losses[q, kept] = found.rows[q, i], loss
-        kept += 1
-    found.counts[q, 0], found.limits[q] = kept, border - 1  # a later row at the border is behind those that are kept
-
-
-@njit(**LEAN)
-def _look_further(rows: np.ndarray, bits: np.ndarray, q: int, wanted: int, found: _Found, room: np.ndarray) -> None:
-    """Take of the rows that wait those within the limit by all dimensions."""
-    if found.counts[q, 0] + found.counts[q, 1] > found.rows.shape[1]:
-        _keep_nearest(found, q, wanted, room)
-    limit, count, groups = found.limits[q], found.counts[q, 0], bits.shape[1]
-    for i in range(found.counts[q, 1]):
-        row = np.int64(found.passed[q, i])
-        places = address_of(rows, row * groups * _BYTES), address_of(bits, q * groups * 2 * _GROUP)
-        loss = np.int64(_lose_one(places[0], places[1], groups))
-        if loss <= limit:
-            found.rows[q, count], found.losses[q, count] = row, loss
-            count += 1
-    found.counts[q, 0], found.counts[q, 1] = count, 0
+        kept[place], losses[place] = kept[i], loss
+        place += 1
+    return border
 
 
 @njit(**LEAN)
@@ -428,31 +410,43 @@ def _select(
     live: np.ndarray,
     rows: np.ndarray,
     bits: np.ndarray,
-    bounds: tuple[int, int],
+    start: int,
+    stop: int,
     wanted: int,
     limits: np.ndarray,
-    found: _Found,
+    kept: np.ndarray,
+    kept_losses: np.ndarray,
+    counts: np.ndarray,
+    waiting: np.ndarray,
     room: np.ndarray,
 ) -> None:
     """Find the ``wanted`` rows between two words that lose least for each query, of those within the limits at first."""
+    groups = bits.shape[1]
     for q in range(len(losses)):
-        for word in range(bounds[0], bounds[1]):
+        own, own_losses, count, passed, limit = kept[q], kept_losses[q], 0, 0, len(room)
+        for word in range(start, stop):
             left = live[word] & _within(address_of(losses, q * losses.shape[1] + word * _WORD), np.uint8(limits[q]))
-            if left == 0:
-                continue
-            count = found.counts[q, 1]
             while left:
                 row = word * _WORD + np.int64(trailing_zeros(left))
                 left &= left - np.uint64(1)
                 prefetch(rows, row * rows.shape[1])
-                found.passed[q, count] = row
-                count += 1
-            found.counts[q, 1] = count
-            if count >= _WAITING:
-                _look_further(rows, bits, q, wanted, found, room)
-        _look_further(rows, bits, q, wanted, found, room)
-        if found.counts[q, 0] > wanted:
-            _keep_nearest(found, q, wanted, room)
+                waiting[passed] = row
+                passed += 1
+            if passed < _WAITING and word + 1 < stop:
+                continue
+            if count + passed > len(own):  # a later row at the border is behind those that are kept
+                limit, count = _keep_nearest(own, own_losses, count, wanted, room) - 1, wanted
+            for i in range(passed):
+                row = np.int64(waiting[i])
+                places = address_of(rows, row * groups * _BYTES), address_of(bits, q * groups * 2 * _GROUP)
+                loss = np.int64(_lose_one(places[0], places[1], groups))
+                if loss <= limit:
+                    own[count], own_losses[count] = row, loss
+                    count += 1
+            passed = 0
+        if count > wanted:
+            _keep_nearest(own, own_losses, count, wanted, room)
+        counts[q] = min(count, wanted)
 
 
 @njit(**LEAN)
@@ -492,27 +486,29 @@ def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, threads: i
         _scan(pages, last, live, tables.first, tables.fours, start, stop, losses)
 
     def select(start: int, stop: int) -> _Found:
-        size, counts = (queries, 2 * wanted + _ROOM), np.zeros((queries, 2), np.int64)
-        passed, largest = np.empty((queries, _WAITING + _WORD), np.int32), np.full(queries, most)
-        found = _Found(np.empty(size, np.int32), np.empty(size, np.uint16), counts, passed, largest)
-        bounds = start * words, min(stop * words, len(live))
-        _select(losses, live, rows, tables.bits, bounds, wanted, limits, found, np.empty(most + 1, np.int64))
+        size, counts = (queries, 2 * wanted + _ROOM), np.zeros(queries, np.int64)
+        found = _Found(np.empty(size, np.int32), np.empty(size, np.uint16), counts)
+        room = np.empty(_WAITING + _WORD, np.int32), np.empty(most + 1, np.int64)
+        ends = start * words, min(stop * words, len(live))
+        _select(losses, live, rows, tables.bits, *ends, wanted, limits, *found, *room)
         return found
 
     over_blocks(scan, blocks, threads, _FEWEST)
     _guess(losses, live, max(1, len(live) // _SAMPLED), share, limits, np.empty(_MOST + 1, np.int64))
     while True:
         parts = over_blocks(select, blocks, threads, _FEWEST)
-        missing = (np.sum([part.counts[:, 0] for part in parts], axis=0) < wanted) & (limits < _MOST)
-        if not missing.any():
+        missing = [
+            q for q, most in enumerate(limits.tolist()) if most < _MOST and sum(part.counts[q] for part in parts) < wanted
+        ]
+        if not missing:
             return [_joined(parts, q, wanted) for q in range(queries)]
         limits[missing] = _MOST
 
 
 def _joined(parts: list[_Found], q: int, wanted: int) -> np.ndarray:
     """Return the rows of all parts that lose least, rising."""
-    near = np.concatenate([part.rows[q, : part.counts[q, 0]] for part in parts])
+    near = np.concatenate([part.rows[q, : part.counts[q]] for part in parts])
     if len(parts) == 1 or len(near) <= wanted:
         return near
-    losses = np.concatenate([part.losses[q, : part.counts[q, 0]] for part in parts])
+    losses = np.concatenate([part.losses[q, : part.counts[q]] for part in parts])
     return near[np.sort(np.argsort(losses, kind="stable")[:wanted])]
