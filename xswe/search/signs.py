@@ -138,13 +138,17 @@ def pages_of(rows: np.ndarray) -> np.ndarray:
 
 @njit(**LEAN)
 def _arrange(rows: np.ndarray, out: np.ndarray) -> None:
-    """See :func:`pages_of`."""
-    for i in range(len(rows)):
-        block, place, shift = i // ROWS, i % ROWS // (2 * _WORD) * _WORD + i % _WORD, np.int64(i // _WORD % 2 * 4)
+    """See :func:`pages_of`; the rows of a block lie in a cache while its pages are written one after the other."""
+    for block in range(len(out)):
         for byte in range(rows.shape[1]):
-            bits = np.int64(rows[i, byte])
-            out[block, 2 * byte, place] |= np.uint8((bits & 15) << shift)
-            out[block, 2 * byte + 1, place] |= np.uint8((bits >> 4) << shift)
+            for place in range(_PAGE):
+                row = block * ROWS + place // _WORD * 2 * _WORD + place % _WORD
+                if row - place % _WORD >= len(rows):
+                    break
+                low = rows[row, byte] if row < len(rows) else np.uint8(0)
+                high = rows[row + _WORD, byte] if row + _WORD < len(rows) else np.uint8(0)
+                out[block, 2 * byte, place] = np.uint8(low & 15) | np.uint8(high << 4)
+                out[block, 2 * byte + 1, place] = np.uint8(low >> 4) | np.uint8(high & 240)
 
 
 # Looking up a number for each of 32 rows: how depends on the processor.
