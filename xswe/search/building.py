@@ -140,7 +140,7 @@ class _Plan(NamedTuple):
         return fingerprint(self.model.identity, self.method, self.storage, self.stamp, self.columns.noted())
 
     def begin(self, folder: Path) -> Writer:
-        """Make an index of nothing in a folder."""
+        """Make an empty index in a folder."""
         self.model.save(folder / "model")
         facts: dict[str, Any] = {"format_version": FORMAT_VERSION, "method": self.method, "storage": self.storage}
         facts |= {"identity": self.model.identity, "rows": 0, "removed": 0, "error": 0.0, **NEW}

@@ -68,7 +68,7 @@ def _assign(block: np.ndarray, centroids: np.ndarray, count: int, probes: int) -
 def _nearest(
     vectors: np.ndarray, mean: np.ndarray | np.float32, centroids: np.ndarray, count: int, probes: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Like :func:`_assign`, of vectors of which a mean is taken off, on several threads."""
+    """Like :func:`_assign`, for vectors less a mean, on several threads."""
     found = over_blocks(lambda a, b: _assign(vectors[a:b] - mean, centroids, count, probes), len(vectors), threads)
     return np.concatenate([scores for scores, _ in found]), np.concatenate([ids for _, ids in found])
 
@@ -226,7 +226,7 @@ class ClustersJob(SearchJob):
 def search_clusters(
     search: Search, sides: list[Vectors], known: Neighbours, execution: ExecutionConfig
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the lists of each group of clusters; ``known`` are to hold what came before.
+    """Yield the lists of each group of clusters; ``known`` has those of earlier groups.
 
     The result depends on neither the number of threads nor interruptions. Memory beside the result is the assignment,
     8 x ``probes`` bytes a line, and the vectors of one cluster a thread; or all vectors, see :func:`near`.

@@ -1,4 +1,4 @@
-"""Typed columns of metadata, a number a sentence, by which sentences are chosen before a search.
+"""Typed columns of metadata, one number per sentence, for filters that are applied before a search.
 
 A text is kept as a hash of 64 bits, so that equality and sets cost as much as those of numbers and nothing is looked up;
 a value that is missing has a number of its own.
@@ -57,11 +57,11 @@ class Columns:
 
     @classmethod
     def of(cls, noted: str | None) -> Columns:
-        """Return the columns that a database notes."""
+        """Return the columns recorded in a database."""
         return cls(dict(json.loads(noted)) if noted else None)
 
     def noted(self) -> str:
-        """Return the columns as a database notes them."""
+        """Return the columns as recorded in a database."""
         return json.dumps(list(self.types.items()), ensure_ascii=False)
 
     def files(self) -> dict[str, tuple[type, tuple[int, ...]]]:
@@ -106,7 +106,7 @@ class Columns:
 
 
 def _number(name: str, kind: str, value: Any, place: str = "") -> Any:
-    """Return what stands for a value."""
+    """Return the number that stands for a value."""
     right = isinstance(value, _KINDS[kind].accepts) and isinstance(value, bool) == (kind == "bool") and value == value
     if not right or (kind == "int" and not _LEAST < value < 2**63):
         raise ConfigError(f"{name}: {value!r}{place} is no {kind}, which the column holds")

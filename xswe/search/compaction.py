@@ -1,4 +1,4 @@
-"""The arrays of an index written anew, without what was removed or replaced."""
+"""Compaction: the arrays of an index rewritten without removed and replaced rows."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Compaction:
 
     @staticmethod
     def waits_in(place: Path, root: int | None) -> bool:
-        """Return True if one that was killed can be gone on with in a folder, of an index of this checksum."""
+        """Return True if a folder has a killed compaction of an index with this checksum, which can be resumed."""
         found = _progress(place)
         return found is not None and found["root"].item() == root
 
     def run(self, progressed: Callable[[int], object]) -> dict[str, FileSums]:
-        """Write the arrays, and say how many sentences were written since the call before; returns their checksums."""
+        """Write the arrays, reporting the number of sentences since the call before; returns their checksums."""
         self._place.mkdir(exist_ok=True)
         before = _progress(self._place) if self.waits_in(self._place, self._now.root) else None
         done = 0 if before is None else before["done"].item()
@@ -71,7 +71,7 @@ class Compaction:
             columns["rows"].append(self._rows[part])
 
     def _note(self, columns: dict[str, SummedArray]) -> None:
-        """Note how far the arrays are."""
+        """Record the progress of the arrays."""
         noted = {"root": np.array(self._now.root), "done": np.array(columns["codes"].size)}
         for name, column in columns.items():
             known = column.known
@@ -81,7 +81,7 @@ class Compaction:
 
 
 def _progress(place: Path) -> dict[str, np.ndarray] | None:
-    """Return what was noted in a folder; None where nothing was."""
+    """Return the progress recorded in a folder; None without any."""
     try:
         with np.load(place / PROGRESS, allow_pickle=False) as noted:
             return dict(noted)

@@ -30,7 +30,7 @@ class Connections:
 
     @contextmanager
     def one(self) -> Iterator[sqlite3.Connection]:
-        """Hand out a connection; what it has begun and not committed is undone at the end."""
+        """Lend a connection; an uncommitted transaction is rolled back at the end."""
         try:
             connection, kept = self._idle.pop(), True
         except IndexError:

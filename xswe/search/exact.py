@@ -51,7 +51,7 @@ class TileJob(SearchJob):
 def search_tiles(
     search: Search, sides: list[Vectors], known: Neighbours, execution: ExecutionConfig
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the lists of each tile; ``known`` are to hold what came before.
+    """Yield the lists of each tile; ``known`` has those of earlier tiles.
 
     Memory beside the result and the lists of a tile is ``config.memory``: it decides the size of the panels. The result
     depends neither on it, nor on the number of threads, nor on interruptions.
@@ -98,7 +98,7 @@ def _read_panel(target: Vectors, first: int, last: int, threads: int) -> np.ndar
 def _sweep_tile(
     left: Vectors, right: Vectors, first: tuple[int, int], found: Neighbours, search: Search, opened: Opened
 ) -> None:
-    """Fill the lists of a tile of which the first source and the first target are given."""
+    """Fill the lists of a tile, given its first source and first target."""
     width = panel_rows(len(right), right.dim, search.k, search.config, opened.threads)
     for begin in range(0, len(right), width):
         end = min(begin + width, len(right))

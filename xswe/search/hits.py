@@ -10,7 +10,7 @@ from xswe.io.results import Result
 
 
 class Hit(NamedTuple):
-    """A sentence that was found: its cosine with the query, its text, its number, and what was said of it."""
+    """A sentence found by a query: its cosine, its text, its number, and its metadata."""
 
     score: float
     text: str

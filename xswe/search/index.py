@@ -1,4 +1,4 @@
-"""An index of sentences: opened once, asked many times in milliseconds, and changed while it is asked.
+"""The index of sentences: opened once, queried in milliseconds, and changed while it is queried.
 
 Which files it has :mod:`xswe.search.layout` says; :mod:`xswe.search.building` makes one.
 """
@@ -77,7 +77,7 @@ class Index:
         self.storage: Storage = self._now.facts["storage"]
 
     def refresh(self) -> bool:
-        """Find from now on what other processes have changed since; return True if there was something."""
+        """Load the changes of other processes; return True if there were any."""
         state, now = self._sentences.state(), self._now
         if (state.root, state.facts) == (now.root, now.facts):
             return False
@@ -85,7 +85,7 @@ class Index:
         return True
 
     def _open(self) -> None:
-        """Ask from now on what there is now."""
+        """Open the current state for searches."""
         self._now = open_snapshot(self.folder, self.dim, self._sentences, self._now)
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Index:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[[str], Index], tuple[str]]:
-        """Be opened anew, from the same folder, where this is unpickled."""
+        """Pickle the index by its folder, from which it is opened again."""
         if self._temporary is not None:
             raise TypeError(
                 "an index without a folder is gone with its process; save it, and pickle xswe.load_index of that"
@@ -235,7 +235,7 @@ class Index:
         return self._hits(names, pairs)
 
     def _hits(self, names: Sequence[str | None], pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Hits]:
-        """Return the hits of each query, given their scores and rows; what another process has removed is none."""
+        """Return the hits of each query, given their scores and rows, without sentences that another process removed."""
         texts = self._sentences.take(list({row: None for _, rows in pairs for row in rows.tolist()}))
         lists = [zip(scores.tolist(), rows.tolist(), strict=True) for scores, rows in pairs]
         return [
@@ -244,7 +244,7 @@ class Index:
         ]
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
-        """Add sentences; whoever searches meanwhile, here or in other processes, waits for nothing.
+        """Add sentences; searches meanwhile, in this process or others, do not wait.
 
         Args:
             texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
@@ -302,7 +302,7 @@ class Index:
         self._open()
 
     def compact(self) -> int:
-        """Give the place of what was removed or replaced back; numbers stay, and searches go on meanwhile.
+        """Free the space of removed and replaced sentences; their numbers stay, and searches go on meanwhile.
 
         The arrays are written anew, below ``arrays-N``. Where that is killed, the next call goes on from there, unless the
         index was changed in between. Other processes go on with what they have opened until they :meth:`refresh`.
@@ -326,7 +326,7 @@ class Index:
         verify_index(self.folder)
 
     def save(self, folder: str | Path) -> None:
-        """Copy the index to another folder, whole or not at all.
+        """Copy the index to another folder, atomically.
 
         Raises:
             ConfigError: there is something else of that name.
@@ -348,7 +348,7 @@ class Index:
 
 
 def load_index(folder: str | Path) -> Index:
-    """Open an index that was built in, or saved to, a folder; of what is large nothing is read but what is asked for.
+    """Open an index that was built in, or saved to, a folder; of large files only the parts that a query needs are read.
 
     What a killed process left unfinished is undone first, and what is read is compared with its checksums.
 

@@ -1,4 +1,4 @@
-"""The k best of rows and of columns, kept while the score matrix passes by tile by tile.
+"""The k best of each row and column of a score matrix that is computed tile by tile.
 
 One sweep serves both directions. Each score is compared with the k-th best of its row and of its column before it leaves
 the processor's registers, and only a tile that holds a winner is looked at again: the sweep costs next to nothing beside
@@ -36,7 +36,7 @@ class Lists(NamedTuple):
 
 
 def nobody(count: int) -> Lists:
-    """Return lists that nothing enters, of ``count`` vectors."""
+    """Return full lists for ``count`` vectors, which nothing can enter."""
     return Lists(*empty_lists(count, 1), np.full(count, np.inf, np.float32), 0)
 
 
@@ -95,7 +95,7 @@ def _sweep(left: np.ndarray, right: np.ndarray, dim: int, rows: Lists, columns: 
 
 
 def sweep(left: np.ndarray, right: np.ndarray, rows: Lists, columns: Lists, within: bool = False) -> None:
-    """Take the inner products of all rows with all columns into the lists of both, which change in place.
+    """Update the lists of rows and columns with all their inner products, in place.
 
     Blocks, packed by :func:`xswe.io.products.pack` to ``ROWS`` and ``COLUMNS``, must come in rising order of rows and of
     columns for equal scores to be kept by rising id. ``within``: both are of the same vectors, and only columns before the
@@ -115,7 +115,7 @@ def _before(score: np.float32, new: np.int64, other_score: np.float32, other: np
 def merge(
     scores: np.ndarray, ids: np.ndarray, rows: np.ndarray, more_scores: np.ndarray, more_ids: np.ndarray, names: np.ndarray
 ) -> None:
-    """Take lists of candidates, float32 and int32 (m, k'), into others (n, k), in any order, which change in place.
+    """Merge lists of candidates, float32 and int32 (m, k'), in any order into others (n, k), in place.
 
     An id that is there already keeps its higher score; ``NONE`` is no candidate. ``rows``, int64 (m,), is the row of each
     list of candidates, empty for row i = list i; ``names``, int64, what a candidate's id stands for, empty where it stands

@@ -50,7 +50,7 @@ def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, Shape]:
 
 
 def file_of(facts: Mapping[str, Any], name: str) -> str:
-    """Return the file of an array in the folder of an index; once written anew they are in a folder of their own."""
+    """Return the file of an array in the folder of an index; after a compaction arrays are in a folder of their own."""
     generation = facts.get("generation", 0)
     return f"arrays-{generation}/{name}.npy" if generation else f"{name}.npy"
 
@@ -77,7 +77,7 @@ def documents_of(folder: Path, facts: Mapping[str, Any]) -> Any:
 
 
 def copy_files(folder: Path, other: Path, facts: Mapping[str, Any], dim: int) -> None:
-    """Copy what an index of these facts has beside its database to another folder."""
+    """Copy the files of an index with these facts, except its database, to another folder."""
     for part in ("model", *([f"clusters-{facts['clustered']}"] if facts.get("clustered") else ())):
         shutil.copytree(folder / part, other / part, dirs_exist_ok=True)
     for name, (rows, kind, row) in shapes_of(facts, dim).items():

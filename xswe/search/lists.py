@@ -85,7 +85,7 @@ class Neighbours:
 
     @classmethod
     def empty(cls, sources: int, targets: int, k: int) -> Neighbours:
-        """Return lists with nothing in them."""
+        """Return empty lists."""
         return cls(*empty_lists(sources, k), *empty_lists(targets, k))
 
     @property

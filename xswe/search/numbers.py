@@ -57,7 +57,7 @@ def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
 def encoded(
     model: AnyModel, texts: str | Path | Iterable[str], storage: Storage, threads: int | None
 ) -> Iterator[tuple[Texts, Numbers]]:
-    """Encode texts, or those of a file of this name, block by block; a TypeError says which of them is no text."""
+    """Encode texts, or those of a file, block by block; TypeError: an item is no text, and which."""
     texts = TextSource(str(texts)) if isinstance(texts, (str, Path)) else texts
     blocks = _read(texts) if isinstance(texts, TextSource) else _packed(texts)
     return in_order(lambda block: (block, numbers_of(model, block, storage)), blocks, threads or available_threads())
@@ -92,7 +92,7 @@ class NumbersJob(TextJob):
 
 
 class NumbersAhead(NamedTuple):
-    """The numbers of a file's lines, some of which others are still making."""
+    """The arrays of a file's lines, some of which other processes are still computing."""
 
     identity: str  # of all that decides them, and of how the file is cut
     parts: Parts

@@ -1,4 +1,4 @@
-"""The sentences of an index and what is known of each, in an SQLite database: added to and read in part, at any size.
+"""The sentences and metadata of an index, in an SQLite database.
 
 The database decides what belongs to an index: how many rows its arrays have, which of them were removed, and the checksums
 of all its files. Of its own content each sentence has a checksum, compared whenever it is read, and all else one together,
@@ -69,7 +69,7 @@ class State(NamedTuple):
 
 
 class Sentences:
-    """Sentences by row, and what is known of the index; a change is there as a whole or not at all.
+    """Sentences by row, and the facts of the index; changes are atomic.
 
     The database has ``sentences(row, text, metadata)``, the last as JSON, and ``info(key, value)``.
     """
@@ -94,7 +94,7 @@ class Sentences:
                 _seal(database)
 
     def state(self) -> State:
-        """Return what is known of the index; ModelError: the database is damaged, or of a newer version."""
+        """Return the facts of the index; ModelError: the database is damaged, or of a newer version."""
         with self._reading() as database:
             state = _state(database)
         self._has_sums = state.sums is not None
@@ -147,7 +147,7 @@ class Sentences:
             other.execute("PRAGMA journal_mode=DELETE")
 
     def shrink(self) -> None:
-        """Give the place of what was removed back."""
+        """Free the space of removed sentences."""
         with self._open() as database:
             database.execute("VACUUM")
             _empty_log(database)
@@ -157,7 +157,7 @@ class Sentences:
         self._connections.close()
 
     def damage(self) -> list[str]:
-        """Read everything, and return a line for each thing that is not what was written."""
+        """Read everything, and return a line for each damage."""
         try:
             with self._reading() as database:
                 found = [str(line) for (line,) in database.execute("PRAGMA integrity_check(5)") if line != "ok"]
@@ -187,7 +187,7 @@ class Sentences:
             self._refuse(error)
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        """Raise what an error of SQLite means to the user."""
+        """Raise the error that tells the user what an error of SQLite means."""
         code = getattr(error, "sqlite_errorcode", 0)
         kind = code & 0xFF
         if kind == sqlite3.SQLITE_FULL:
@@ -209,7 +209,7 @@ class Sentences:
 
 
 class _Refused(Exception):
-    """A problem of the database, and what the user can do about it."""
+    """A problem of the database, with a hint for the user."""
 
     def __init__(self, problem: str, advice: str = _LOST) -> None:
         super().__init__(f"{problem}; {advice}")
@@ -231,7 +231,7 @@ class Writing:
         _note(self._database, facts)
 
     def take(self, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
-        """Return the text and metadata of those of the rows that are there."""
+        """Return the text and metadata of those rows that exist."""
         return _take(self._database, rows, self.state.sums is not None)
 
     def add(self, first: int, texts: Iterable[str], metadata: Sequence[Any] | None) -> None:
@@ -249,7 +249,7 @@ class Writing:
             self._database.execute(query, tuple(chain.from_iterable(some)))
 
     def _note_text_sums(self, first: int, sums: np.ndarray) -> None:
-        """Note the checksums, uint32 (n,), of the sentences from ``first`` on, of which none after them are noted yet."""
+        """Record the checksums, uint32 (n,), of sentences from ``first`` on; none after them may be recorded yet."""
         part, before = divmod(first, _TEXT_SUMS)
         if before:
             ((known,),) = self._database.execute("SELECT sums FROM text_checksums WHERE part = ?", (part,))
@@ -280,7 +280,7 @@ class Writing:
         self._database.execute("DELETE FROM replaced")
 
     def _mark(self, table: Literal["removed", "replaced"], numbers: np.ndarray) -> None:
-        """Note which rows were removed, or which slots replaced."""
+        """Record removed rows, or replaced slots."""
         for part in np.unique(numbers // _PART).tolist():
             bits = np.zeros(_PART // 8, np.uint8)
             for (known,) in self._database.execute(f"SELECT bits FROM {table} WHERE part = ?", (part,)):
@@ -290,7 +290,7 @@ class Writing:
             self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (part, bits.tobytes()))
 
     def note_sums(self, file: str, known: FileSums, since: int = 0) -> None:
-        """Note the checksums of a file, of which those of the blocks before ``since`` are noted already."""
+        """Record the checksums of a file; those of blocks before ``since`` are recorded already."""
         first = since // _SUMS
         self._database.execute("DELETE FROM checksums WHERE file = ? AND part >= ?", (file, first))
         for part in range(first, -(-len(known.sums) // _SUMS)):
@@ -314,7 +314,7 @@ class Writing:
         self.state = _state(self._database)
 
     def _add_sums(self, sums: Mapping[str, FileSums]) -> None:
-        """Note checksums of files and of each sentence, and which rows were removed."""
+        """Record the checksums of files and of each sentence, and removed rows."""
         for statement in _CHECKS:
             self._database.execute(statement)
         there = np.zeros(self.state.facts["rows"], bool)
@@ -338,7 +338,7 @@ def _log_changes(database: sqlite3.Connection) -> None:
 
 
 def _empty_log(database: sqlite3.Connection) -> None:
-    """Bring what is in the write-ahead log into the database, and empty the log unless somebody reads it."""
+    """Checkpoint the write-ahead log into the database, and empty it unless it is being read."""
     database.execute("PRAGMA busy_timeout=0")
     with suppress(sqlite3.OperationalError):
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -381,7 +381,7 @@ def _numbers(parts: list[Any]) -> np.ndarray:
 
 
 def _noted(database: sqlite3.Connection) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the checksums of files, which rows were removed, and which slots replaced, as they are noted."""
+    """Return the recorded checksums of files, removed rows and replaced slots."""
     files = database.execute("SELECT file, part, size, block, sums FROM checksums").fetchall()
     removed = database.execute("SELECT part, bits FROM removed").fetchall()
     has_replaced = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'replaced'").fetchone()  # none in format 2
@@ -390,13 +390,13 @@ def _noted(database: sqlite3.Connection) -> tuple[list[Any], list[Any], list[Any
 
 
 def _joined(parts: list[Any]) -> FileSums:
-    """Return the checksums of a file of which these are noted: part, size, block, sums."""
+    """Return the checksums of a file from its records: part, size, block, sums."""
     sums = np.frombuffer(b"".join(noted for *_, noted in parts), "<u8").astype(np.uint64)
     return FileSums(sum(size for _, size, *_ in parts), parts[0][2], sums)
 
 
 def _root(facts: dict[str, Any], files: list[Any], removed: list[Any], replaced: list[Any]) -> int:
-    """Return one checksum of facts, of the checksums of files, and of what was removed and replaced."""
+    """Return one checksum of facts, files' checksums, removed rows and replaced slots."""
     value = zlib.crc32(repr(sorted(facts.items())).encode("utf-8", "backslashreplace"))
     for *about, noted in (*files, *removed, *(("replaced", *part) for part in replaced)):
         value = zlib.crc32(noted, zlib.crc32(repr(about).encode("utf-8", "backslashreplace"), value))
@@ -404,7 +404,7 @@ def _root(facts: dict[str, Any], files: list[Any], removed: list[Any], replaced:
 
 
 def _seal(database: sqlite3.Connection) -> None:
-    """Note the checksum of what was noted, unless that is in format 1."""
+    """Record the checksum of all records, except in format 1."""
     facts = _facts(database)
     facts.pop(_ROOT, None)
     if facts.get("format_version") != 1:
@@ -428,7 +428,7 @@ def _take(database: sqlite3.Connection, rows: Sequence[int], checked: bool) -> d
 
 
 def _fetched(database: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> Iterator[Any]:
-    """Iterate over what a query finds."""
+    """Iterate over the rows of a query."""
     try:
         yield from database.execute(query, values)
     except UnicodeDecodeError as error:  # of the schema; a text would be an error of SQLite
@@ -448,7 +448,7 @@ def _check_removed(database: sqlite3.Connection, missing: Sequence[int]) -> None
 
 
 def _damaged_sentences(database: sqlite3.Connection, path: Path) -> list[str]:
-    """Return a line if sentences are missing or not what was written."""
+    """Return a line if sentences are missing or damaged."""
     state, there, damaged = _state(database), 0, []
     checked = state.sums is not None
     query = f"SELECT row, text, metadata, {_KNOWN if checked else 'NULL'} FROM sentences ORDER BY row"
@@ -465,7 +465,7 @@ def _damaged_sentences(database: sqlite3.Connection, path: Path) -> list[str]:
 
 
 def _is_sound(text: Any, metadata: Any, known: Any) -> bool:
-    """Return True if this is a sentence, and of this checksum as it is noted."""
+    """Return True if this is a sentence with its recorded checksum."""
     sentence = isinstance(text, str) and (metadata is None or isinstance(metadata, str))
     return sentence and bool(known == _sentence_sum(text, metadata).to_bytes(4, "little"))
 

@@ -28,7 +28,7 @@ class Search:
     folder: Path  # for what is kept
 
     def identity(self, *sizes: int) -> str:
-        """Name all that decides what shards of these sizes hold, but for the vectors."""
+        """Return a digest of everything but the vectors that determines shards of these sizes."""
         limits = replace(self.config, threads=None, memory=1.0)  # neither changes the result
         return fingerprint(__version__, self.lengths, self.within, self.k, asdict(limits), sizes)
 
@@ -63,7 +63,7 @@ class Opened(Advancing):
 
 @dataclass(frozen=True)
 class SearchJob(Job):
-    """Base of what is done to the shards of a search."""
+    """Base of the jobs on the shards of a search."""
 
     search: Search
     made: Path | None = None  # the folder of what an earlier step made
@@ -79,11 +79,11 @@ class SearchJob(Job):
         return self.on_card
 
     def open(self) -> Opened:
-        """Open the vectors, and what an earlier step made."""
+        """Open the vectors, and the results of earlier steps."""
         return Opened([Vectors.open(path) for path in self.search.paths], read_arrays(self.made) if self.made else {})
 
 
 def lists_of(lines: tuple[np.ndarray, np.ndarray], found: Neighbours, pairs: int) -> Made:
-    """Return what a shard leaves: the lists of the sources and targets that it has seen, and how many pairs it scored."""
+    """Return the results of a shard: the lists of its sources and targets, and how many pairs it scored."""
     places = {"forward_lines": lines[0].astype(np.int64), "backward_lines": lines[1].astype(np.int64)}
     return {**vars(found), **places}, {"pairs": pairs}

@@ -1,4 +1,4 @@
-"""The numbers of an index at one moment, mapped into memory: what a search looks at while the index may be changed.
+"""A snapshot of an index's arrays, mapped into memory, which a search reads while the index may be changed.
 
 A slot is a place in the arrays, a row the number of a sentence. Arrays only grow, so that a slot never changes: a sentence
 that is given another text has a new one, and the slots of what was replaced or removed are left out of every search. Until
@@ -75,7 +75,7 @@ class Snapshot:
         self._order: np.ndarray | None = None
 
     def check_added(self, before: Snapshot) -> None:
-        """Compare with its checksums what an earlier snapshot had not of the arrays that searches read whole.
+        """Check the part that is new since an earlier snapshot, of arrays that searches read whole, by checksums.
 
         A search would do so, and everybody who searches at that time would wait for it.
         """
@@ -125,7 +125,7 @@ class Snapshot:
         return np.union1d(np.flatnonzero(gone[self.names]), state.replaced)
 
     def _live_scales(self, path: Path, state: State) -> np.ndarray:
-        """Return the scales, NaN for slots that are left out: a copy of the pages that have such slots."""
+        """Return the scales, NaN for slots that are left out, copying only pages with such slots."""
         slots = len(self._array("scales"))
         if not slots:
             return np.zeros(0, np.float32)
@@ -240,7 +240,7 @@ def hidden_slots(now: Snapshot, sentences: Sentences) -> np.ndarray:
 
 
 def open_snapshot(folder: Path, dim: int, sentences: Sentences, before: Snapshot | None = None) -> Snapshot:
-    """Map the numbers of an index into memory, as its database says they are; a ModelError says what is damaged."""
+    """Map the arrays of an index into memory, as recorded in its database; ModelError: they are damaged."""
     while True:
         state = sentences.state()
         try:

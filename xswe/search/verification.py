@@ -20,7 +20,7 @@ _MODEL = "restore it from a copy, or put the model there again that the index wa
 
 
 def advice_for(file: str) -> str:
-    """Return what the user can do where a file of an index is damaged."""
+    """Return the hint for a damaged file of an index."""
     return _MODEL if file.startswith("model/") else REBUILD
 
 
@@ -31,14 +31,14 @@ def sums_of_files(folder: Path, part: Path) -> dict[str, FileSums]:
 
 
 def check_files(folder: Path, sums: Mapping[str, FileSums], part: str) -> None:
-    """Read the files in a part of an index, and raise a ModelError where one is not what was written."""
+    """Read the files of a part of an index; ModelError: one is damaged."""
     for name, known in sums.items():
         if name.startswith(f"{part}/"):
             Blocks(folder / name, known, advice=advice_for(name)).check()
 
 
 def damage(folder: Path) -> list[str]:
-    """Read an index, and return a line for each file that is not what was written: which, where, and what can be done.
+    """Read an index, and return a line for each damaged file: its name, the place, and a hint.
 
     Of an index of format 1, which has no checksums, only the database and the sizes of arrays can be looked at.
     """
@@ -85,7 +85,7 @@ def check_there(folder: Path) -> None:
 
 
 def _is_array(name: str) -> bool:
-    """Return True for a file whose checksums are of what stands behind its header."""
+    """Return True for a file whose checksums are of the part after its header."""
     return "/" not in name or name.startswith("arrays-")
 
 
@@ -120,7 +120,7 @@ def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = T
 
 
 def _damaged_headers(folder: Path, state: State) -> list[str]:
-    """Return a line for each array whose header does not fit what is there."""
+    """Return a line for each array whose header does not fit its data."""
     found, slots = [], state.facts.get("slots", state.facts["rows"])
     if state.sums is None or not slots:
         return []

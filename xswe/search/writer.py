@@ -1,4 +1,4 @@
-"""Changes of an index: sentences that are added, updated or removed, and arrays written anew without what is gone.
+"""Changes of an index: sentences added, updated or removed, and compaction.
 
 A change is there as a whole when the database notes it, its last step; whoever asks meanwhile goes on with what was there.
 """
@@ -86,7 +86,7 @@ class Writer:
         blocks: Iterable[tuple[np.ndarray, list[Any] | None, Numbers]],
         progressed: Callable[[int], object],
     ) -> None:
-        """Append to the arrays what is kept of sentences, of these rows and metadata, and note what there is then."""
+        """Append sentences with these rows and metadata to the arrays, and record the new state."""
         sums, known_columns, count = writing.state.sums or {}, Columns.of(facts["columns"]), 0
         with ExitStack() as stack:
             columns: dict[str, SummedArray] = {}
@@ -113,7 +113,7 @@ class Writer:
 
     @contextmanager
     def _writing(self, log: bool = True) -> Iterator[Writing]:
-        """Open a change of the database, and remove what a killed process left beside it."""
+        """Open a transaction, and remove files that a killed process left."""
         with self.sentences.writing(log) as writing:
             facts = writing.state.facts
             if "documents" in facts:
@@ -133,7 +133,7 @@ class Writer:
                 _remove(self._old(writing.state))
 
     def _old(self, state: State) -> list[Path]:
-        """Return arrays of which the database knows nothing: of before a compaction, or of one that was killed.
+        """Return the arrays that the database does not refer to: from before a compaction, or of a killed one.
 
         Others may still have them mapped into memory, which keeps them there; where the system removes no file that is open
         a later change does it.
@@ -149,7 +149,7 @@ class Writer:
         return found
 
     def _upgrade(self, writing: Writing) -> None:
-        """Bring an index to this version: find what no search of format 1 found, and note all checksums."""
+        """Upgrade an index to this version: find sentences that format 1 did not, and record all checksums."""
         logger.info("%s: made by an earlier version, and brought to this one", self.folder)
         facts, sums = writing.state.facts, {}
         noted: dict[str, Any] = {**NEW, "method": method_of(facts), "slots": facts["rows"]}
@@ -205,7 +205,7 @@ class Writer:
             writing.note_sums(file_of(facts, name), column.known, since=column.kept)
 
     def _number(self, writing: Writing, facts: dict[str, Any]) -> None:
-        """Note which row each slot is of, from when on that is not the one of its number."""
+        """Record the row of each slot, once it differs from the slot's number."""
         if facts["numbered"]:
             return
         column = SummedArray(self.folder / file_of(facts, "rows"), np.int64, advice=REBUILD)
@@ -218,7 +218,7 @@ class Writer:
         writing.state = writing.state._replace(sums={**(writing.state.sums or {}), file_of(facts, "rows"): column.known})
 
     def update(self, rows: list[int], texts: Sequence[str] | None, metadata: Sequence[Any] | None) -> None:
-        """Give sentences other texts or metadata, None to keep what is there; see :meth:`Index.update`."""
+        """Replace the texts or metadata of sentences, None to keep them; see :meth:`Index.update`."""
         with self._writing() as writing:
             before = _there(writing, rows)
             own = [before[row][0] for row in rows] if texts is None else texts
@@ -247,7 +247,7 @@ class Writer:
             writing.note({"removed": writing.state.facts["removed"] + len(rows)})
 
     def compact(self) -> int:
-        """Write the arrays anew without dead slots, and return how many these were."""
+        """Rewrite the arrays without dead slots, and return how many these were."""
         with self._writing() as writing:
             facts = dict(writing.state.facts)
             now = Snapshot(self.folder, self._model.dim, writing.state)
@@ -287,7 +287,7 @@ def _there(writing: Writing, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
 
 
 def with_metadata(blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, row: int = 0) -> Iterator[Block]:
-    """Put the metadata of each text beside blocks of them, of which the first is the one of a row."""
+    """Yield blocks of texts, numbered from a row on, with the metadata of each text."""
     values = None if metadata is None else iter(metadata)
     for block, numbers in blocks:
         kept = None if values is None else list(islice(values, len(block)))
