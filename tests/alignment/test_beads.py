@@ -23,6 +23,7 @@ from xswe.alignment.beads import (
     line_sums,
     usual_shapes,
 )
+from xswe.alignment.kernels import run_properties
 from xswe.errors import ConfigError
 
 
@@ -208,6 +209,18 @@ def test_long_texts_go_through_coarser_ones_to_the_same_end(mini, sample):
     i, j = cells[:-1][(steps == 1).all(1)].T
     right = np.where(i < 1000, i == j, i - 700 == j).sum()
     assert right > 0.97 * 3300
+
+
+def test_several_lines_are_as_long_as_all_their_characters():
+    lines = random_lines(np.random.default_rng(0), 4)
+    inverse, logs = np.empty((2, 3, 5), np.float32)
+    run_properties(lines.sums, lines.sizes, inverse, logs, np.empty(6, np.float32))
+    for end in range(5):
+        for further in range(3):
+            run, whole = slice(end - 1 - further, end), further < end
+            norm, size = (np.linalg.norm(lines.sums[run].sum(0)), 1 + lines.sizes[run].sum()) if whole else (1, 1)
+            assert inverse[further, end] == pytest.approx(1 / norm if whole else 0, rel=1e-5)
+            assert logs[further, end] == pytest.approx(np.log(size) if whole else 0, rel=1e-5)
 
 
 def test_no_line_counts_more_than_another_in_what_all_have_in_common():
