@@ -292,11 +292,6 @@ def row_products(left: np.ndarray, right: np.ndarray, *, threads: int = 1) -> np
     return out
 
 
-def product(left: np.ndarray, right: np.ndarray) -> float:
-    """Return the inner product of two vectors, float32 (d,)."""
-    return float(row_products(left[None], right)[0])
-
-
 def norms(rows: np.ndarray) -> np.ndarray:
     """Return the Euclidean norms of float32 (n, d) rows, float32 (n,)."""
     return np.sqrt(row_products(rows, rows))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from xswe.io.arguments import check_model, texts_of
-from xswe.io.products import product
+from xswe.io.products import products
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
@@ -286,23 +286,28 @@ def _terms(
     usual = met.ranked({_folded(form) for _, form in kept})
     for hit, form in kept:
         forms.setdefault(usual[_folded(form)][0], []).append(hit)
+    if not forms:
+        return []
+    # All products at once: one of two vectors costs no more than its call.
+    matrix = np.stack([rows[form] for form in forms])
+    near = dict(zip(forms, products(matrix, matrix) >= _NEAR, strict=True))
+    scores = dict(zip(forms, products(matrix, vector[None])[:, 0].tolist(), strict=True))
+    numbers = {form: number for number, form in enumerate(forms)}
     groups: list[list[str]] = []
     for form in sorted(forms, key=lambda form: -sum(hit.times for hit in forms[form])):
-        near = (group for group in groups if same_term(group[0], form, product(rows[group[0]], rows[form]) >= _NEAR))
-        own = next(near, None)
+        same = (group for group in groups if same_term(group[0], form, bool(near[form][numbers[group[0]]])))
+        own = next(same, None)
         if own is None:
             groups.append([form])
         else:
             own.append(form)
     out = []
-    weights = {
-        form: _weight(product(vector, rows[form]), sum(hit.passages for hit in hits)) for form, hits in forms.items()
-    }
+    weights = {form: _weight(scores[form], sum(hit.passages for hit in hits)) for form, hits in forms.items()}
     for group in groups:
         group.sort(key=lambda form: -weights[form])
         every = [hit for form in group for hit in forms[form]]
         places = tuple(dict.fromkeys(_narrowed(place, group[0]) for hit in every for place in hit.places))
-        score = product(vector, rows[group[0]])
+        score = scores[group[0]]
         term = Term(
             group[0],
             score,
