@@ -111,7 +111,7 @@ def serve(
 
 
 def formatter_of(log: Log) -> logging.Formatter | None:
-    """Return what writes records as ``log`` says; None for as they are."""
+    """Return the log formatter for ``log``; None for the default."""
     if not for_all(Log, {"text": False, "json": True})[log]:
         return None
     from xswe.serving.logs import JsonLines
@@ -126,7 +126,7 @@ def _need(*libraries: str) -> None:
 
 
 def listening(config: ServeConfig) -> socket.socket:
-    """Take the port.
+    """Bind the port.
 
     Raises:
         ConfigError: it is taken, or the address is none of this machine's.

@@ -22,7 +22,7 @@ _FULL = "requests and answers fill the memory that they may take (max_buffered);
 
 
 class Reservation:
-    """The bytes of one request: its body and what is made of it, then its answer until the client has taken it.
+    """The bytes of one request: its body and derived data, then its answer until the client has read it.
 
     Attributes:
         client: whose they are.
@@ -49,7 +49,7 @@ class Reservation:
             await self._budget.wait(self, self._needed(size), take=True)
 
     def take(self, size: int) -> bool:
-        """Take ``size`` bytes, or keep what the request has; return True if the total is within the budget.
+        """Reserve ``size`` bytes in all; return False, with the reservation unchanged, if that exceeds the budget.
 
         It is not where another waits for room, and could use it.
         """
@@ -82,18 +82,18 @@ class Reservation:
         return 0 if self.size else min(size, int(_LARGE * self._budget.account.most))
 
     def expect(self) -> None:
-        """Note that the client has to send or to read something, unless that is noted already."""
+        """Start the client's timeout, unless it is running: the client has to send or read something."""
         if self._since is None:
             self._since = time.monotonic()
 
     def move(self, size: int) -> None:
-        """Note that the client has sent ``size`` bytes; its timeout restarts with each piece."""
+        """Record that the client has sent ``size`` bytes, which restarts its timeout."""
         self._moved += size
         if self._moved >= PIECE:
             self.rest()
 
     def rest(self) -> None:
-        """Note that nothing is expected of the client."""
+        """Stop the client's timeout: nothing is expected of it."""
         self._since, self._moved = None, 0
 
     def waited(self, now: float) -> float:

@@ -60,14 +60,14 @@ class Words:
         self._norms = np.where(norms > 0, norms, np.inf)
 
     def near(self, query: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the units nearest to a phrase, and their cosines; none where it holds nothing known."""
+        """Return the units nearest to a phrase, and their cosines; none for an unknown phrase."""
         cosines = row_products(self.source.matrix, self.source.queries([query])[0]) / self._norms
         nearest = largest(cosines, NEAR)
         nearest = nearest[cosines[nearest] > _NEAREST]
         return nearest, cosines[nearest]
 
     def terms(self, query: str, texts: Sequence[str], request: PhrasesRequest) -> list[Term]:
-        """Return what says a phrase in some passages, spellings together; for a longer one, whole spans."""
+        """Return the forms of a phrase in some passages, spellings together; for a longer phrase, whole spans."""
         settings = SpanConfig(k=request.k, min_score=request.min_score, examples=request.lines, max_size=_LONGEST)
         if terms := find_terms(self.source, [query], texts, settings)[0]:
             return list(terms)
@@ -79,7 +79,7 @@ class Words:
         ]
 
     def mark_counterparts(self, lines: Sequence[Line]) -> None:
-        """Mark what in the translations of passages probably says what is marked in these, by links of their words."""
+        """Mark the probable counterparts, in the translations of passages, of the words marked there, by word links."""
         both = [(line.passage, other) for line in lines for other in line.translations]
         sides = [(passage.text, other.text) for passage, other in both]
         found = counterparts(self._model, sides, [passage.spans for passage, _ in both])
@@ -146,7 +146,7 @@ class Concordance:
         return Found(request.query, hits)
 
     def phrases(self, request: PhrasesRequest) -> Phrases:
-        """Return what says a phrase, in each language, with passages and their translations."""
+        """Return the forms of a phrase in each language, with passages and their translations."""
         room, wanted = _Room(self._most), self._wanted(request.languages)
         near = self._words.near(request.query)
         if _APPROXIMATE[request.match] is not None:
@@ -164,7 +164,7 @@ class Concordance:
     def _variants(
         self, code: str, request: PhrasesRequest, units: np.ndarray, cosines: np.ndarray, room: _Room
     ) -> list[Variant]:
-        """Return what says a phrase in one language."""
+        """Return the forms of a phrase in one language."""
         own, postings, *_ = self._languages[code]
         weights = postings.weigh(units, cosines, len(own))
         if (chosen := self._rows(code, request.corpora)) is not None:
@@ -294,7 +294,7 @@ class Language(NamedTuple):
 def open_corpora(
     model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, keep: bool
 ) -> dict[str, Language]:
-    """Read corpora and index them, by language; or open what an earlier start made of the same files with the same model.
+    """Read and index corpora by language; or open the index that an earlier start made of the same files and model.
 
     That is kept, unless ``keep`` is off, below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same
     names of files, and made anew where a file has changed. ``model`` encodes sentences, ``part`` cuts texts into units.
@@ -345,7 +345,7 @@ def _made(
 
 
 def _opened(folder: Path, model: AnyModel) -> dict[str, Language]:
-    """Map what was kept into memory."""
+    """Map a kept index into memory."""
 
     def arrays(code: str, names: Sequence[str]) -> Iterator[np.ndarray]:
         return (np.load(folder / f"{code}.{name}.npy", mmap_mode="r").view(np.ndarray) for name in names)

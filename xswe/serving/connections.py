@@ -57,7 +57,7 @@ class TimeoutProtocol(HttpToolsProtocol):
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a head has a limit."""
+        """Receive bytes; the size of a head is limited."""
         if self._deaf:
             return
         self._head += len(data)
@@ -96,14 +96,14 @@ class TimeoutProtocol(HttpToolsProtocol):
         self._head, self._in_body = 0, False
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the client to read what was sent."""
+        """Start the timeout for the client to read the response."""
         super().on_response_complete()
         self._answers += 1
         self._idle_since = time.monotonic()
         self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request, unless this would stand amid the answer to an earlier one."""
+        """Answer an invalid request, unless that would interrupt the response to an earlier one."""
         if self._deaf or self.transport.is_closing():
             return
         if self._answering():
@@ -115,7 +115,7 @@ class TimeoutProtocol(HttpToolsProtocol):
             self._watch()
 
     def give_up(self) -> None:
-        """End the connection, whatever of an answer has not been read."""
+        """Close the connection, even if part of a response is unread."""
         self._idle_since = math.inf
         self._disconnect()
         with contextlib.suppress(OSError, ValueError):  # where it is closed already
@@ -123,7 +123,7 @@ class TimeoutProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def shutdown(self) -> None:
-        """End the connection when what is under way, and what comes within a moment, has been answered."""
+        """Close the connection after answering the requests in progress and those that arrive within a moment."""
         self.timeout_keep_alive = _LAST  # type: ignore[assignment]
         if not self._answering():
             self._unset_keepalive_if_required()
@@ -173,7 +173,7 @@ class TimeoutProtocol(HttpToolsProtocol):
             self._unread = self.loop.call_later(self.seconds, self._look, size, self._answers)
 
     def _look(self, size: int, answers: int) -> None:
-        """Give the client up if it has read nothing, and no answer was begun meanwhile, which the application watches."""
+        """Close the connection if the client has read nothing and no response began, which the application times."""
         self._unread = None
         if 0 < size <= self.transport.get_write_buffer_size() and answers == self._answers and not self._answering():
             self.give_up()

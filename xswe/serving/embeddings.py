@@ -73,7 +73,7 @@ class Embedder:
         self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
 
     def asked(self, request: EmbeddingsRequest) -> Asked:
-        """Return what a request asks for, checked.
+        """Return the checked request.
 
         Refused: the model is another one, it has fewer dimensions, or the input is empty or too much.
         """
@@ -176,7 +176,7 @@ def _rows(vectors: np.ndarray, asked: Asked, first: int = 0) -> list[Embedding]:
 
 
 def check_texts(texts: str | Sequence[str], config: ServeConfig, where: str) -> None:
-    """Refuse a text that is too long, or a list that has one or is too long itself."""
+    """Refuse texts that are too long, and lists that are."""
     if isinstance(texts, str):
         if len(texts) > config.max_characters:
             problem = f"{where} has {len(texts):,} characters: send at most {config.max_characters:,}"
@@ -189,7 +189,7 @@ def check_texts(texts: str | Sequence[str], config: ServeConfig, where: str) -> 
 
 
 def check_model(name: str, names: Sequence[str]) -> None:
-    """Refuse the name of another model than is served under these names."""
+    """Refuse a model name that is not served."""
     if name not in names and ANY not in names:
         problem = f"the model {name!r:.100} does not exist: ask for {names[0]!r}, or serve with aliases=[{name:.100}]"
         raise Refused(404, problem, "model", "model_not_found")

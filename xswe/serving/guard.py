@@ -39,7 +39,7 @@ _EXCHANGE = "xswe.exchange"
 
 
 class Exchange:
-    """A request and its answer as they pass, of which it is noted when the client's turn is.
+    """A request and its response, with the times at which the client must send or read.
 
     Attributes:
         headers: of the request; of several of one name the last.
@@ -153,7 +153,7 @@ def _too_large(most: int) -> Refused:
 
 
 def exchange_of(request: Request) -> Exchange:
-    """Return what the guard knows of a request."""
+    """Return the exchange of a request."""
     found: Exchange = request.scope[_EXCHANGE]
     return found
 
@@ -171,7 +171,7 @@ class Gate:
         self._open()
 
     def _open(self) -> None:
-        """Make what belongs to one run of the application, and to its loop; threads start when there is work."""
+        """Create the objects of one run of the application and its event loop; threads start when there is work."""
         self._slots, self.turn = asyncio.Semaphore(self._workers), asyncio.Lock()
         self._quick, self._slow = (ThreadPoolExecutor(self._workers, f"xswe-{name}") for name in ("quick", "slow"))
 
@@ -212,7 +212,7 @@ class Gate:
 
 
 class Guard:
-    """The outermost layer: names, keys, headers, counts, and an answer for whatever goes wrong."""
+    """The outermost layer: host names, keys, headers, counts, and a response to every error."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, metrics: Metrics, budget: Budget) -> None:
         self._app, self._metrics, self._budget = app, metrics, budget

@@ -16,7 +16,7 @@ _IDENTITY = re.compile(rb"[\w.:-]{1,64}")
 
 
 def identity(headers: Mapping[bytes, bytes]) -> bytes:
-    """Return what names a request in the log and in its answer: what the client, or a proxy, calls it, or a new name."""
+    """Return the id of a request for the log and the response: that of the client or a proxy, or a new one."""
     given = headers.get(b"x-request-id", b"")
     return given if _IDENTITY.fullmatch(given) else b"%016x" % random.getrandbits(64)
 

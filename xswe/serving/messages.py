@@ -145,7 +145,7 @@ class Found(Struct):
 
 
 class Variant(Struct):
-    """A form that says what was asked, how often, its spellings, and passages that it stands in.
+    """A form of the queried phrase: its count, its spellings, and passages that contain it.
 
     With ``more``, the language has more passages than were looked at, and the count is that of the nearest ones. The score
     is a cosine, or of a string the share of its characters that are the same.
@@ -178,7 +178,7 @@ class Word(Struct):
 
 
 class Comparison(Struct):
-    """Cosines of all on the left with all on the right; of one pair what each pair of words adds to it.
+    """Cosines of all texts on the left with all on the right; for one pair, the contribution of each pair of words.
 
     ``shares[i][j]`` is what word ``i`` of the left and word ``j`` of the right add; all of them together are the cosine.
     """

@@ -1,4 +1,4 @@
-"""Occurrences of a string in passages: as it is written, or with a few other letters.
+"""Occurrences of a string in passages, exact or with a few different letters.
 
 Case and width do not matter, and an occurrence cuts no word, unless a ``*`` at an end of the string says that the word may
 go on there. Passages are compared by a folded copy of them (:func:`fold`), in which three rare bytes of the string
@@ -98,7 +98,7 @@ def find_string(
     rows: np.ndarray | None = None,
     threads: int = 1,
 ) -> Found:
-    """Find the forms of a string in texts, of which ``folded`` is what :func:`fold` made.
+    """Find the forms of a string in texts, given their ``folded`` form by :func:`fold`.
 
     ``*`` before or behind it stands for the rest of a word. ``approximate``: a quarter of its characters may be others, too
     few or too many. There are at most ``k`` forms, and ``lines`` occurrences of each, at even distances; ``rows``, bool
@@ -124,7 +124,7 @@ def find_string(
 
 
 def _query(string: str, approximate: bool, data: np.ndarray) -> _Query | None:
-    """Prepare a string to be sought in folded bytes; None where nothing is left of it."""
+    """Prepare a string for a search in folded bytes; None if nothing is left of it."""
     text = " ".join(string.split())
     codes = _folds()[np.frombuffer(text.strip("* ").encode("utf-32-le", "replace"), "<u4")].astype(np.uint32)
     if not len(codes):
@@ -190,13 +190,13 @@ def _forms(texts: Texts, folded: Texts, places: np.ndarray, hashes: np.ndarray, 
 
 
 def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
-    """Return at most so many of the rows, at even distances, the first and the last among them."""
+    """Return at most ``most`` rows at even distances, including the first and the last."""
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 @lru_cache(maxsize=1)
 def _folds() -> np.ndarray:
-    """Return what each character is compared as, uint32 (0x110000,): small letters of half width, one kind of blank.
+    """Return the folded form of each character, uint32 (0x110000,): lower case, half width, one kind of blank.
 
     A character that words have other borders at stays as it is, as does the voiced sound mark of half width.
     """
@@ -396,7 +396,7 @@ def _hash(data: np.ndarray, place: int, end: int) -> np.uint64:
 
 @njit(**INNER)
 def _mark(data: np.ndarray, start: int, size: int, query: _Query, marks: np.ndarray) -> None:
-    """Note for each of ``size`` bytes from ``start`` on the pieces three of whose bytes stand where they would."""
+    """Mark, for each of ``size`` bytes from ``start`` on, the pieces with three bytes at their place."""
     for k in range(size):
         marks[k] = 0
     for number in range(len(query.rare)):

@@ -37,7 +37,7 @@ class Corpus:
 
     @classmethod
     def of(cls, entry: Entry) -> Corpus:
-        """Find out what a corpus is: ``news.en-de.tsv`` holds pairs, ``manual.ja.txt`` Japanese text."""
+        """Determine the kind and languages of a corpus: ``news.en-de.tsv`` has pairs, ``manual.ja.txt`` Japanese text."""
         if isinstance(entry, Mapping):
             given = {key: value for key, value in entry.items() if key not in ("languages", "name")}
             if "path" not in given:
@@ -61,7 +61,7 @@ class Corpus:
         return cls(entry, path, name, codes)
 
     def blocks(self, left_out: Skipped) -> Iterator[dict[str, Texts]]:
-        """Stream the passages by language, as many of each, "" where a unit lacks one; what is left out is counted.
+        """Stream the passages by language, equally many each, "" where a unit lacks one; left-out ones are counted.
 
         InputError: the file is missing, or a line of it is damaged.
         """

@@ -48,7 +48,7 @@ def failure(
     code: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an answer that says what is wrong, in the form of OpenAI's interface."""
+    """Return an error response in the form of OpenAI's API."""
     kind = "server_error" if status >= 500 else "requests" if status == 429 else "invalid_request_error"
     fault = Fault(message, kind, param, code or _CODES.get(status))
     return Response(
