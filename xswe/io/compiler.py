@@ -335,8 +335,10 @@ def four_products(_: Any, row: Any, others: Any, width: Any, out: Any) -> Any:
                 builder.store(added, total)
         found = [builder.load(total) for total in sums]
         halves = [builder.add(*(_picked(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
-        pairs = [_even_and_odd(builder, *halves[k : k + 2], 8) for k in (0, 2)]
-        builder.store(_even_and_odd(builder, *pairs, 8), builder.inttoptr(out, pairs[0].type.as_pointer()), align=4)
+        pairs = [_even_and_odd(builder, halves[k], halves[k + 1], 8) for k in (0, 2)]
+        builder.store(
+            _even_and_odd(builder, pairs[0], pairs[1], 8), builder.inttoptr(out, pairs[0].type.as_pointer()), align=4
+        )
         return context.get_dummy_value()
 
     return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate

@@ -72,11 +72,11 @@ class Trees:
             for feature, threshold, _ in found:
                 edges[feature].add(threshold + 1)
         rows, first, count = np.zeros((features, 256), np.int32), [], 1
-        for own, values in zip(rows, edges, strict=True):
+        for own, changes in zip(rows, edges, strict=True):
             first.append(count)
-            if values:
-                own[:] = count + np.searchsorted(sorted(values), np.arange(256), "right")
-                count += 1 + len(values)
+            if changes:
+                own[:] = count + np.searchsorted(sorted(changes), np.arange(256), "right")
+                count += 1 + len(changes)
         masks = np.full((count, len(nodes)), 0xFFFF, np.uint16)
         leaves = np.zeros((len(nodes), _LEAVES))
         for tree, (found, values) in enumerate(splits):
