@@ -337,6 +337,9 @@ def test_trees_that_are_read_by_compiled_code_are_those_that_were_fitted():
     Trees.of(model).probabilities(rows.astype(np.uint8), out)
     np.testing.assert_allclose(out[:, [1, 4, 6]], model.predict_proba(rows), rtol=1e-6, atol=1e-9)
     assert not out[:, [0, 2, 3, 5, 7]].any()
+    del model._baseline_prediction  # as a version without it
+    with pytest.raises(ConfigError, match=r"trees of scikit-learn \S+ cannot be read .* use method=cosine"):
+        Trees.of(model)
 
 
 def test_a_name_is_covered_as_far_as_the_other_side_says_or_sounds_it():

@@ -40,7 +40,7 @@ def judge_pairs(
     most: int,
     weight: float | None = None,
 ) -> np.ndarray:
-    """Tell which pairs are kept, bool (n,), by an encoder's opinion of the ``most`` nearest to the threshold.
+    """Return which pairs are kept, bool (n,), after an encoder has judged the ``most`` nearest to the threshold.
 
     Both come best first; ``decoys`` are selected among each line's further neighbours: they are wrong. An infinite
     threshold has the best pairs judged. ``weight`` is how many wrong pairs each decoy stands for that scores as the judged

@@ -125,7 +125,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Deduplicated(Result[Line], row=Line):
-    """Which lines are duplicates, of which earlier lines, and why; a sequence of :class:`Line`.
+    """The duplicates among lines, with the earlier line and the reason of each; a sequence of :class:`Line`.
 
     Attributes:
         nearest: int64 (n,), the earlier line that each is most like, from 0; -1 for none.
@@ -176,7 +176,7 @@ class Deduplicated(Result[Line], row=Line):
         return {name: int(count) for name, count in zip(REASONS, counts, strict=True) if count}
 
     def rethreshold(self, threshold: float | None) -> Deduplicated:
-        """Return what another threshold gives; nothing is searched again."""
+        """Return the result for another threshold, without another search."""
         return replace(self, threshold=threshold)
 
     def records(self) -> Iterator[Line]:
@@ -299,7 +299,7 @@ def _file(path: str, config: DedupConfig) -> Source:
 def _check_files(
     config: DedupConfig, source: Source | list[str], output: str | Path | None, rejects: str | Path | None
 ) -> None:
-    """Refuse files that do not go together, before any work is done."""
+    """Refuse incompatible files, before any work."""
     if output is None:
         if rejects is not None:
             raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
@@ -318,7 +318,7 @@ def _check_files(
 
 
 def _check_kind(output: str, file: Source) -> None:
-    """Refuse a name that promises another format than the lines have."""
+    """Refuse a name with the suffix of another format than the lines have."""
     kind = output_format("auto", output, ("", ""))
     if kind != format_of(file):
         raise ConfigError(f"{output}: lines stay as they stand in {file.paths[0]}; give output= the same suffix")
@@ -336,7 +336,7 @@ class _Dedup:
     config: DedupConfig
 
     def prepare(self, place: Path) -> None:
-        """Read the lines into a folder: what each duplicates by its letters, and vectors of those that duplicate none."""
+        """Read the lines into a folder: the exact or near duplicate of each, and vectors of those without one."""
         keys, texts, damaged = _read(self.source, place, self.config)
         nearest, scores, kinds = _by_letters(keys, texts, self.config.near, _COMPARED[self.config.digits])
         kinds[damaged], nearest[damaged] = _DAMAGED, -1
@@ -356,7 +356,7 @@ class _Dedup:
     def _part_by_names(
         self, rows: np.ndarray, texts: Texts, nearest: np.ndarray, scores: np.ndarray, kinds: np.ndarray
     ) -> None:
-        """Take the nearest line from those of some lines that differ from it in nothing but names."""
+        """Remove the nearest line from lines that differ from it only in names."""
         if _COMPARED[self.config.digits]:
             asked = rows[kinds[rows] == _SEMANTIC].tolist()
             named = [row for row in asked if differ_in_names(texts[row], texts[int(nearest[row])])]
@@ -374,7 +374,7 @@ class _Dedup:
         return earlier, cosines[np.arange(len(cosines)), earlier]
 
     def searched(self, prepared: Path, place: Path) -> Deduplicated:
-        """Seek the nearest earlier line of each that has a vector; what a killed search leaves is in ``place``."""
+        """Find the nearest earlier line of each line with a vector; a killed search is resumed from ``place``."""
         nearest, scores, kinds = _opened(prepared)
         if self.model is not None:
             rows, vectors = np.load(prepared / "rows.npy"), prepared / "vectors.npy"
@@ -409,7 +409,7 @@ class _Dedup:
         return work.searched(place, sought)
 
     def shared(self, folder: Path, output: str | Path, rejects: str | Path | None) -> Deduplicated:
-        """Do it as a task of an array: one of those that find all shards done writes what stays."""
+        """Do the work as a task of an array; one that finds all shards finished writes the output."""
         done, written = folder / "done", [str(path) for path in (output, rejects) if path is not None]
         identity = fingerprint(self._reading, self._search, self.config.threshold, written)
         if is_made(done, identity, written):
@@ -417,7 +417,7 @@ class _Dedup:
         found = self.found(folder)
 
         def write(place: Path) -> None:
-            """Write what stays, and keep what the summary says of it."""
+            """Write the lines that stay, and keep the counts of the summary."""
             found.save(output, rejects)
             _save(place, found.nearest, found.scores, found.kinds)
 
@@ -511,7 +511,7 @@ def _first(keys: np.ndarray) -> np.ndarray:
 
 
 def differ_in_names(a: str, b: str) -> bool:
-    """Return True if two texts are the same words but for names, of which at least one is another."""
+    """Return True if two texts differ only in names."""
     here, there = (_WORD.findall(text) for text in (a, b))
     if len(here) != len(there):
         return False

@@ -1,4 +1,4 @@
-"""What a run of mining shows of how it decided: all scores, and pairs and lines that stand for the others."""
+"""Evidence of a run of mining, for its report: all scores, and samples of pairs and lines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def evidence_of(
     filters: FilterConfig,
     sides: tuple[Side, Side] | None = None,
 ) -> Evidence:
-    """Gather what a run of mining shows of all pairs that were selected; vectors have no sides with texts."""
+    """Gather the evidence on all selected pairs; if vectors were mined, there are no sides with texts."""
     groups = draw_groups(pairs.scores, threshold)
     within = sides is not None and sides[0] is sides[1]
     texts = {row: _shown(pairs, row, sides) for group in groups for row in group.rows}

@@ -65,7 +65,7 @@ def _file() -> dict[str, np.ndarray]:
 
 
 def shipped_name(identity: str, language: str) -> str:
-    """Return what the examples of a model, for English and another language, are called."""
+    """Return the name of a model's examples for English and another language."""
     return f"{identity[:16]}-{language}"
 
 
@@ -93,7 +93,7 @@ def _of_sample(model: AnyModel, languages: tuple[str, ...]) -> tuple[np.ndarray,
 
 
 def other_languages(languages: tuple[str, ...], step: int = 5) -> list[tuple[str, str]]:
-    """Return right translations of the sample corpus of which one side is in another language than it should be."""
+    """Return right translations from the sample corpus with one side in a wrong language."""
     sample = sample_sentences()
     others = [code for code in sample if code not in languages]
     rows = range(0, len(sample["en"]), step)

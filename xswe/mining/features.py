@@ -1,4 +1,4 @@
-"""What a filter that learns looks at: some three dozen numbers a pair, of the bytes of both sides and of their units.
+"""Features of the learning filter: some three dozen numbers per pair, from the bytes and the units of both sides.
 
 Units are compared one by one: the best cosine that each has with any unit of the other side says whether it is covered.
 All features are stored in eight bits, as trees split them into no more bins, so that those of a hundred million pairs are
@@ -78,13 +78,13 @@ def mirrored(features: np.ndarray) -> np.ndarray:
 
 
 def usual(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return between what each feature of most pairs lies, two arrays (features,)."""
+    """Return the bounds of each feature for most pairs, two arrays (features,)."""
     low, high = np.quantile(features, (0.02, 0.98), axis=0)
     return low, high
 
 
 def unusual(features: np.ndarray, low: np.ndarray, high: np.ndarray, most: int = 3) -> str:
-    """Say which features of a pair lie furthest outside what is usual, and where; "" if none does."""
+    """Describe the features of a pair that are furthest outside the usual bounds; "" if none is."""
     beyond = np.maximum(low - features, features - high.astype(np.float64))
     order = [place for place in np.argsort(-beyond, kind="stable").tolist()[:most] if beyond[place] > 0]
     return ", ".join(f"{NAMES[place]} {features[place]}, usually {low[place]:.0f} to {high[place]:.0f}" for place in order)
@@ -102,7 +102,7 @@ class UnitTable:
 
     @classmethod
     def of(cls, model: AnyModel, languages: tuple[str, ...]) -> UnitTable:
-        """Take the units of a model, of an ensemble those of its first part."""
+        """Return the units of a model; for an ensemble, those of its first part."""
         part = model.parts[0] if isinstance(model, Ensemble) else model
         size = len(part.units)  # bigrams, whose rows come behind, are no units
         scales = part.scales
@@ -217,7 +217,7 @@ def _logarithm(a: Any, b: Any) -> Any:
 
 @njit(**INNER)
 def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
-    """Take the first and the last units of a text; returns how many."""
+    """Select the first and the last units of a text; returns how many."""
     count = high - low
     if count <= len(out):
         for k in range(count):
@@ -231,7 +231,7 @@ def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
 
 @njit(**INNER)
 def _widen(rows: np.ndarray, ids: np.ndarray, count: int, out: np.ndarray) -> None:
-    """Copy the rows of some units as numbers of 16 bits, pairs of which processors multiply and add at once."""
+    """Copy the rows of some units as 16-bit numbers, which processors multiply and add in pairs."""
     for k in range(min(count, 4)):
         prefetch_row(rows, ids[k])
     for k in range(count):
@@ -591,7 +591,7 @@ def _common(words: np.ndarray, count: int, others: np.ndarray, number: int) -> A
 
 @njit(**INNER)
 def _compared(a: np.ndarray, count: int, b: np.ndarray, number: int) -> Any:
-    """Compare the numbers of two sides, whatever their order; what is found is put out of ``b``."""
+    """Compare the numbers of two sides in any order; matched ones are removed from ``b``."""
     found = 0
     for k in range(count):
         there = False

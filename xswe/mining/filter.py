@@ -1,4 +1,4 @@
-"""Noisy bitext in, clean bitext out: what is no pair of sentences, and what is no translation, is left out.
+"""The filter of bitext: drops records that are no pair of sentences, and pairs that are no translations.
 
 Two passes. The first finds, for every record, a reason to drop it, or its cosine and features; what tells right pairs from
 wrong ones is then learnt from the file itself (:mod:`xswe.mining.learning`). By the cosine alone, the threshold comes from
@@ -130,7 +130,7 @@ class Filtered(Result[Judged], row=Judged):
         return "\n".join([first, self.threshold.sentence(), *more])
 
     def unusual(self, row: int) -> str:
-        """Return what is unusual about a pair, beside those that are kept; needs ``explain=True``."""
+        """Describe how a pair differs from those that are kept; needs ``explain=True``."""
         if self.features is None:
             raise ConfigError("unusual() needs the features: filter with explain=True")
         if not np.isfinite(self.scores[row]):
@@ -154,7 +154,7 @@ class Found(NamedTuple):
 
     @classmethod
     def of(cls, parts: Iterable[Arrays]) -> Found:
-        """Put together what was found of the parts of a bitext."""
+        """Join the results of the parts of a bitext."""
         kept = [part for part in parts if part]
         return cls(
             *(
@@ -183,7 +183,7 @@ def filter_bitext(
     execution: ExecutionConfig = LOCAL,
     **settings: Unpack[FilterSettings],
 ) -> Filtered:
-    """Leave out what is no translation.
+    """Drop pairs that are no translations.
 
     Args:
         model: what encodes, or its name.
@@ -245,7 +245,7 @@ def filter_bitext(
 
 @dataclass(frozen=True)
 class _Filter:
-    """What all ways through a bitext have in common: what compares, and what decides."""
+    """The steps that all ways of filtering share: comparison and decision."""
 
     model: AnyModel
     config: BitextFilter
@@ -263,16 +263,16 @@ class _Filter:
         return self.decided(self._in_memory(given), given)
 
     def of_file(self, file: Source) -> Filtered:
-        """Filter a file, and write nothing."""
+        """Filter a file without writing an output."""
         return self.decided(self._in_memory(file), file)
 
     def _in_memory(self, given: Source | list[Record]) -> Found:
-        """Compare the sides of all records, and keep nothing."""
+        """Compare the sides of all records, without files."""
         judge = Judge(self.model, self.config, self.threads)
         return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=judge))
 
     def to_file(self, file: Source, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
-        """Filter a file into another, by whoever takes part."""
+        """Filter a file into another, with any executor."""
         if rejects is not None:
             check_apart("rejects", rejects, output)
         with work_folder(output, execution, leave=None) as work:
@@ -299,14 +299,14 @@ class _Filter:
             written = [path for path in (output, rejects) if path is not None]
 
             def write() -> None:
-                """Copy what stays, and the others."""
+                """Write the kept records, and the rejected ones."""
                 _second_pass(file, made, output, kind, languages, rejects)
 
             written_once(work / "written", fingerprint(what), write, written, execution)
         return made
 
     def decided(self, found: Found, given: Source | list[Record]) -> Filtered:
-        """Decide on every record, and gather what a report shows."""
+        """Decide on every record, and gather the evidence for a report."""
         learnt, note = self._learnt(found, given)
         made = _decide(found, self.config) if learnt is None else _by_learning(found, learnt, self.config)
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
@@ -321,7 +321,7 @@ class _Filter:
         return _shown(made, shown, self.config.languages)
 
     def _texts(self, given: Source | list[Record], rows: np.ndarray) -> list[tuple[str, str]]:
-        """Return both sides of some records, whose rows ascend; nothing after the last of them is read."""
+        """Return both sides of some records, given ascending rows; reading stops after the last."""
         if isinstance(given, list):
             return [given[row].texts or ("", "") for row in rows.tolist()]
         out: list[tuple[str, str]] = []
@@ -335,7 +335,7 @@ class _Filter:
         return out
 
     def _learnt(self, found: Found, given: Source | list[Record]) -> tuple[Learnt | None, str]:
-        """Learn what tells right pairs from wrong ones; or return why not."""
+        """Learn to distinguish right pairs from wrong ones; or return the reason why that is impossible."""
         if self.config.method != "learned":
             return None, ""
         alive = np.flatnonzero(np.isfinite(found.scores))
@@ -413,7 +413,7 @@ def _judged(
 
 
 def _shown(found: Filtered, records: Iterable[Record], languages: tuple[str, ...]) -> Filtered:
-    """Give a report's samples their texts, and draw some of what each filter dropped."""
+    """Add the texts to a report's samples, and sample the pairs that each filter dropped."""
     found = replace(found, languages=languages)
     if found.evidence is None:
         return found
@@ -474,7 +474,7 @@ def _reject(rejects: BinaryIO, found: Filtered, row: int, raw: bytes) -> None:
 
 
 def _without(records: Iterator[Record], found: Filtered, rejects: BinaryIO | None) -> Iterator[tuple[Record, float]]:
-    """Pass on what stays, with its score, and write what does not."""
+    """Yield the kept records with their scores, and write the others."""
     for row, record in enumerate(records):
         if not found.reasons[row]:
             yield record, float(found.scores[row])

@@ -1,4 +1,4 @@
-"""Gold pairs, hidden among the lines that are searched: the share of them that is found measures the recall.
+"""Gold pairs, hidden among the lines that are searched to measure the recall.
 
 They say nothing of the lines without a translation, so that the precision is expected from mismatched neighbours with them,
 too (:mod:`xswe.mining.threshold`).
@@ -120,7 +120,7 @@ def on_gold(expected: PrecisionEstimate, scores: np.ndarray, precision: float | 
 
 @dataclass(frozen=True)
 class GoldCheck:
-    """What gold pairs say of what a filter kept.
+    """Precision and recall of a filter on gold pairs.
 
     Attributes:
         judged: kept records a side of which is in a gold pair.
@@ -143,7 +143,7 @@ class GoldCheck:
 
 
 def check_gold(gold: list[tuple[str, str]], bitext: Iterable[Rows], kept: np.ndarray) -> GoldCheck:
-    """Compare the records of a bitext, of which ``kept``, bool (n,), tells the kept ones, with gold pairs."""
+    """Compare the records of a bitext, kept where ``kept``, bool (n,), is true, with gold pairs."""
     of_side, both, found, reached = (KeySet(), KeySet()), KeySet(), KeySet(), KeySet()
     sides = [text_hashes(Texts.of([pair[side] for pair in gold])) for side in (0, 1)]
     both.add(pair_hashes(*sides))

@@ -1,4 +1,4 @@
-"""Hard rules: which lines cannot be sentences, and which pairs cannot be translations, before anything is scored."""
+"""Hard rules, applied before scoring: lines that cannot be sentences, and pairs that cannot be translations."""
 
 from __future__ import annotations
 

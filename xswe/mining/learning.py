@@ -1,4 +1,4 @@
-"""A classifier of pairs that learns from a bitext itself how its right pairs look, and how its wrong ones would.
+"""A classifier of right and wrong pairs, trained on the bitext that it filters.
 
 It begins with examples that ship with the library (:mod:`xswe.mining.examples`), which say of every pair how likely it is
 right, or wrong in one of the :data:`~xswe.mining.wrong.KINDS`. Of the pairs that are likely right, wrong ones of every
@@ -74,7 +74,7 @@ class Noise:
 
     @property
     def by_kind(self) -> str:
-        """The kinds of which there is more than next to nothing, and how much."""
+        """The kinds of noise with a share above a minimum, and their shares."""
         seen = sorted((one for one in self.kinds if one[1] > 2 * _FLOOR), key=lambda one: -one[1])
         return ", ".join(f"{kind} {100 * share:.0f} %" for kind, share, _ in seen) or "hardly any"
 
@@ -136,7 +136,7 @@ class Learnt:
         return list(zip(self.aside, counts.tolist(), strict=True))
 
     def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
-        """Return what the precision above a threshold lies between.
+        """Return the bounds of the precision above a threshold.
 
         Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and wrong pairs that are made
         are nearer to right ones than most that there are, of which fewer, and perhaps none, are kept.
@@ -160,12 +160,12 @@ class Learnt:
         )
 
     def kept(self, threshold: float) -> dict[str, float]:
-        """Return the share of each kind of wrong pairs that a threshold keeps, as far as such pairs could be made."""
+        """Return the share of each kind of wrong pairs that a threshold keeps, for kinds that could be made."""
         found = zip(KINDS, self.aside, strict=True)
         return {kind: float((scores >= threshold).mean()) for kind, scores in found if len(scores)}
 
     def unseen(self, threshold: float) -> tuple[str, ...]:
-        """Return the kinds of which so many would be kept that their share cannot be estimated, and names."""
+        """Return the kinds of noise whose share cannot be estimated, because too many would be kept, and names."""
         return tuple(kind for kind, share in self.kept(threshold).items() if _is_unseen(kind, share))
 
 
@@ -225,7 +225,7 @@ class Learner:
         return out
 
     def learn(self) -> Learnt:
-        """Learn, and say of every pair what it is."""
+        """Train the classifier, and classify every pair."""
         rows = self._sample.rows
         examples = _binned(self._given.astype(np.float32))
         examples[:, HABITS] = np.nan
@@ -375,7 +375,7 @@ def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -
 def _calibration(
     probabilities: np.ndarray, aside: tuple[np.ndarray, ...], shares: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return at some probabilities, ascending, what they come to: the share of pairs there that is not wrong."""
+    """Return ascending probabilities, and the share of right pairs at each."""
     from sklearn.isotonic import IsotonicRegression
 
     ordered = np.sort(probabilities)

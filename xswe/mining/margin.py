@@ -42,7 +42,7 @@ def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
 
 
 def ratio_base(here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Return what the ratio margin divides cosines by, float32: the mean of both sides' neighbourhoods, at least 0.1."""
+    """Return the divisor of the ratio margin, float32: the mean of both sides' neighbourhoods, at least 0.1."""
     return np.maximum((here + there) / np.float32(2), _LEAST)
 
 

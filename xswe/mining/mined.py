@@ -1,4 +1,4 @@
-"""Mining as one call: texts, files or vectors in, pairs of translations out."""
+"""``xswe.mine``: pairs of translations from texts, files or vectors."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class MinedPairs(Result[Pair], row=Pair):
         return f"MinedPairs({len(self):,} pairs, {self.threshold.sentence()})"
 
     def write(self, path: str | Path, *, format: str = "auto") -> None:  # bitext has formats of its own
-        """Write the pairs, whole or not at all.
+        """Write the pairs atomically.
 
         Args:
             path: file, plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
@@ -204,7 +204,7 @@ def _of_vectors(source: object, target: object, config: MineConfig, alone: bool)
 
 
 def _given(source: object, target: object) -> tuple[Lines, Lines | None]:
-    """Return names of files as text, lines as lists; refuse two sides of which one would take the other's lines."""
+    """Return names of files as str, lines as lists; refuse two sides that share one iterator."""
     if isinstance(source, str) and isinstance(target, str) and source == target == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
     sides = [lines_of(source, "source"), *([] if target is None else [lines_of(target, "target")])]

@@ -1,4 +1,4 @@
-"""From two files of sentences to a file of translations; every step can be resumed."""
+"""The pipeline of mining: two files of sentences to a file of translations, in resumable steps."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def choose_pairs(
 
 
 def _calibrated(expected: PrecisionEstimate, config: MineConfig, gold: np.ndarray | None) -> Threshold:
-    """Choose a threshold, and tell what is expected of the pairs that are kept: also above ``min_score`` only."""
+    """Choose a threshold, with the expected precision and recall of the kept pairs, or of those above ``min_score``."""
     value = None if gold is None else on_gold(expected, gold, config.precision)
     origin = "mismatched neighbours" if expected.least_share < np.inf else "likelihood of each pair"
     least = -np.inf if config.min_score is None else config.min_score
@@ -396,7 +396,7 @@ def both_ways(within: Neighbours) -> Neighbours:
 
 
 def _check_within(config: MineConfig) -> None:
-    """Refuse what makes no sense within one side."""
+    """Refuse settings that make no sense within one side."""
     if config.gold:
         raise ConfigError("gold= has a source and a target: give target= as well, or leave gold= out")
     if config.select == "backward":

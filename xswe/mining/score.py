@@ -1,4 +1,4 @@
-"""What is done with a bitext that is already aligned: its pairs are scored, or get wrong targets that are near to them.
+"""Scores of an aligned bitext, and hard negatives for its pairs.
 
 To score, a column is appended; every other byte and the order stay as they are.
 """
@@ -162,7 +162,7 @@ class Distribution:
 
     @classmethod
     def of(cls, scores: np.ndarray, decoys: np.ndarray) -> Distribution:
-        """Take the scores of the pairs, and those of sources with the next one's target, which are wrong."""
+        """Summarise the scores of the pairs, beside those of sources with the next pair's target, which are wrong."""
         if not len(scores):
             return cls()
         quantiles = tuple(np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)).tolist())

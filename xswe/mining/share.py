@@ -1,4 +1,4 @@
-"""How many lines have a translation, estimated from how far pairs stand out among all that their lines are near to.
+"""Estimate of the share of lines with a translation, from how far pairs stand out among the neighbours of their lines.
 
 Where few lines have one, mismatches say too little of the wrong pairs: the few best of them decide. What such pairs have in
 common in all corpora does say something: a translation is near to its line, and nearer than the next best line is, both
@@ -86,7 +86,7 @@ def _probabilities(odds: np.ndarray, share: float) -> np.ndarray:
 
 
 def distances_in_units(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins: Twins, lines: int) -> np.ndarray:
-    """Return what likelihood ratios are made of, float64 (n, 4); see :func:`estimate_parallel`."""
+    """Return the inputs of the likelihood ratios, float64 (n, 4); see :func:`estimate_parallel`."""
     found, usual = _distances(pairs, lists, twins, False), _distances(mismatched, lists, twins, True)
     middle, high = np.quantile(usual, (0.5, _UNUSUAL), axis=0)
     return np.c_[(found - middle) / np.maximum(high - middle, 1e-6), np.full(len(found), np.log(lines / _UNIT_LINES))]
@@ -115,7 +115,7 @@ def _distances(pairs: Pairs, lists: Neighbours, twins: Twins, without_best: bool
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """Which neighbours of a line say nearly the same: int8 (n, k), the first place in its list of such a one, both ways."""
+    """Near-duplicates among the neighbours of a line: int8 (n, k), the first such place in its list, both ways."""
 
     forward: np.ndarray
     backward: np.ndarray
@@ -127,12 +127,12 @@ class Twins:
 
     @classmethod
     def none(cls, lists: Neighbours) -> Twins:
-        """Take every neighbour for one of its own."""
+        """Return twins without any near-duplicates."""
         ways = (lists.forward_ids, lists.backward_ids)
         return cls(*(np.broadcast_to(np.arange(ids.shape[1], dtype=np.int8), ids.shape) for ids in ways))
 
     def left_out(self, lists: Neighbours) -> Neighbours:
-        """Return the lists with the first of all that say nearly the same."""
+        """Return the lists with only the first of near-duplicate neighbours."""
         out = []
         for scores, ids, groups in (
             (lists.forward, lists.forward_ids, self.forward),

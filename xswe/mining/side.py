@@ -1,4 +1,4 @@
-"""One side of a search: a text file of any size read once into flat files, its lines filtered and encoded on the way."""
+"""One side of a search: a text file of any size, read once, filtered and encoded into flat files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SideConfig:
     on_error: OnError = "raise"
 
     def identity(self, model: str) -> str:
-        """Return what decides the content of the folder; the file is known by its stamp, the model by its identity."""
+        """Return the identity of the folder's content: settings, the stamp of the file, and the identity of the model."""
         if self.path == "-":
             return fingerprint(unrepeatable())
         return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)

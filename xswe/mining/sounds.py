@@ -1,4 +1,4 @@
-"""How words in Katakana sound: whether one is a word of the other side, as its consonants tell.
+"""Comparison of words in Katakana with words of the other side, by their consonants.
 
 Katakana spells foreign words by ear: their consonants stay, in their order, with vowels between. So the consonants of both
 are compared, each as a set of classes that its letter may stand for: ``c`` as in *cat* and as in *city*.

@@ -114,17 +114,17 @@ class Threshold:
 
 
 def percent(share: float) -> str:
-    """Whole percents, and neither 0 nor 100 of what is an estimate."""
+    """Format a share in whole percents; an estimate is never 0 or 100."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
 def near_duplicate_note(share: float, what: str) -> str:
-    """Say at the end of a line of a summary how many near-duplicates there are."""
+    """Return the note on near-duplicates at the end of a line of a summary."""
     return f"; near-duplicates of earlier {what}: {percent(share) if share else 'none'}"
 
 
 def bounds(low: float, high: float) -> str:
-    """Two shares, as whole percents that do not leave out what is between."""
+    """Format two bounds in whole percents, rounded outwards."""
     return f"{np.floor(100 * low):.0f} to {np.ceil(100 * high):.0f} %"
 
 
@@ -140,7 +140,7 @@ def check_threshold(threshold: Any, precision: float | None) -> None:
 
 
 def check_found(config: Any) -> None:
-    """Raise ConfigError for a threshold, precision or ``rerank_share`` that is impossible, or does nothing."""
+    """Raise ConfigError for a threshold, precision or ``rerank_share`` that is impossible or ignored."""
     check_threshold(config.threshold, config.precision)
     refuse_unused(config, {"without threshold=auto": () if config.threshold == "auto" else ("precision",)})
     if not 0 < config.rerank_share <= 1:
@@ -160,7 +160,7 @@ def wrong_fraction(scores: np.ndarray, mismatches: np.ndarray) -> float:
 
 
 def extrapolate_decoys(mismatches: np.ndarray, further: np.ndarray, weight: float) -> np.ndarray:
-    """Raise the scores of decoys, quantile by quantile, by ``weight`` times what leaving out one more took off."""
+    """Raise the scores of decoys, quantile by quantile, by ``weight`` times the loss from leaving out one more."""
     if not weight or not len(mismatches) or not len(further):
         return mismatches
     points = np.linspace(0, 1, len(mismatches))
@@ -226,7 +226,7 @@ class PrecisionEstimate:
         return min(1.0, right / (low - high)), min(1.0, right / self.translations)
 
     def within(self, least: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """Return what precision and recall of the pairs from ``least`` on lie between; None if that is not known."""
+        """Return the bounds of the precision and recall of pairs from ``least`` on; None if unknown."""
         kept = int(np.searchsorted(-self.falling, -least, "right"))
         if self.limits is None or self.unsure or not kept:
             return None
@@ -237,7 +237,7 @@ class PrecisionEstimate:
 
     @property
     def share(self) -> tuple[float, float, float] | None:
-        """The share of the lines that have a translation, and what it lies between; None if unsure."""
+        """The share of the lines that have a translation, with its bounds; None if unsure."""
         if self.unsure or self.limits is None or not len(self.right):
             return None
         least, most = self.limits[:, -1].tolist()
@@ -258,7 +258,7 @@ class PrecisionEstimate:
         least: float = -np.inf,
         most: float | None = None,
     ) -> Threshold:
-        """Return a threshold, if none is given the best, with what is expected of the pairs from it, and ``least``, on.
+        """Return a threshold, by default the best, with the precision and recall expected of pairs above it and ``least``.
 
         It says so where a precision that is ``wanted`` cannot be reached, or estimated.
         """
@@ -341,7 +341,7 @@ def estimate_from_decoys(
 
 
 def with_limits(expected: PrecisionEstimate) -> PrecisionEstimate:
-    """Return what is expected of a search, with what it lies between: by counting, and by what such estimates were off."""
+    """Return an estimate with its bounds: from counting, and from the errors of such estimates in measurements."""
     wrong = np.sort(expected.mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, expected.falling, "left")
     kept, counted = np.arange(1, len(above) + 1), 1.96 * expected.weight * np.sqrt(above + 1)
@@ -353,7 +353,7 @@ def with_limits(expected: PrecisionEstimate) -> PrecisionEstimate:
 def estimate_from_likelihoods(
     scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray
 ) -> PrecisionEstimate:
-    """Take how likely each pair is right, float64 (n,), for an estimate that chooses a threshold without a precision."""
+    """Return an estimate from each pair's probability, float64 (n,), which chooses a threshold but has no precision."""
     order = np.argsort(-scores, kind="stable")
     total = np.cumsum(right[order])
     weight = min(1.0, float(len(right) - total[-1]) / max(1, len(mismatches))) if len(right) else 0.0
@@ -361,6 +361,6 @@ def estimate_from_likelihoods(
 
 
 def _right(false: np.ndarray) -> np.ndarray:
-    """Return how many of the first i + 1 pairs are right if so many are wrong: it cannot fall as the threshold does."""
+    """Return how many of the first i + 1 pairs are right, given the wrong ones, made monotone."""
     kept = np.arange(1, len(false) + 1)
     return np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)

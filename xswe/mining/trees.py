@@ -1,4 +1,4 @@
-"""Boosted trees over features of eight bits: scikit-learn fits them, compiled code reads them, in a tenth of its time.
+"""Boosted trees over 8-bit features: fitted by scikit-learn, evaluated by compiled code in a tenth of its time.
 
 A tree is not walked from node to node. For each feature and each of its values there is a row of masks, one a tree, of the
 leaves that this value leaves possible; the first leaf that all features leave possible is the one that a walk would reach
@@ -53,7 +53,7 @@ class Trees:
 
     @classmethod
     def of(cls, model: Any) -> Trees:
-        """Take the trees of a fitted classifier, which has no public name for them.
+        """Return the trees of a fitted classifier, which has no public attribute for them.
 
         Raises:
             ConfigError: this version of scikit-learn keeps its trees in another way.
@@ -65,8 +65,8 @@ class Trees:
         except (AttributeError, ValueError) as error:
             import sklearn
 
-            cure = "use method=cosine, or another version of scikit-learn"
-            raise ConfigError(f"the trees of scikit-learn {sklearn.__version__} cannot be read ({error}); {cure}") from None
+            hint = "use method=cosine, or another version of scikit-learn"
+            raise ConfigError(f"the trees of scikit-learn {sklearn.__version__} cannot be read ({error}); {hint}") from None
         edges: list[set[int]] = [set() for _ in range(features)]  # of each feature, the values from which on masks differ
         for found, _ in splits:
             for feature, threshold, _ in found:

@@ -1,4 +1,4 @@
-"""Why a pair of a bitext is dropped: what decides it, and who finds it, block by block.
+"""Verdicts on the pairs of a bitext: the settings, and the rules and scores, block by block.
 
 Untranslated copies are pairs whose sides are the same letters, or hold mostly the same words. Compiled code looks at the
 bytes of all pairs and rules out what is surely none; what is left is looked at letter by letter.
@@ -159,11 +159,11 @@ class Judge:
         self._features = Features(model, languages) if config.method == "learned" else None
 
     def cleaned(self, block: RecordBlock) -> Cleaned:
-        """Return what can be said of each pair by itself, and what repetitions are found by; any thread may ask."""
+        """Return the verdict on each pair by itself, and the keys for duplicates; any thread may call it."""
         return self._cleaner(block.rows)
 
     def first_reasons(self, cleaned: Cleaned, damaged: np.ndarray) -> np.ndarray:
-        """Return why pairs are dropped, given what :meth:`cleaned` returned; block after block, in order."""
+        """Return the reasons to drop pairs, given the result of :meth:`cleaned`, block after block, in order."""
         found = reasons_of(cleaned, self._admission) if self._config.duplicates else cleaned.reason
         found[damaged] = DAMAGED
         return found
@@ -208,7 +208,7 @@ class Judge:
 
 
 def _has_digit(texts: Texts) -> np.ndarray:
-    """Tell which texts may hold a digit: an ASCII one, or a character beyond Latin-1, as full-width digits are."""
+    """Return which texts may contain a digit: an ASCII one, or a character beyond Latin-1, such as full-width digits."""
     data = np.asarray(texts.data)
     found = bounds_of(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))
     return np.diff(found[np.asarray(texts.offsets)]) > 0
@@ -237,7 +237,7 @@ def is_copy(source: str, target: str) -> bool:
 
 @njit(**INNER)
 def _is_odd(a: int, b: int, c: int) -> bool:
-    """Tell whether case folding or normalisation may turn a character, given its first bytes, into other letters or digits.
+    """Return True if case folding or normalisation may turn a character, by its first bytes, into other letters or digits.
 
     Latin-1 aside, whose letters :func:`may_be_copies` folds itself: other alphabets with cases, combining marks, and
     what stands for letters and digits (full-width, circled, squared, superscript, ligatures).
@@ -320,7 +320,7 @@ def may_be_copies(
     words: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """Tell which pairs may hold mostly the same words, or the same letters, bool (n,), of which False is sure.
+    """Return which pairs may have mostly the same words, or the same letters, bool (n,); only False is certain.
 
     Both must have a ``share`` of the different words of three characters and more of the side that has fewer. ``words``,
     uint64 (2, most), is room for the words of a text; what has more may be a copy.
@@ -382,7 +382,7 @@ class FilterSteps(TwoSteps):
         return self.given.blocks_at(found["places"], found["spans"]) if found else iter(())
 
     def first(self, opened: Judge, block: RecordBlock) -> Arrays:
-        """Return what can be said of each pair by itself, what repetitions are found by, and where the texts are."""
+        """Return the verdict on each pair by itself, the keys for duplicates, and the offsets of the texts."""
         one = opened.cleaned(block)
         found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides, "damaged": block.damaged}
         return found | ({"places": block.places, "spans": block.spans.astype(np.int32)} if self._is_cut else {})
@@ -397,5 +397,5 @@ class FilterSteps(TwoSteps):
         return reasons
 
     def second(self, opened: Judge, block: RecordBlock, folded: np.ndarray) -> Arrays:
-        """Return what :meth:`Judge.compared` does."""
+        """Return the result of :meth:`Judge.compared`."""
         return opened.compared(block, folded)

@@ -1,4 +1,4 @@
-"""Wrong pairs made of right ones: one of every kind that bitext from the web holds, for a filter to learn from.
+"""Wrong pairs made from right ones, one of every kind in bitext from the web, to train a filter on.
 
 Each kind is made of the pairs of one bitext, so that what is learnt is about its own lengths, words and style. What is
 drawn depends on the pairs in the order in which they are given: sorted by content, they have the same wrong ones in any
@@ -36,7 +36,7 @@ _ENCODINGS = ("latin-1", "cp1252", "gb18030", "shift_jis", "euc_jp")
 
 
 def words_of(text: str) -> tuple[list[str], str]:
-    """Return the words of a text and what stands between them; of one that is written without blanks, its characters."""
+    """Return the words of a text and the text between them; for text without blanks, its characters."""
     words = text.split(" ")
     return (words, " ") if len(words) > 1 + len(text) // 20 else (list(text), "")
 
