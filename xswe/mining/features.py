@@ -178,8 +178,8 @@ class Features:
             tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
         else:
             out[start:stop, _LANGUAGE : _LANGUAGE + 2] = 128
-        frozen = (source.data, source.offsets[start : stop + 1]), (target.data, target.offsets[start : stop + 1])
-        look_at_bytes(*frozen[0], *frozen[1], words, counts, names[start:stop], out[start:stop])
+        both = [array for side in (source, target) for array in Texts(side.data, side.offsets[start : stop + 1]).frozen]
+        look_at_bytes(*both, words, counts, names[start:stop], out[start:stop])
 
     def _cover_names(
         self, texts: tuple[Texts, Texts], sides: tuple[Bags, Bags], names: np.ndarray, out: np.ndarray
@@ -358,8 +358,8 @@ def cover_pairs(
                 value = np.float32(totals[k]) * own * weights[k]
                 most, other[k] = max(most, value), max(other[k], value)
             best[j] = most
-        _describe(best, ids[0], ids[4], n, norms, room[3:5], out[i], 1)
-        _describe(other, ids[1], ids[5], m, norms, room[3:5], out[i], 8)
+        _describe(best, ids[0], ids[4], n, norms, room[3:5], out[i], np.int64(1))
+        _describe(other, ids[1], ids[5], m, norms, room[3:5], out[i], np.int64(8))
         out[i, _REPEATED] = _share(np.float32(n - here), np.float32(max(1, n)))
         out[i, _REPEATED + 1] = _share(np.float32(m - there), np.float32(max(1, m)))
         out[i, _UNITS] = _logarithm(target_offsets[i + 1] - target_offsets[i], source_offsets[i + 1] - source_offsets[i])

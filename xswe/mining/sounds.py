@@ -56,7 +56,7 @@ def heard_in(names: Texts, spans: np.ndarray, records: np.ndarray, others: Texts
     (n,), are the texts of ``others`` in which they are sought.
     """
     out, room = np.zeros(len(spans), np.float32), np.empty((5, MOST + 1), np.uint16)
-    sounds_alike(names.data, spans, records, others.data, others.offsets, CLASSES, room, out)
+    sounds_alike(names.frozen[0], spans, records, *others.frozen, CLASSES, room, out)
     return out
 
 

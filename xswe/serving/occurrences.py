@@ -437,7 +437,7 @@ def _find(
             k += np.int64(trailing_zeros(word) >> _THREE)
             if k >= size:
                 break
-            place, mask, number = start + k, np.int64(marks[k]), 0
+            place, mask, number = start + k, np.int64(marks[k]), np.int64(0)
             k += 1
             while offsets[row + 1] <= place:
                 row += 1

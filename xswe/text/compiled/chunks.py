@@ -240,7 +240,9 @@ def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray)
     Return the table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
     """
     numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
-    keys = np.empty(_AHEAD, np.uint64)
+    keys, starts, ends = np.empty(_AHEAD, np.uint64), np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+    data = data.view()
+    data.flags.writeable = False  # the function is compiled for one kind of array
     while True:
         done = _number(table, data, starts, ends, words, words.view(np.uint8), keys, done, numbers)
         if done == len(starts):

@@ -235,7 +235,9 @@ class OneLanguage(Deferred):
             np.empty(int((cut.ends - cut.starts).max()) // 8 + WINDOW + 1, np.uint64),
             np.empty(len(ids), np.uint64),
         )
-        first_ids(cut.data, cut.starts, cut.ends, self._known, room, room.view(np.uint8), keys, ids)
+        data = cut.data.view()
+        data.flags.writeable = False  # the function is compiled for one kind of array
+        first_ids(data, cut.starts, cut.ends, self._known, room, room.view(np.uint8), keys, ids)
         missing, raw = np.flatnonzero(ids == -2), cut.data.tobytes()
         places = zip(cut.starts[missing].tolist(), cut.ends[missing].tolist(), strict=True)
         words = [raw[start:end].decode("utf-8") for start, end in places]
