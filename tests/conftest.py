@@ -41,11 +41,11 @@ compile_once()
 # A first call compiles, and other processes work beside: time is no judge of a test.
 hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
-# Files that take minutes, though they have few tests: they begin first where processes share the tests, so that none of
+# Files that take ten seconds of a processor and more: they begin first where processes share the tests, so that none of
 # these is left with one at the end, alone.
 LONGEST = (
-    *("test_readme.py", "test_local_faults.py", "test_typing.py", "test_examples.py", "test_encoder.py", "test_site.py"),
-    *("test_report_pages.py", "test_pipeline.py", "test_interrupted.py", "test_cli.py", "test_word_lookup.py"),
+    *("test_cli.py", "test_report_pages.py", "test_configuration.py", "test_interrupted.py", "test_readme.py"),
+    *("test_phrases.py", "test_pipeline.py", "test_learning.py", "test_filter_shards.py", "test_filter.py"),
 )
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
