@@ -12,6 +12,7 @@ from itertools import pairwise
 _NUMBER = re.compile(r"\d+(?:[.,'’٬ ](?=\d{3}(?!\d))\d{3})*")
 _SEPARATOR = re.compile(r"\D")
 _WORD = re.compile(r"[^\W\d_]+")
+_LAST_LETTER = "ü"  # no English or German word begins with a later character
 _ENGLISH, _GERMAN, _ENGLISH_TENS, _GERMAN_TENS = map(
     str.split,
     (
@@ -70,14 +71,16 @@ def _one_year(match: re.Match[str]) -> str:
     return match["date"] if before is None or abs(before + year - int(match["common"])) <= 1 else match[0]
 
 
-# Years and shares as other languages write them.
-_REWRITTEN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
-    (re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
-    (re.compile(f"({'|'.join(_ERAS)})(\\d{{1,2}})年"), lambda match: f"{_ERAS[match[1]] + int(match[2])}年"),
-    (re.compile(r"(\d\d)世[纪紀]([2-9]0)年代"), lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
-    (re.compile(r"(?<!\d)([2-9]0)(?=年代|er Jahre)"), r"19\1"),
-    (re.compile(r"(?<![\d.,])(\d)[成割](?!引)"), r"\g<1>0%"),
+# Years and shares as other languages write them, behind what a text must contain for each.
+_REWRITTEN: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    ("(", re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
+    ("(", re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
+    ("年", re.compile(f"({'|'.join(_ERAS)})(\\d{{1,2}})年"), lambda match: f"{_ERAS[match[1]] + int(match[2])}年"),
+    ("世", re.compile(r"(\d\d)世[纪紀]([2-9]0)年代"), lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
+    ("0年代", re.compile(r"(?<!\d)([2-9]0)(?=年代)"), r"19\1"),
+    ("0er Jahre", re.compile(r"(?<!\d)([2-9]0)(?=er Jahre)"), r"19\1"),
+    ("成", re.compile(r"(?<![\d.,])(\d)成(?!引)"), r"\g<1>0%"),
+    ("割", re.compile(r"(?<![\d.,])(\d)割(?!引)"), r"\g<1>0%"),
 ]
 _CLOCK = re.compile(
     r"(?<![a-z])[ap]\.? ?m\b|\d:\d\d|uhr|o.clock|noon|midnight|[时時点點]|午[前后後]|上午|下午", re.IGNORECASE
@@ -128,15 +131,17 @@ def _han_value(text: str) -> int:
 
 def numbers_in_words(text: str) -> set[int]:
     """Return the numbers in words in a text: cardinals and ordinals to a hundred, months, Han numerals."""
-    plain, found = unicodedata.normalize("NFKC", text).lower(), set()
+    plain, found, known, german = unicodedata.normalize("NFKC", text).lower(), set(), _words(), _german_start()
     words = _WORD.findall(plain)
-    pairs = [a + b for a, b in pairwise(words)]  # twenty-one
+    pairs = [a + b for a, b in pairwise(words) if a[0] <= _LAST_LETTER >= b[0]]  # twenty-one
     for word in (*words, *pairs):
-        if (value := _words().get(word)) is not None:
+        if word[0] > _LAST_LETTER:
+            continue
+        if (value := known.get(word)) is not None:
             found.add(value)
-        elif match := _german_start().fullmatch(word):
-            found.add({**_words(), **_GERMAN_ORDINALS}[match[1]])
-    found |= {10 * _words()[a] for a, b in pairwise(words) if b in _DECADES and a in _words()}
+        elif match := german.fullmatch(word):
+            found.add({**known, **_GERMAN_ORDINALS}[match[1]])
+    found |= {10 * known[a] for a, b in pairwise(words) if b in _DECADES and a in known}
     found |= {10 * _HAN_DIGITS[digit] for digit in _TENTHS.findall(plain)}
     return found | {_han_value(match) for match in _HAN_NUMBER.findall(plain) if len(match) <= 20}
 
@@ -184,8 +189,8 @@ def same_numbers(source: str, target: str) -> bool:
     digits = [_written(text) for text in texts]
     if digits[0] == digits[1]:
         return True
-    for number, other in _REWRITTEN:
-        texts = [number.sub(other, text) for text in texts]
+    for needed, number, other in _REWRITTEN:
+        texts = [number.sub(other, text) if needed in text else text for text in texts]
     at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
     if at_length[0] == at_length[1]:
         return True
