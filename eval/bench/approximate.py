@@ -130,6 +130,8 @@ def measure(model: Any, texts: list[str], queries: dict[str, np.ndarray], most: 
         print(table(list(rows[-1]), [[str(one) for one in rows[-1].values()]]), flush=True)
 
     with tempfile.TemporaryDirectory() as place:
+        for method in ("exact", "binary"):  # what is compiled is compiled now
+            xswe.index(model, texts[:20_000], folder=Path(place) / f"first {method}", method=method, threads=1)
         truth: dict[str, list[set[int]]] = {}
         for method in ("exact", "binary"):
             folder = Path(place) / method
