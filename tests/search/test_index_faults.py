@@ -390,29 +390,6 @@ def test_an_index_with_clusters_is_searched_exactly_and_has_sign_bits_from_its_f
     assert Sentences(folder / "sentences.sqlite").state().facts["format_version"] == 3
 
 
-def test_an_index_with_sign_bits_of_another_layout_is_searched_exactly_until_its_first_change(
-    mini, texts, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
-    folder = tmp_path / "a"
-    xswe.index(mini, texts, folder=folder, method="binary", threads=1).close()
-    signs = {path: path.read_bytes() for path in folder.glob("sign_*.npy")}
-    with Sentences(folder / "sentences.sqlite").writing() as writing:
-        writing.forget_sums(path.name for path in signs)
-        writing.note({"signed": 0, "blocks": 4})
-        (folder / "first_signs.npy").write_bytes(b"bits")
-        writing.note_sums("first_signs.npy", file_sums(folder / "first_signs.npy"))
-    for path in signs:
-        path.unlink()
-    index = xswe.load_index(folder)
-    assert len(index.search(texts[9], k=300, rescored=1)) == 300
-    index.add([])
-    assert {path: path.read_bytes() for path in folder.glob("sign_*.npy")} == signs
-    assert len(index.search(texts[9], k=1, rescored=5)) == 1
-    (folder / "first_signs.npy").unlink()  # it belongs to the index no longer
-    index.verify()
-
-
 def test_a_killed_upgrade_leaves_what_was_there(mini, texts, tmp_path, monkeypatch):
     xswe.index(mini, texts, folder=tmp_path / "a", metadata=range(300), threads=1)
     as_format_1(tmp_path / "a", removed=[3])

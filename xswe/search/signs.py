@@ -26,7 +26,6 @@ from xswe.io.compiler import LEAN, address_of, prefetch, trailing_zeros
 from xswe.io.parallel import over_blocks
 
 SIGNS = "sign_pages", "sign_rows"  # the arrays of an index
-FORMER_SIGNS = "first_signs", "second_signs"  # of one that was built before there were pages, and is searched exactly
 _PAGE = 4096  # bytes
 ROWS = 2 * _PAGE  # rows of a block, of which four dimensions are half a byte each
 _WORD = 64  # rows that have their bits in one number

@@ -29,7 +29,7 @@ from xswe.search.compaction import PROGRESS, Compaction
 from xswe.search.layout import DOCUMENTS, IndexMethod, documents_of, file_of, map_array, method_of, shapes_of
 from xswe.search.numbers import BLOCK, Numbers, encoded
 from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
-from xswe.search.signs import FORMER_SIGNS, ROWS, SIGNS, centre_of, make_signs, pages_of
+from xswe.search.signs import ROWS, SIGNS, centre_of, make_signs, pages_of
 from xswe.search.snapshot import Snapshot, hidden_slots
 from xswe.search.verification import REBUILD, sums_of_files
 
@@ -183,7 +183,6 @@ class Writer:
             Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(whole, count), row)
         codes, scales = arrays["codes"], arrays["scales"]
         if not there:
-            writing.forget_sums(file_of(facts, name) for name in FORMER_SIGNS)
             facts["centre"] = centre_of(codes[:_FEWEST], scales[:_FEWEST]).tobytes()
         centre = np.frombuffer(facts["centre"], np.float32)
         facts["signed"] = count
