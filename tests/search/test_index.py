@@ -67,7 +67,7 @@ def test_no_estimate_hides_one_of_the_nearest(monkeypatch, dim, threads):
     for query in (*unit(rng, 20, dim), vectors[7], vectors[11]):
         scores = vectors.astype(np.float64) @ query.astype(np.float64)
         order = [row for row in np.lexsort((np.arange(400), -scores.astype(np.float32))) if row != 11]
-        for k in (1, 5, 1000):
+        for k in (1, 5, 128, 129, 1000):
             ((found, rows),) = nearest(query[None], k, Coded(codes, scales, Vectors(vectors), error), threads=threads)
             assert rows.tolist() == order[:k]
             np.testing.assert_allclose(found, scores[rows], atol=1e-6)

@@ -169,6 +169,7 @@ _FEWEST = 1 << 13  # rows of a thread: a fifth of a millisecond
 _ROUNDING = 1e-5  # of float32, in a score, many times over
 _TOGETHER = 8  # queries that share a pass
 _SCORES = 1 << 24  # scores of a pass, at most, unless one query has more
+_SHORT = 128  # the longest list that is put in order sooner by insertion than by sorting
 _EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
 
 
@@ -245,7 +246,10 @@ def _estimate(
 
 @njit(**LEAN)
 def _order(scores: np.ndarray, names: np.ndarray, best: np.ndarray, ids: np.ndarray) -> None:
-    """Fill lists, of no more than there are, with the best by falling score, equal ones by rising name."""
+    """Fill lists, of no more than there are, with the best by falling score, equal ones by rising name.
+
+    By insertion, which takes the square of their length: for short lists (:data:`_SHORT`).
+    """
     count = 0
     for i in range(len(scores)):
         if count < len(best):
@@ -301,6 +305,10 @@ def nearest(
         for place, wanted in zip(some, estimated, strict=True):
             scores = row_products(coded.vectors.take(wanted), queries[place])
             names = (wanted if coded.names is None else coded.names[wanted]).astype(np.int64)
+            if k > _SHORT:
+                order = np.lexsort((names, -scores))[:k]
+                found[place] = scores[order], names[order]
+                continue
             found[place] = np.empty(min(k, len(names)), np.float32), np.empty(min(k, len(names)), np.int64)
             _order(scores, names, *found[place])
     return found
