@@ -142,6 +142,13 @@ class _Ragged:
         return cls(np.concatenate(flat), np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a read-only view: compiled code is compiled again for arrays that can be written."""
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True, eq=False)
 class Texts(_Ragged, Sequence[str]):
     """A sequence of strings, stored as one run of UTF-8 bytes: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
@@ -200,10 +207,7 @@ class Texts(_Ragged, Sequence[str]):
     @property
     def frozen(self) -> tuple[np.ndarray, np.ndarray]:
         """Both arrays as read-only views, so that compiled code is compiled once, wherever texts come from."""
-        views = self.data.view(np.ndarray), self.offsets.view(np.ndarray)
-        for view in views:
-            view.flags.writeable = False
-        return views
+        return read_only(self.data), read_only(self.offsets)
 
     @property
     def sizes(self) -> np.ndarray:

@@ -168,7 +168,8 @@ class Features:
         stop: int,
     ) -> None:
         table, room = self._table, np.empty((5, 2 * _HALF), np.float32)
-        wide, totals = wide_rows(table.rows.shape[1], 2), np.empty(2 * _HALF, np.int32)
+        wide = np.zeros((2, 2 * _HALF, -(-table.rows.shape[1] // 16) * 16), np.int16)  # as four_products wants rows
+        totals = np.empty(2 * _HALF, np.int32)
         words, counts = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
         ids, likely = np.empty((6, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
@@ -196,11 +197,6 @@ class Features:
             heard[kana] = heard_in(texts[side], spans[kana], rows[kana], texts[1 - side])
             numbers = heard, table.rows, table.factors, table.norms
             cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, out[:, _NAME_COVERED + side])
-
-
-def wide_rows(dim: int, sides: int) -> np.ndarray:
-    """Return room for the rows of the units of some sides, int16 (sides, units, d), as :func:`four_products` wants them."""
-    return np.zeros((sides, 2 * _HALF, -(-dim // 16) * 16), np.int16)
 
 
 @njit(**INNER)
@@ -335,8 +331,8 @@ def cover_pairs(
     """Write the features of units: coverage, repetition, how many there are.
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
-    :class:`UnitTable`; ``room`` float32 (5, most), ``ids`` int64 (6, most), ``wide`` of :func:`wide_rows` and ``totals``
-    int32 (most,) are workspace.
+    :class:`UnitTable`; ``room`` float32 (5, most), ``ids`` int64 (6, most), ``wide`` int16 (2,
+    most, d filled up to sixteens, with zeros) and ``totals`` int32 (most,) are workspace.
     """
     best, other, weights = room[0], room[1], room[2]
     width = wide.shape[2]

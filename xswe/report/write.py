@@ -38,7 +38,7 @@ def write_report(
 
     Args:
         result: what ``mine``, ``filter``, ``align``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
-            :class:`xswe.report.write.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
+            :class:`xswe.report.terms.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
             Ask ``mine``, ``filter`` and ``align`` for ``evidence=True``: else their pages show what stays, and no more.
         output: the file, ``.html``.
         kind: of a folder or file, what is in it: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import LEAN, LINE, load_word, prefetch
-from xswe.io.ragged import Texts, bounds_of
+from xswe.io.ragged import Texts, bounds_of, read_only
 
 WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
@@ -241,8 +241,7 @@ def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray)
     """
     numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
     keys, starts, ends = np.empty(_AHEAD, np.uint64), np.ascontiguousarray(starts), np.ascontiguousarray(ends)
-    data = data.view()
-    data.flags.writeable = False  # the function is compiled for one kind of array
+    data = read_only(data)
     while True:
         done = _number(table, data, starts, ends, words, words.view(np.uint8), keys, done, numbers)
         if done == len(starts):

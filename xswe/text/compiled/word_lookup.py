@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags
+from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags, read_only
 from xswe.text.compiled.alphabet import CJK, Alphabet
 from xswe.text.compiled.chunks import WINDOW, NewChunks, Table, distinct, first_ids, new_table, remember
 from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
@@ -235,9 +235,7 @@ class OneLanguage(Deferred):
             np.empty(int((cut.ends - cut.starts).max()) // 8 + WINDOW + 1, np.uint64),
             np.empty(len(ids), np.uint64),
         )
-        data = cut.data.view()
-        data.flags.writeable = False  # the function is compiled for one kind of array
-        first_ids(data, cut.starts, cut.ends, self._known, room, room.view(np.uint8), keys, ids)
+        first_ids(read_only(cut.data), cut.starts, cut.ends, self._known, room, room.view(np.uint8), keys, ids)
         missing, raw = np.flatnonzero(ids == -2), cut.data.tobytes()
         places = zip(cut.starts[missing].tolist(), cut.ends[missing].tolist(), strict=True)
         words = [raw[start:end].decode("utf-8") for start, end in places]
