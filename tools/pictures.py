@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -133,7 +134,9 @@ DRAWN = {"states": draw_states, "components": draw_components, "steps": draw_ste
 
 def main() -> None:
     """Draw all."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=PICTURES)
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in DRAWN.items():
         draw(folder / f"{name}.svg")

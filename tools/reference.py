@@ -9,8 +9,8 @@ function is its docstring, read by griffe without importing anything.
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -247,9 +247,13 @@ def filled(text: str) -> str:
 
 def main() -> None:
     """Fill the tables, or write all pages into a folder."""
-    made = {page: filled(page.read_text(encoding="utf-8")) for page in PAGES} if len(sys.argv) < 2 else {}
-    for name, text in pages().items() if len(sys.argv) > 1 else ():
-        made[Path(sys.argv[1]) / name] = text
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    folder = parser.parse_args().folder
+    if folder:
+        made = {folder / name: text for name, text in pages().items()}
+    else:
+        made = {page: filled(page.read_text(encoding="utf-8")) for page in PAGES}
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ knows by it that ``mine(thresold=1)`` is a mistake. A public function with setti
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 import re
@@ -150,5 +151,6 @@ def stubs() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for name, text in stubs().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
