@@ -25,7 +25,7 @@ _MODULES = {
     "evaluation.evaluate": "Comparison Measured PairedTest Scores",
     "evaluation.metrics": "Bootstrap Row",
     "mining.dedup": "DedupConfig Deduplicated Line",
-    "mining.filter": "Filtered Judged",
+    "mining.filter": "Filtered FilteredRecord",
     "mining.hard_rules": "FilterConfig",
     "mining.mined": "MinedPairs Pair",
     "mining.pipeline": "MineConfig MineReport",

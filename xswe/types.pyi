@@ -15,7 +15,7 @@ from xswe.evaluation.ensembles import FittedEnsemble as FittedEnsemble
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
 from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Deduplicated, Line as Line
-from xswe.mining.filter import Filtered as Filtered, Judged as Judged
+from xswe.mining.filter import Filtered as Filtered, FilteredRecord as FilteredRecord
 from xswe.mining.hard_rules import FilterConfig as FilterConfig
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
 from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport

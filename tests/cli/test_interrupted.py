@@ -83,7 +83,10 @@ MINE = "mine model=mini source=en.txt target=de.txt output=pairs.tsv threads=1"
 READ, STRIP = "xswe.mining.side:_write", "xswe.search.exact:sweep"
 DEDUP = "dedup input=en.txt output=unique.txt threads=1"
 LETTERS = "xswe.mining.dedup:_by_letters"
-FILTER, COMPARED = "filter model=mini input=pairs.tsv output=clean.tsv threads=1", "xswe.mining.verdicts:Judge.compared"
+FILTER, COMPARED = (
+    "filter model=mini input=pairs.tsv output=clean.tsv threads=1",
+    "xswe.mining.verdicts:PairFilter.compared",
+)
 PHRASES = "phrases model=mini queries=terms.txt input=long.txt output=hits.tsv threads=1"
 SEARCH = "search model=mini input=long.txt queries=terms.txt index=made threads=1"
 NUMBERS = "xswe.search.numbers:numbers_of"

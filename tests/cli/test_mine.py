@@ -140,7 +140,7 @@ def test_negatives_paraphrases_and_duplicates_from_the_command_line(files, model
     for verb, words, said in (
         ("mine", ("source=en.txt", "output=p.tsv", "threshold=null"), "lines: 800 lines read"),
         ("dedup", ("input=en.txt", "output=u.txt", "rejects=r.tsv"), "800 lines read"),
-        ("mine", ("source=en.txt", "target=ja.txt", "output=j.tsv", f"rerank={model_folder}"), "judged by the encoder"),
+        ("mine", ("source=en.txt", "target=ja.txt", "output=j.tsv", f"rerank={model_folder}"), "pairs reranked"),
     ):
         done = run_verb(verb, model, *words, cwd=files)
         assert said in done.stdout, done.stderr

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import fast
-from xswe.bitext.checks import JUDGED, check_columns_are_text
+from xswe.bitext.checks import CHECKED, check_columns_are_text
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.corpus.bitext import CorpusConfig, corpus_files
 from xswe.corpus.cards import corpus_sources
@@ -46,10 +46,10 @@ def refusal(path, columns=(0, 1)):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("n", [N, JUDGED + 500])
+@pytest.mark.parametrize("n", [N, CHECKED + 500])
 def test_the_original_ccmatrix_without_columns_is_refused(tmp_path, n):
     path = ccmatrix(tmp_path / "en-ja.bitextf.tsv.gz", n)
-    message, shown = refusal(path), min(n, JUDGED)
+    message, shown = refusal(path), min(n, CHECKED)
     assert message.startswith(f"{path}:1: column 0 (counted from 0), read as English text, is a number in {shown} of")
     assert "corpus.paths=[{path: en-ja.bitextf.tsv.gz, columns: [1, 2], score: 0}]" in message
     (file,) = find_pairs([{"path": str(path), "columns": [1, 2], "score": 0}], EN_JA)

@@ -155,7 +155,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypat
     monkeypatch.setattr(verdicts, "BLOCK", 100)
     monkeypatch.setattr(kept, "BRIEF", 0.0)
     filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "whole.tsv")
-    judged, original = [], filtering.Judge.compared
+    judged, original = [], filtering.PairFilter.compared
 
     def stop(self, block, reasons):
         judged.append(len(block))
@@ -163,7 +163,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypat
             raise KeyboardInterrupt
         return original(self, block, reasons)
 
-    monkeypatch.setattr(filtering.Judge, "compared", stop)
+    monkeypatch.setattr(filtering.PairFilter, "compared", stop)
     with pytest.raises(KeyboardInterrupt):
         filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", threads=1)
     assert not (tmp_path / "o.tsv").exists()

@@ -80,19 +80,19 @@ def test_gold_pairs_say_how_right_is_what_is_kept(mini, mixed, pairs, tmp_path):
     how = {"languages": PAIR, "method": "cosine", "gold": str(tmp_path / "gold.tsv")}
     found = xswe.filter(mini, mixed[0], **how)
     right = mixed[1] == "right"
-    assert found.gold.judged == found.kept.sum()
+    assert found.gold.checked == found.kept.sum()
     assert found.gold.precision == right[found.kept].mean() < 0.95
     assert found.gold.pairs == right.sum()
     assert found.gold.recall == found.kept[right].mean()
     shown = (
-        f"on gold: precision {100 * found.gold.precision:.1f} % of {found.gold.judged:,} kept pairs with a side in gold, "
+        f"on gold: precision {100 * found.gold.precision:.1f} % of {found.gold.checked:,} kept pairs with a side in gold, "
     )
     assert f"{shown}recall {100 * found.gold.recall:.1f} % of 1,000 gold pairs" in str(found)
     assert xswe.filter(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", **how).gold == found.gold
     (tmp_path / "gold.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs[:100]), encoding="utf-8")
     some = xswe.filter(mini, [*mixed[0], mixed[0][0], ("Nobody.", "Niemand.")], **how)
     assert some.gold.pairs == 100  # those of other texts are not judged
-    assert 90 < some.gold.judged <= 110
+    assert 90 < some.gold.checked <= 110
     with pytest.raises(InputError, match=r"none\.tsv"):
         xswe.filter(mini, mixed[0], **how | {"gold": str(tmp_path / "none.tsv")})
 

@@ -139,7 +139,7 @@ def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path, monkeypatch):
 
 def test_early_stopping_returns_the_best_table(monkeypatch):
     losses = iter([9.0, 5.0, 3.0, 4.0, 4.0, 4.0, 4.0])
-    monkeypatch.setattr(refine_module, "_judged", lambda *_: {"development_loss": next(losses)})
+    monkeypatch.setattr(refine_module, "_measured", lambda *_: {"development_loss": next(losses)})
     config = RefineConfig(max_steps=200, batch_size=32, eval_steps=10, patience=2)
     made = refine(start(), [toy()], [toy(10)], config, Objective())
     assert (made.best_step, made.steps) == (20, 40)

@@ -29,7 +29,7 @@ _COLUMN = re.compile(
     rf"|{'|'.join(one.name for one in LANGUAGES.values())}",
     re.IGNORECASE,
 )
-JUDGED = 1000  # lines, at a file's beginning
+CHECKED = 1000  # lines, at a file's beginning
 SPREAD = 250  # of a file's first block, at most so many lines are asked for their language
 _LEAST = 10  # fewer lines say too little
 _FOREIGN_LINES, _FOREIGN_SHARE = 3, 0.1  # of lines in another language, from which a side is said to have it
@@ -76,7 +76,7 @@ def check_sides_are_text(
     target: Sequence[str],
     *,
     hint: str | Callable[[], str] = "name the files, or the fields, that hold the two texts",
-    lines: Sequence[int] = range(1, JUDGED + 1),
+    lines: Sequence[int] = range(1, CHECKED + 1),
     names: Sequence[str] = (),
 ) -> None:
     """Raise InputError if one side of line-aligned files or records is a number or a web address in nearly every line.

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from xswe.bitext import kernels
-from xswe.bitext.checks import JUDGED, SPREAD, check_columns_are_text, check_languages_of, check_sides_are_text
+from xswe.bitext.checks import CHECKED, SPREAD, check_columns_are_text, check_languages_of, check_sides_are_text
 from xswe.bitext.rows import Negatives, Rows, copied
 from xswe.io.lines import (
     BLOCK_LINES,
@@ -86,8 +86,8 @@ class LineBlock:
 
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
         """Refuse lines whose texts are numbers or addresses; of the first ones, those in ``fine``."""
-        texts, spread = self._decoded(fine[:JUDGED]), self._decoded(fine[:: len(fine) // SPREAD + 1])
-        numbers = (fine[:JUDGED] + 1).tolist()
+        texts, spread = self._decoded(fine[:CHECKED]), self._decoded(fine[:: len(fine) // SPREAD + 1])
+        numbers = (fine[:CHECKED] + 1).tolist()
         if len(texts) == 1:
             numbered = list(zip(numbers, texts[0], strict=True))
             check_columns_are_text(Path(self.paths[0]), (columns[0], columns[1]), languages, numbered, in_corpus)

@@ -16,7 +16,7 @@ import numpy as np
 
 from xswe.bitext import kernels
 from xswe.bitext.catalogues import catalogue_units
-from xswe.bitext.checks import JUDGED, check_languages_of, check_sides_are_text, detected_languages
+from xswe.bitext.checks import CHECKED, check_languages_of, check_sides_are_text, detected_languages
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, Described, HubSet, PairFormat, format_by_name
 from xswe.bitext.lines import Job, Spans, bodies, line_blocks, line_job
 from xswe.bitext.memories import languages_of, tmx_units, xliff_units
@@ -106,7 +106,7 @@ class Source(Described):
         """Return the same bitext with the languages of its first texts, where none are given, and log them."""
         if len(self.languages) == 2 or "-" in self.paths:
             return self
-        first = [record.texts for record in islice(replace(self, on_error="skip").read(), JUDGED) if record.texts]
+        first = [record.texts for record in islice(replace(self, on_error="skip").read(), CHECKED) if record.texts]
         if languages := detected_languages([pair[0] for pair in first], [pair[1] for pair in first]):
             logger.info("%s: languages=[%s,%s], as its texts tell", self.name, *languages)
         return replace(self, languages=languages)
@@ -139,7 +139,7 @@ class Source(Described):
         else:
             for number, rows in enumerate(self._rows(skipped)):
                 if not number:
-                    first = list(rows.source[:JUDGED]), list(rows.target[:JUDGED])
+                    first = list(rows.source[:CHECKED]), list(rows.target[:CHECKED])
                     check_sides_are_text(self.name, self.languages, *first)
                     check_languages_of(self.name, self.languages, *first)
                 yield _ready(replace(rows, skipped=dict(skipped.counts)))
@@ -175,7 +175,7 @@ class Source(Described):
             yield from (record for block in self.blocks(left_out=left_out) for record in block.records())
             return
         records = self._read(Skipped() if left_out is None else left_out)
-        first = list(islice(records, JUDGED))
+        first = list(islice(records, CHECKED))
         if self.columns[0] != self.columns[1]:
             whole = [(number, record.texts) for number, record in first if record.texts]
             sides = [texts[0] for _, texts in whole], [texts[1] for _, texts in whole]

@@ -92,16 +92,16 @@ def run_task(encoder: SentenceEncoder, task: str, root: Path | None, results: Pa
 
 def _run(encoder: SentenceEncoder, job: Job, root: Path | None, results: Path) -> list[Row]:
     mteb = import_mteb(f"the task {job.name}")
-    judged, note = MtebEncoder(encoder), None
+    wrapped, note = MtebEncoder(encoder), None
     try:
         if root is None:
-            done = _evaluate(mteb, judged, job.task, results)
+            done = _evaluate(mteb, wrapped, job.task, results)
         else:
             state = fingerprint([_localise(part, root) for part in getattr(job.task, "tasks", [job.task])])
             note = f"local copy, files {state}"
             # Without a cache of its own, datasets would serve any earlier folder of the same name.
             with _datasets_cache(results / "data" / state):
-                done = _evaluate(mteb, judged, job.task, results)
+                done = _evaluate(mteb, wrapped, job.task, results)
     except Exception as error:  # whatever a damaged data set raises inside mteb and datasets; reported, never a zero
         reason = str(error)
         if not isinstance(error, _MissingError):
@@ -110,14 +110,14 @@ def _run(encoder: SentenceEncoder, job: Job, root: Path | None, results: Path) -
                 reason = _without_the_hub(job.task, reason)
             logger.warning("%s is skipped: %s", job.task.metadata.name, reason)
         return [Row(job.name, ours, "skipped", None, 0, "mteb", note=reason) for ours in job.subsets]
-    return [row for result in done.task_results for row in _rows(job, result, judged, note)]
+    return [row for result in done.task_results for row in _rows(job, result, wrapped, note)]
 
 
-def _evaluate(mteb: Any, judged: MtebEncoder, task: Any, results: Path) -> Any:
+def _evaluate(mteb: Any, wrapped: MtebEncoder, task: Any, results: Path) -> Any:
     if task.metadata.type == "STS":
         task.load_data()  # what is loaded before stays, and with it the scores
     options = {"show_progress_bar": False, "overwrite_strategy": "always", "co2_tracker": False}
-    return mteb.evaluate(judged, task, cache=mteb.ResultCache(results), encode_kwargs={"batch_size": _BATCH}, **options)
+    return mteb.evaluate(wrapped, task, cache=mteb.ResultCache(results), encode_kwargs={"batch_size": _BATCH}, **options)
 
 
 class _MissingError(Exception):
@@ -164,14 +164,14 @@ def _datasets_cache(folder: Path) -> Iterator[None]:
         datasets.config.HF_DATASETS_CACHE = before
 
 
-def _rows(job: Job, result: Any, judged: MtebEncoder, note: str | None) -> list[Row]:
+def _rows(job: Job, result: Any, wrapped: MtebEncoder, note: str | None) -> list[Row]:
     """Turn one mteb result into rows, and add metrics that mteb lacks, on the same vectors."""
     ours = {theirs: mine for mine, theirs in job.subsets.items()}
     rows = []
     for split, scores in result.scores.items():
         for entry in scores:
             subset = entry["hf_subset"]
-            sizes = judged.sizes.get((subset, split), [])
+            sizes = wrapped.sizes.get((subset, split), [])
             paired = job.task.metadata.type in _PAIRED
             about = {
                 "n": sizes[-1] if paired and sizes else sum(sizes),
@@ -183,7 +183,7 @@ def _rows(job: Job, result: Any, judged: MtebEncoder, note: str | None) -> list[
             if "main_score" not in theirs:
                 reason = f"mteb's main score is {entry.get('main_score')}"
                 rows.append(Row(job.name, ours[subset], "skipped", None, source="mteb", **{**about, "note": reason}))
-            sides = judged.sides.get((subset, split), [])
+            sides = wrapped.sides.get((subset, split), [])
             own = _both_ways(job.name, ours[subset], theirs, sides)
             scored = _scored(job, subset, split, theirs, sides)
             for metric, value in theirs.items():

@@ -33,14 +33,14 @@ from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed, refuse_unused
-from xswe.mining.cascade import judge_bitext
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.gold import GoldCheck, check_gold, read_gold
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
+from xswe.mining.rerank import rerank_bitext
 from xswe.mining.samples import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Threshold, estimate_from_decoys, near_duplicate_note, wrong_fraction
-from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
+from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, PairFilter
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.search.rerank import Encoder
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _SKETCHED = 20_000  # pairs, the first that are kept, among which near-duplicates are counted
 
 
-class Judged(NamedTuple):
+class FilteredRecord(NamedTuple):
     """What was decided of a record, counted from 1: ``kept``, or a reason, and the cosine of its pair."""
 
     record: int
@@ -65,8 +65,8 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered(Result[Judged], row=Judged):
-    """What a filter decided of every record; a sequence of :class:`Judged`.
+class Filtered(Result[FilteredRecord], row=FilteredRecord):
+    """What a filter decided of every record; a sequence of :class:`FilteredRecord`.
 
     Attributes:
         scores: of each pair, float32 (n,): its cosine or, where what is right was learnt, the probability that it is; NaN
@@ -74,10 +74,10 @@ class Filtered(Result[Judged], row=Judged):
         reasons: uint8 (n,), 0 for kept, else a place in :attr:`names`.
         threshold: the threshold, and what is expected above it.
         names: of the reasons; the first is ``kept``.
-        evidence: what a report shows of how they were judged; None unless ``evidence=True`` asked for it.
+        evidence: what a report shows of how they were decided; None unless ``evidence=True`` asked for it.
         languages: of source and target; empty if they are not known.
         noise: what was learnt of the kinds of wrong pairs; None by the cosine alone.
-        note: why pairs were judged by their cosine where something was to be learnt; empty otherwise.
+        note: why pairs were filtered by their cosine where something was to be learnt; empty otherwise.
         features: uint8 (n, features), see :data:`xswe.mining.features.NAMES`; None unless ``explain=True`` asked for them.
         near: the share of near-duplicates of earlier pairs among the first twenty thousand that are kept.
         gold: what ``gold=`` says of the pairs that are kept; None without it.
@@ -109,10 +109,10 @@ class Filtered(Result[Judged], row=Judged):
         counts = np.bincount(self.reasons, minlength=len(self.names))
         return {name: int(count) for name, count in zip(self.names, counts, strict=True) if count}
 
-    def records(self) -> Iterator[Judged]:
+    def records(self) -> Iterator[FilteredRecord]:
         """Return a row a record, counted from 1."""
         for number, (reason, score) in enumerate(zip(self.reasons.tolist(), self.scores.tolist(), strict=True), 1):
-            yield Judged(number, self.names[reason], score)
+            yield FilteredRecord(number, self.names[reason], score)
 
     def __repr__(self) -> str:
         return f"Filtered({int(self.kept.sum()):,} of {len(self):,} pairs kept, {self.threshold.sentence()})"
@@ -144,7 +144,7 @@ class Filtered(Result[Judged], row=Judged):
 
 
 class Found(NamedTuple):
-    """What was found of all records: as :meth:`xswe.mining.verdicts.Judge.compared` returns it."""
+    """What was found of all records: as :meth:`xswe.mining.verdicts.PairFilter.compared` returns it."""
 
     reasons: np.ndarray
     scores: np.ndarray
@@ -194,7 +194,7 @@ def filter_bitext(
         rejects: a file for the others: ``reason<TAB>score<TAB>record``.
         threads: None for all processors.
         config: which pairs stay.
-        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it judges the pairs near the
+        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it scores the pairs near the
             threshold, and encodes at most ``rerank_share`` of the texts.
         execution: who cleans and compares: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes;
             the latter two need a file and an ``output``. Tab-separated text that is not packed is cut into shards, any
@@ -255,7 +255,7 @@ class _Filter:
 
     def __post_init__(self) -> None:
         if self.rerank is not None and self.config.threshold != "auto":
-            raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto")
+            raise ConfigError("rerank= scores the pairs near a threshold that is found: set threshold=auto")
 
     def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
         """Filter pairs in memory."""
@@ -268,8 +268,8 @@ class _Filter:
 
     def _in_memory(self, given: Source | list[Record]) -> Found:
         """Compare the sides of all records, without files."""
-        judge = Judge(self.model, self.config, self.threads)
-        return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=judge))
+        opened = PairFilter(self.model, self.config, self.threads)
+        return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=opened))
 
     def to_file(self, file: Source, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
         """Filter a file into another, with any executor."""
@@ -291,8 +291,8 @@ class _Filter:
             )
             steps = FilterSteps(file, config, plan, work.absolute() / "model" / "model")
             identity = fingerprint([self.model.identity, asdict(config), inputs.stamps, plan.shard_bytes, WINDOW])
-            judge = Judge(self.model, self.config, self.threads if execution.alone else 1)  # shards are on threads
-            how: dict[str, Any] = {"execution": execution, "threads": self.threads, "opened": judge}
+            opened = PairFilter(self.model, self.config, self.threads if execution.alone else 1)  # shards are on threads
+            how: dict[str, Any] = {"execution": execution, "threads": self.threads, "opened": opened}
             found = two_steps(steps, work.absolute(), identity, inputs, plan.count, **how)
             made = self.decided(Found.of(found), file)
             what = identity, arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
@@ -312,7 +312,7 @@ class _Filter:
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
             records = given.read if isinstance(given, Source) else lambda: given
-            made = _judged(made, found, records, self.rerank, self.config.rerank_share)
+            made = _reranked(made, found, records, self.rerank, self.config.rerank_share)
         made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_SKETCHED])))
         if self.gold:
             rows = (block.rows for block in FilterSteps(given, self.config).blocks(None))
@@ -397,17 +397,17 @@ def _decide(found: Found, config: BitextFilter) -> Filtered:
     return Filtered(scores, reasons, threshold, evidence=evidence)
 
 
-def _judged(
+def _reranked(
     found: Filtered, compared: Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
 ) -> Filtered:
-    """Let an encoder judge the pairs near the threshold: which of them stay."""
+    """Rerank the pairs near the threshold, which decides which of them stay."""
     reasons, scores, decoys = compared.reasons, compared.scores, compared.decoys
     candidates = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
     alive, wrong = scores[np.isfinite(scores)], decoys[np.isfinite(decoys)]
     weight = None if found.threshold.unsure else wrong_fraction(alive, wrong)
-    rows, kept = judge_bitext(scores, candidates, decoys, value, records, encoder, most, weight)
-    again, origin = found.reasons.copy(), f"{found.threshold.origin}; {most:,} pairs judged by the encoder"
+    rows, kept = rerank_bitext(scores, candidates, decoys, value, records, encoder, most, weight)
+    again, origin = found.reasons.copy(), f"{found.threshold.origin}; {most:,} pairs reranked"
     again[rows] = np.where(kept, 0, LOW)
     return replace(found, reasons=again, threshold=Threshold(found.threshold.value, origin))
 

@@ -3,7 +3,7 @@
 They say nothing of the lines without a translation, so that the precision is expected from mismatched neighbours with them,
 too (:mod:`xswe.mining.threshold`).
 
-Of a bitext that is filtered they judge the records with a side of theirs: right, if the other one is theirs as well.
+Of a bitext that is filtered they check the records with a side of theirs: right, if the other one is theirs as well.
 """
 
 from __future__ import annotations
@@ -123,23 +123,23 @@ class GoldCheck:
     """Precision and recall of a filter on gold pairs.
 
     Attributes:
-        judged: kept records a side of which is in a gold pair.
+        checked: kept records a side of which is in a gold pair.
         precision: the share of these that are gold pairs; NaN without any.
         pairs: gold pairs in the bitext.
         recall: the share of these that are kept; NaN without any.
     """
 
-    judged: int
+    checked: int
     precision: float
     pairs: int
     recall: float
 
     def __str__(self) -> str:
-        if not self.pairs and not self.judged:
+        if not self.pairs and not self.checked:
             return "on gold: none of its texts is in the bitext"
-        kept = f"precision {100 * self.precision:.1f} % of {self.judged:,} kept pairs with a side in gold"
+        kept = f"precision {100 * self.precision:.1f} % of {self.checked:,} kept pairs with a side in gold"
         found = f"recall {100 * self.recall:.1f} % of {self.pairs:,} gold pairs in the bitext"
-        return f"on gold: {', '.join([kept] * (self.judged > 0) + [found] * (self.pairs > 0))}"
+        return f"on gold: {', '.join([kept] * (self.checked > 0) + [found] * (self.pairs > 0))}"
 
 
 def check_gold(gold: list[tuple[str, str]], bitext: Iterable[Rows], kept: np.ndarray) -> GoldCheck:
@@ -149,14 +149,14 @@ def check_gold(gold: list[tuple[str, str]], bitext: Iterable[Rows], kept: np.nda
     both.add(pair_hashes(*sides))
     for keys, own in zip(sides, of_side, strict=True):
         own.add(keys)
-    start, judged, right = 0, 0, 0
+    start, checked, right = 0, 0, 0
     for rows in bitext:
         sides = [text_hashes(rows.source), text_hashes(rows.target)]
         keys, stays = pair_hashes(*sides), kept[start : start + len(rows.source)]
         is_gold, start = both.has(keys), start + len(keys)
-        judged += int(((of_side[0].has(sides[0]) | of_side[1].has(sides[1])) & stays).sum())
+        checked += int(((of_side[0].has(sides[0]) | of_side[1].has(sides[1])) & stays).sum())
         right += int((is_gold & stays).sum())
         found.add(keys[is_gold])
         reached.add(keys[is_gold & stays])
     recall = len(reached) / len(found) if len(found) else np.nan
-    return GoldCheck(judged, right / judged if judged else np.nan, len(found), recall)
+    return GoldCheck(checked, right / checked if checked else np.nan, len(found), recall)

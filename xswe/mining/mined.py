@@ -145,7 +145,7 @@ def mine(
         output: a file that the pairs are written to as well, in the format of its name; ``-`` for standard output.
         work: folder for unfinished work; None for ``<output>.work``. A run with an output that was killed goes on from what
             it left there, to the same bytes.
-        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it judges the pairs near the
+        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it scores the pairs near the
             threshold, and encodes at most ``rerank_share`` of the lines.
         config: how; see :class:`xswe.mining.pipeline.MineConfig`.
         settings: single fields of it: ``score``, ``k``, ``select``, ``threshold``, ``filters``, …; ``threads`` and

@@ -19,11 +19,11 @@ from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.locks import locked
 from xswe.io.settings import check_choice, refuse_unused
-from xswe.mining.cascade import judge_pairs
 from xswe.mining.evidence import Evidence, evidence_of
 from xswe.mining.gold import GoldSearch, gold_scores, on_gold, read_gold
 from xswe.mining.hard_rules import FilterConfig, filter_candidates
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
+from xswe.mining.rerank import rerank_pairs
 from xswe.mining.share import Parallel, Twins, estimate_parallel
 from xswe.mining.side import Side, SideConfig, prepare_side
 from xswe.mining.threshold import (
@@ -68,7 +68,7 @@ class MineConfig:
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs to calibrate on.
         min_score: pairs below are left out, whatever the threshold.
-        rerank_share: share of the lines that a judge (``rerank=``) encodes at most.
+        rerank_share: share of the lines that the reranker (``rerank=``) encodes at most.
         max_score: pairs above are left out: hubs and boilerplate collect at the very top.
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         ids: lines are ``id<TAB>text``.
@@ -294,13 +294,13 @@ def choose_pairs(
     sides: tuple[Side, Side] | None = None,
     gold: np.ndarray | None = None,
     within: bool = False,
-    judge: Encoder | None = None,
+    reranker: Encoder | None = None,
     vectors: tuple[Vectors, Vectors] | None = None,
 ) -> Mined:
     """Score, filter, select, calibrate and cut ``config.depth + config.decoy_ranks`` neighbours of each line, both ways.
 
     Without ``sides`` there are no pair filters. ``gold`` are scores of gold pairs to calibrate on; ``config.gold`` is not
-    looked at. ``within``: both sides are the same lines. ``judge`` is a second opinion on the pairs near the threshold,
+    looked at. ``within``: both sides are the same lines. ``reranker`` scores the pairs near the threshold,
     which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are known, so that
     they are no mismatches.
     """
@@ -318,14 +318,14 @@ def choose_pairs(
         if parallel is not None:
             share = expected.share or (parallel.share, *parallel.between)
             threshold = replace(threshold, share=share)
-    if judge is not None and sides is not None and len(pairs):
-        # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
+    if reranker is not None and sides is not None and len(pairs):
+        # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are reranked.
         value = np.inf if expected is None or expected.unreliable else threshold.value
         weight = None if expected is None or expected.unsure else expected.weight_above(value)
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
         texts = (sides[0].texts.take, sides[1].texts.take)
-        mask = judge_pairs(pairs, others.pairs("max", 1), value, texts, judge, most, weight)
-        origin = f"{threshold.origin}; {most:,} pairs judged by the encoder"
+        mask = rerank_pairs(pairs, others.pairs("max", 1), value, texts, reranker, most, weight)
+        origin = f"{threshold.origin}; {most:,} pairs reranked"
         threshold = Threshold(threshold.value, origin, share=threshold.share)
         kept = pairs.take(mask)
     else:
@@ -416,19 +416,19 @@ def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, i
 
 
 def mine_sides(
-    model: AnyModel, given: tuple[Lines, Lines | None], config: MineConfig, folder: Path, judge: Encoder | None = None
+    model: AnyModel, given: tuple[Lines, Lines | None], config: MineConfig, folder: Path, reranker: Encoder | None = None
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
     """Read and encode both sides, find neighbours, choose pairs.
 
     ``given`` are source and target: the name of a text file, ``-`` for standard input, or the lines themselves; None for
-    the target to mine among the lines of the source. ``judge`` is a second opinion on the pairs near the threshold. Returns
+    the target to mine among the lines of the source. ``reranker`` scores the pairs near the threshold. Returns
     the sides (one of them twice without a target), the pairs as rows of them, and the seconds of each step.
     """
     if given[1] is None:
         _check_within(config)
     config.execution.check_names(*(lines for lines in given if lines is not None))
-    if judge is not None and not config.calibrates:
-        raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto, not select=kbest")
+    if reranker is not None and not config.calibrates:
+        raise ConfigError("rerank= scores the pairs near a threshold that is found: set threshold=auto, not select=kbest")
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
     threads, seconds = config.neighbours.workers, {}
 
@@ -468,6 +468,6 @@ def mine_sides(
         exact = SearchConfig(memory=config.neighbours.memory, threads=config.neighbours.threads)
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
     vectors = (both[0].vectors, both[1].vectors)
-    mined = choose_pairs(lists, config, both, scores, both[0] is both[1], judge, vectors)
+    mined = choose_pairs(lists, config, both, scores, both[0] is both[1], reranker, vectors)
     seconds["select"] = time.monotonic() - start
     return both, mined, seconds

@@ -61,7 +61,7 @@ class BitextFilter:
     """Which pairs stay.
 
     Attributes:
-        method: what pairs are judged by. ``cosine``: the cosine of both sides. ``learned``: how likely a pair is right,
+        method: what decides on pairs. ``cosine``: the cosine of both sides. ``learned``: how likely a pair is right,
             by some three dozen features; what tells right from wrong is learnt from the file itself
             (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` between English and
             another of the four languages where the threshold is to be found, else ``cosine``.
@@ -88,8 +88,8 @@ class BitextFilter:
         language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
         explain: say in ``rejects=`` what is unusual about each pair that is not kept by what was learnt.
-        evidence: keep what a report shows of how the pairs were judged, which reads a file once more.
-        rerank_share: share of the texts that a judge (``rerank=``) encodes at most; it reads a file once more.
+        evidence: keep what a report shows of how pairs were decided on, which reads a file once more.
+        rerank_share: share of the texts that the reranker (``rerank=``) encodes at most; it reads a file once more.
     """
 
     method: Method = "auto"
@@ -118,17 +118,18 @@ class BitextFilter:
         check_choice("method", self.method, Method)
         check_found(self)
 
-    def resolved(self, judged: bool = False) -> BitextFilter:
-        """Return the same with the method that ``auto`` stands for; ``judged`` if an encoder judges pairs, too.
+    def resolved(self, reranked: bool = False) -> BitextFilter:
+        """Return the same with the method that ``auto`` stands for; ``reranked`` if there is a reranker.
 
         Raises:
             ConfigError: the method cannot be had.
         """
         known = len(set(self.languages)) == 2 and set(self.languages) <= set(_LEARNT)
-        if self.method == "learned" and (not known or judged):
-            hint = "leave rerank= out" if judged else f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
+        if self.method == "learned" and (not known or reranked):
+            named = f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
+            hint = "leave rerank= out" if reranked else named
             raise ConfigError(f"method=learned: {hint}; or use method=cosine")
-        better = set(self.languages) in _BETTER and not judged and self.threshold == "auto"
+        better = set(self.languages) in _BETTER and not reranked and self.threshold == "auto"
         learns = better if _LEARNS[self.method] is None else _LEARNS[self.method]
         return replace(self, method="learned" if learns else "cosine")
 
@@ -146,7 +147,7 @@ class BitextFilter:
         return CorpusConfig(max_characters=self.max_characters, clean=clean)
 
 
-class Judge:
+class PairFilter:
     """Finds, block by block, why pairs are dropped, and the cosines of those that stay so far."""
 
     def __init__(self, model: AnyModel, config: BitextFilter, threads: int) -> None:
@@ -352,12 +353,12 @@ class FilterSteps(TwoSteps):
     names = ("clean", "compare", "filter")
     unit = "pair"
 
-    def open(self) -> Judge:
+    def open(self) -> PairFilter:
         """Load the model."""
         assert self.model
-        return Judge(load_any(self.model), self.config, 1)
+        return PairFilter(load_any(self.model), self.config, 1)
 
-    def share(self, opened: Judge) -> None:
+    def share(self, opened: PairFilter) -> None:
         """Write the model for others to open."""
         assert self.model
         share_model(opened.model, self.model)
@@ -381,13 +382,13 @@ class FilterSteps(TwoSteps):
             return self.blocks(shard)
         return self.given.blocks_at(found["places"], found["spans"]) if found else iter(())
 
-    def first(self, opened: Judge, block: RecordBlock) -> Arrays:
+    def first(self, opened: PairFilter, block: RecordBlock) -> Arrays:
         """Return the verdict on each pair by itself, the keys for duplicates, and the offsets of the texts."""
         one = opened.cleaned(block)
         found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides, "damaged": block.damaged}
         return found | ({"places": block.places, "spans": block.spans.astype(np.int32)} if self._is_cut else {})
 
-    def fold(self, opened: Judge) -> Fold:
+    def fold(self, opened: PairFilter) -> Fold:
         """Return the step that finds why pairs are dropped, before any look at their vectors."""
 
         def reasons(found: Arrays) -> np.ndarray:
@@ -396,6 +397,6 @@ class FilterSteps(TwoSteps):
 
         return reasons
 
-    def second(self, opened: Judge, block: RecordBlock, folded: np.ndarray) -> Arrays:
-        """Return the result of :meth:`Judge.compared`."""
+    def second(self, opened: PairFilter, block: RecordBlock, folded: np.ndarray) -> Arrays:
+        """Return the result of :meth:`PairFilter.compared`."""
         return opened.compared(block, folded)

@@ -39,7 +39,7 @@ class FileSearchConfig:
         split: cut the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         language: of the file, to cut it: en, de, zh or ja.
         k: sentences a query.
-        candidates: with ``rerank``: how many it judges a query.
+        candidates: with ``rerank``: how many it scores a query.
         mark: show which words of a sentence say it, where the answers are printed.
         method: of an index that is built: ``exact``, or ``binary`` (approximate: chosen by sign bits, for a million
             sentences).
@@ -121,7 +121,7 @@ def search_file(
         queries: a phrase, or a text file of them, one a line; null to ask the index later.
         index: folder that keeps the index, for the next time; null for one of this time only.
         output: a file of query, score, text and row: ``.tsv``, ``.csv``, ``.json``, ``.jsonl``, ``.md`` or ``.tex``.
-        rerank: a second opinion on the nearest: anything with ``encode(texts)`` to unit vectors, slower and better.
+        rerank: scores the nearest again: anything with ``encode(texts)`` to unit vectors, slower and better.
         config: how; see :class:`FileSearchConfig`.
         settings: single fields of it: ``k``, ``method``, ``split``, …
 

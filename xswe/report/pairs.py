@@ -243,8 +243,8 @@ def _overview(view: PairsView) -> list[tuple[str, str, str]]:
     if view.threshold.recall is not None:
         note = "measured on gold" if view.threshold.origin == "gold pairs" else "of the right pairs"
         found.append(("recall", percent(view.threshold.recall, 0), note))
-    if view.gold is not None and view.gold.judged:
-        found.append(("precision on gold", percent(view.gold.precision), f"of {number(view.gold.judged)} kept pairs"))
+    if view.gold is not None and view.gold.checked:
+        found.append(("precision on gold", percent(view.gold.precision), f"of {number(view.gold.checked)} kept pairs"))
     if view.gold is not None and view.gold.pairs:
         found.append(("recall on gold", percent(view.gold.recall), f"of {number(view.gold.pairs)} gold pairs"))
     if view.noise is not None:

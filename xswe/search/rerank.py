@@ -23,25 +23,25 @@ class Encoder(Protocol):
         """Return unit vectors, float32 (n, d)."""
 
 
-def judged_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
+def reranker_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
     """Encode texts in batches of about the same length, float32 (n, d)."""
     order = np.argsort([len(text) for text in texts], kind="stable")
     parts = []
-    with bar("judge", len(texts), unit="line") as progress:
+    with bar("rerank", len(texts), unit="line") as progress:
         for start in range(0, len(order), _BATCH):
             batch = [texts[i] for i in order[start : start + _BATCH].tolist()]
             parts.append(check_encoded(np.asarray(encoder.encode(batch), np.float32), len(batch)))
             progress.update(len(parts[-1]))
     out = np.concatenate(parts)
     out[order] = out.copy()
-    logger.info("the judge encoded %d texts", len(texts))
+    logger.info("the reranker encoded %d texts", len(texts))
     return out
 
 
-def combined(own: np.ndarray, judged: np.ndarray, of: int | None = None) -> np.ndarray:
+def combined(own: np.ndarray, other: np.ndarray, of: int | None = None) -> np.ndarray:
     """Add both models' scores, float64 (n,), each less its mean and over its deviation, of the first ``of`` or of all."""
     out = np.zeros(len(own))
-    for scores in (own.astype(np.float64), judged.astype(np.float64)):
+    for scores in (own.astype(np.float64), other.astype(np.float64)):
         out += (scores - scores[:of].mean()) / max(float(scores[:of].std()), 1e-9)
     return out
 
@@ -52,7 +52,7 @@ def rerank_hits(found: Sequence[Hits], encoder: Encoder, k: int) -> list[Hits]:
     A score is then the middle of both models' opinions, in the measure of the static vectors' cosines.
     """
     texts = list(dict.fromkeys(text for hits in found for text in (hits.query or "", *(hit.text for hit in hits))))
-    vectors = judged_vectors(encoder, texts) if texts else np.zeros((0, 1), np.float32)
+    vectors = reranker_vectors(encoder, texts) if texts else np.zeros((0, 1), np.float32)
     place = {text: row for row, text in enumerate(texts)}
     out = []
     for hits in found:
@@ -60,8 +60,8 @@ def rerank_hits(found: Sequence[Hits], encoder: Encoder, k: int) -> list[Hits]:
             out.append(hits)
             continue
         own = np.array([hit.score for hit in hits])
-        judged = row_products(vectors[[place[hit.text] for hit in hits]], vectors[place[hits.query or ""]])
-        scores = own.mean() + own.std() * combined(own, judged) / 2
+        other = row_products(vectors[[place[hit.text] for hit in hits]], vectors[place[hits.query or ""]])
+        scores = own.mean() + own.std() * combined(own, other) / 2
         order = np.argsort(-scores, kind="stable")[:k].tolist()
         out.append(Hits(hits.query, tuple(hits[row]._replace(score=float(scores[row])) for row in order)))
     return out

@@ -224,7 +224,7 @@ class _Run:
         if self.distilled is None:
             return {}
         hub, alone = self.config.languages[0], len(self.pairs[0]) == 1
-        parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is judged by the encoder, too
+        parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is measured by the encoder, too
         texts, read = [], []
         for part in parts:
             for bitext in self.part(part):
@@ -283,7 +283,7 @@ class _Run:
             yield LanguageSample(language, texts, chosen, self.exact_bags_of(language).counts(len(self.units.tokens)))
 
     def part(self, name: str) -> Sequence[Bitext | Sentences]:
-        """Return the bitexts that the refinement learns from (``train``, ``development``), or is judged on."""
+        """Return the bitexts that the refinement learns from (``train``, ``development``), or is measured on."""
         if not self.sampled or name == "held_out":
             return self.corpus.part(name)
         whole = zip(self.corpus.part("train"), self.drawn, strict=True)
@@ -511,9 +511,9 @@ class _Run:
 
         def make(folder: Path, identity: str) -> None:
             checkpoint = self.stages.checkpoint("spans", identity)
-            learnt, judged = self.triples(files)
+            learnt, measured = self.triples(files)
             training: list[ParallelWords | WordTriples] = [*self.words("train"), *learnt]
-            development: list[ParallelWords | WordTriples] = [*self.words("development"), *judged]
+            development: list[ParallelWords | WordTriples] = [*self.words("development"), *measured]
             matrix, history = train_spans(start, training, development, c, checkpoint=checkpoint, log=log)
             save_tensors(folder / "spans.safetensors", {"embeddings": matrix})
             write_json(folder / "report.json", {"history": history})

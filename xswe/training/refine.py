@@ -252,7 +252,7 @@ class Trainer:
         return loss
 
 
-def _judged(trainer: Trainer, development: list[ParallelBags]) -> dict[str, float]:
+def _measured(trainer: Trainer, development: list[ParallelBags]) -> dict[str, float]:
     """Return the mean loss, and accuracy where there are pairs, of the development data, in batches as in training."""
     totals: dict[str, tuple[float, int]] = {"development_loss": (0.0, 0)}
     for bitext in development:
@@ -311,7 +311,7 @@ def refine(
         schedule,
         config,
         take,
-        lambda: _judged(trainer, development) if development else {},
+        lambda: _measured(trainer, development) if development else {},
         name="refinement",
         checkpoint=checkpoint,
         identity=identity,

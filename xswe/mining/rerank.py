@@ -1,4 +1,4 @@
-"""A second opinion: an encoder judges the pairs near the threshold, of which the static vectors are least sure.
+"""Reranking of mined pairs: an encoder scores those near the threshold, of which the static vectors are least sure.
 
 Pairs far above the threshold are kept and pairs far below it are left out, as they are. Those between, and mismatched pairs
 (those that score as they do; the best, where so few lines have a translation that nothing else is known), pass through the
@@ -18,7 +18,7 @@ from xswe.bitext.records import Record
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
-from xswe.search.rerank import Encoder, combined, judged_vectors
+from xswe.search.rerank import Encoder, combined, reranker_vectors
 
 _LEAST = 10  # pairs, for standardised scores to mean something
 TextsOf = Callable[[np.ndarray], Texts]  # of some rows of one side
@@ -31,7 +31,7 @@ def window(scores: np.ndarray, threshold: float, most: int) -> slice:
     return slice(start, min(len(scores), start + most))
 
 
-def judge_pairs(
+def rerank_pairs(
     pairs: Pairs,
     decoys: Pairs,
     threshold: float,
@@ -40,11 +40,11 @@ def judge_pairs(
     most: int,
     weight: float | None = None,
 ) -> np.ndarray:
-    """Return which pairs are kept, bool (n,), after an encoder has judged the ``most`` nearest to the threshold.
+    """Return which pairs are kept, bool (n,), after an encoder has scored the ``most`` nearest to the threshold.
 
     Both come best first; ``decoys`` are selected among each line's further neighbours: they are wrong. An infinite
-    threshold has the best pairs judged. ``weight`` is how many wrong pairs each decoy stands for that scores as the judged
-    pairs do; where it is not known the best decoys are judged, and count whole.
+    threshold has the best pairs scored again. ``weight`` is how many wrong pairs each decoy stands for that scores as the
+    reranked pairs do; where it is not known the best decoys are taken, and count whole.
     """
     near = window(pairs.scores, threshold, most)
     asked = pairs.take(np.arange(near.start, near.stop))
@@ -76,7 +76,7 @@ def _read(records: Callable[[], Iterable[Record]], side: int, rows: np.ndarray) 
     return Texts.of([texts[row][side] for row in rows.tolist()])
 
 
-def judge_bitext(
+def rerank_bitext(
     scores: np.ndarray,
     compared: np.ndarray,
     decoys: np.ndarray,
@@ -86,7 +86,7 @@ def judge_bitext(
     most: int,
     weight: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the records of a bitext that have a score, best first, and which are kept; see :func:`judge_pairs`.
+    """Return the records of a bitext that have a score, best first, and which are kept; see :func:`rerank_pairs`.
 
     ``scores``, float32 (n,), are NaN where there is a reason to drop a record; ``compared``, int64 (d,), are those whose
     source was compared with the next one's target, and ``decoys``, float32 (d,), the cosines of these, NaN of the last.
@@ -97,14 +97,14 @@ def judge_bitext(
     pairs = Pairs.of(scores[rows], rows, rows).best_first()
     wrong = Pairs.of(decoys[there], compared[there], np.roll(compared, -1)[there]).best_first()
     texts = partial(_read, records, 0), partial(_read, records, 1)
-    return pairs.source, judge_pairs(pairs, wrong, threshold, texts, encoder, most, weight)
+    return pairs.source, rerank_pairs(pairs, wrong, threshold, texts, encoder, most, weight)
 
 
 def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[TextsOf, TextsOf], encoder: Encoder) -> np.ndarray:
-    """Return the judge's cosines of the pairs and of the decoys."""
+    """Return the reranker's cosines of the pairs and of the decoys."""
     sides = []
     for texts_of, column in zip(texts, ("source", "target"), strict=True):
         rows = np.concatenate([getattr(asked, column), getattr(wrong, column)]).astype(np.int64)
         distinct, place = np.unique(rows, return_inverse=True)
-        sides.append(judged_vectors(encoder, list(texts_of(distinct)))[place])
+        sides.append(reranker_vectors(encoder, list(texts_of(distinct)))[place])
     return row_products(*sides)

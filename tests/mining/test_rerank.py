@@ -1,4 +1,4 @@
-"""A judge decides on the pairs near the threshold, and on nothing else."""
+"""A reranker decides on the pairs near the threshold, and on nothing else."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining import filter as filtering
 from xswe.mining import verdicts
-from xswe.mining.cascade import judge_pairs, window
 from xswe.mining.margin import Pairs
 from xswe.mining.mined import mine
+from xswe.mining.rerank import rerank_pairs, window
 
 
-class Judge:
+class Reranker:
     """Knows which numbered lines belong together: ``a7`` and ``b7`` get the same vector, but for a little noise."""
 
     def __init__(self):
@@ -50,38 +50,38 @@ def test_the_window_lies_round_the_threshold(drawn, threshold, most, found):
     assert window(drawn[0].scores, threshold, most) == slice(*found)
 
 
-def test_only_pairs_in_the_window_are_judged_and_well(drawn):
+def test_only_pairs_in_the_window_are_reranked_and_well(drawn):
     pairs, decoys, right = drawn
-    judge = Judge()
-    kept = judge_pairs(pairs, decoys, 1.5, texts_of(), judge, 100)
-    assert len(judge.seen) == len(set(judge.seen)) <= 400
+    reranker = Reranker()
+    kept = rerank_pairs(pairs, decoys, 1.5, texts_of(), reranker, 100)
+    assert len(reranker.seen) == len(set(reranker.seen)) <= 400
     assert kept[:150].all()
     assert not kept[250:].any()
     alone = pairs.scores[150:250] >= 1.5
     assert (kept == right)[150:250].mean() > 0.8 > 0.7 > (alone == right[150:250]).mean()
 
 
-def test_decoys_that_score_above_the_window_are_neither_judged_nor_counted(drawn):
+def test_decoys_that_score_above_the_window_are_neither_reranked_nor_counted(drawn):
     """Pairs that score as they do are kept as they are; of those in the window they say nothing."""
     pairs, decoys, _ = drawn
     higher = Pairs.of(np.linspace(1.9, 1.7, 90), np.arange(300, 390), (np.arange(300, 390) + 5) % 400)
     both = Pairs(*(np.concatenate([getattr(one, name) for one in (higher, decoys)]) for name in vars(decoys)))
-    judges = Judge(), Judge()
+    rerankers = Reranker(), Reranker()
     kept = [
-        judge_pairs(pairs, some, 1.5, texts_of(), judge, 100, 0.8)
-        for some, judge in zip((decoys, both), judges, strict=True)
+        rerank_pairs(pairs, some, 1.5, texts_of(), reranker, 100, 0.8)
+        for some, reranker in zip((decoys, both), rerankers, strict=True)
     ]
     assert np.array_equal(*kept)
-    assert judges[0].seen == judges[1].seen
+    assert rerankers[0].seen == rerankers[1].seen
 
 
-def test_too_few_pairs_are_not_judged(drawn):
+def test_too_few_pairs_are_not_reranked(drawn):
     pairs, decoys, _ = drawn
     few = pairs.take(np.arange(5))
-    assert judge_pairs(few, decoys, 1.5, texts_of(), Judge(), 100).all()
+    assert rerank_pairs(few, decoys, 1.5, texts_of(), Reranker(), 100).all()
 
 
-def test_mining_asks_the_judge_for_no_more_than_its_share(model, sample):
+def test_mining_asks_the_reranker_for_no_more_than_its_share(model, sample):
     asked = []
 
     class Counting:
@@ -93,20 +93,20 @@ def test_mining_asks_the_judge_for_no_more_than_its_share(model, sample):
     found = mine(model, *sides, rerank=Counting(), rerank_share=0.2, threads=1)
     assert 0 < len(asked) <= 0.2 * 1200
     assert ((found.source_rows - 300) == found.target_rows).mean() > 0.9
-    assert "judged by the encoder" in found.threshold.sentence()
+    assert "pairs reranked" in found.threshold.sentence()
 
 
 @pytest.mark.parametrize(
     ("settings", "found"),
     [({"threshold": 1.0}, "threshold=auto"), ({"rerank_share": 0.0}, "rerank_share=0.0"), ({"select": "kbest"}, "kbest")],
 )
-def test_what_a_judge_cannot_work_with_is_refused(model, settings, found):
+def test_what_a_reranker_cannot_work_with_is_refused(model, settings, found):
     with pytest.raises(ConfigError, match=found):
-        mine(model, ["a"], ["b"], rerank=Judge(), **settings)
+        mine(model, ["a"], ["b"], rerank=Reranker(), **settings)
 
 
 class Counting:
-    """A model as a judge: counts the texts that it is asked for."""
+    """A model as a reranker: counts the texts that it is asked for."""
 
     def __init__(self, model):
         self.model, self.asked = model, 0
@@ -116,35 +116,35 @@ class Counting:
         return self.model.encode(texts)
 
 
-def test_a_filter_asks_a_judge_near_its_threshold(sample, tmp_path):
+def test_a_filter_asks_a_reranker_near_its_threshold(sample, tmp_path):
     """Of 16 dimensions little is known; the whole model, which looks at a fifth of the texts, mends some of it."""
     whole = xswe.load("mini")
     weak = xswe.load("mini").truncate(16)
     right = np.random.default_rng(2).random(900) < 0.5
     german = [sample["de"][row] if right[row] else sample["de"][(row * 7 + 31) % 900] for row in range(900)]
     pairs = list(zip(sample["en"][:900], german, strict=True))
-    judge = Counting(whole)
+    reranker = Counting(whole)
 
     def f1(found):
         return 2 * (found.kept & right).sum() / (found.kept.sum() + right.sum())
 
     alone = xswe.filter(weak, pairs, threads=1)
-    both = xswe.filter(weak, pairs, threads=1, rerank=judge, rerank_share=0.2)
-    assert 0 < judge.asked <= 0.2 * 1800 + 4
+    both = xswe.filter(weak, pairs, threads=1, rerank=reranker, rerank_share=0.2)
+    assert 0 < reranker.asked <= 0.2 * 1800 + 4
     assert f1(both) > f1(alone) + 0.01
     (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
-    written = xswe.filter(weak, tmp_path / "a.tsv", tmp_path / "b.tsv", threads=1, rerank=judge, rerank_share=0.2)
+    written = xswe.filter(weak, tmp_path / "a.tsv", tmp_path / "b.tsv", threads=1, rerank=reranker, rerank_share=0.2)
     assert np.array_equal(written.kept, both.kept)
     assert len((tmp_path / "b.tsv").read_text("utf-8").splitlines()) == both.kept.sum()
-    assert "judged by the encoder" in str(both)
+    assert "pairs reranked" in str(both)
     for wrong, message in (({"threshold": 0.5}, "set threshold=auto"), ({"rerank_share": 0.0}, "rerank_share=0.0")):
         with pytest.raises(ConfigError, match=message):
-            xswe.filter(weak, pairs, rerank=judge, **wrong)
+            xswe.filter(weak, pairs, rerank=reranker, **wrong)
 
 
 @pytest.mark.parametrize("code", ["de", pytest.param("ja", marks=pytest.mark.slow)])
-def test_a_judge_does_no_harm_where_nearly_all_is_right(sample, code):
-    """Mismatches far above the threshold would count as wrong pairs near it: all that was judged went."""
+def test_a_reranker_does_no_harm_where_nearly_all_is_right(sample, code):
+    """Mismatches far above the threshold would count as wrong pairs near it: all that was reranked went."""
     whole, weak = xswe.load("mini"), xswe.load("mini").truncate(16)
     right = np.random.default_rng(2).random(900) < 0.95
     others = [sample[code][row] if right[row] else sample[code][(row * 7 + 31) % 900] for row in range(900)]
@@ -155,14 +155,14 @@ def test_a_judge_does_no_harm_where_nearly_all_is_right(sample, code):
     assert f1[1] > f1[0]
 
 
-def test_every_mismatch_is_judged_with_its_own_score(sample, monkeypatch):
+def test_every_mismatch_is_reranked_with_its_own_score(sample, monkeypatch):
     """Blocks of four pairs, of which some, one or none have two sides: a pair that is alone has no mismatch."""
     mini, draw = xswe.load("mini"), np.random.default_rng(0)
     pairs = [(a, b if draw.random() < 0.5 else "") for a, b in zip(sample["en"][:400], sample["de"][:400], strict=True)]
-    taken, taken_as = [], filtering.judge_bitext
+    taken, taken_as = [], filtering.rerank_bitext
     monkeypatch.setattr(verdicts, "BLOCK", 4)
-    monkeypatch.setattr(filtering, "judge_bitext", lambda *given: taken_as(*taken.append(given) or given))
-    xswe.filter(mini, pairs, threads=1, rerank=Judge(), rerank_share=1e-9)
+    monkeypatch.setattr(filtering, "rerank_bitext", lambda *given: taken_as(*taken.append(given) or given))
+    xswe.filter(mini, pairs, threads=1, rerank=Reranker(), rerank_share=1e-9)
     _, compared, decoys, *_ = taken[0]
     blocks = [[row for row in range(start, start + 4) if pairs[row][1]] for start in range(0, 400, 4)]
     assert {len(block) for block in blocks} >= {0, 1, 2, 3}
@@ -175,20 +175,20 @@ def test_every_mismatch_is_judged_with_its_own_score(sample, monkeypatch):
             assert np.isnan(scored[source]) if len(block) == 1 else scored[source] == pytest.approx(cosine, abs=1e-5)
 
 
-def test_a_search_is_judged_among_its_candidates(sample):
+def test_a_search_is_reranked_among_its_candidates(sample):
     whole, weak = xswe.load("mini"), xswe.load("mini").truncate(16)
     index = xswe.index(weak, sample["de"][:800])
-    judge = Counting(whole)
+    reranker = Counting(whole)
     queries = sample["en"][:60]
 
     def right(found):
         return sum(hits[0].row == row for row, hits in enumerate(found))
 
-    alone, both = index.search(queries, 3, threads=1), index.search(queries, 3, threads=1, rerank=judge)
+    alone, both = index.search(queries, 3, threads=1), index.search(queries, 3, threads=1, rerank=reranker)
     assert right(both) > right(alone) + 5
-    assert judge.asked <= 60 * 51
+    assert reranker.asked <= 60 * 51
     assert all(len(hits) == 3 and hits[0].score >= hits[1].score >= hits[2].score for hits in both)
-    assert index.search(queries[0], 1, rerank=judge)[0].row == both[0][0].row
-    assert not index.search("", 3, rerank=judge).hits
+    assert index.search(queries[0], 1, rerank=reranker)[0].row == both[0][0].row
+    assert not index.search("", 3, rerank=reranker).hits
     with pytest.raises(ConfigError, match="texts of the queries"):
-        index.search(weak.encode(queries), rerank=judge)
+        index.search(weak.encode(queries), rerank=reranker)
