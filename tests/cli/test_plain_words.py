@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli import verbs
+from xswe.cli import compose
 from xswe.cli.main import quoted
 from xswe.cli.settings import composed_defaults, names, simple
 from xswe.cli.verbs import VERBS
@@ -62,6 +63,7 @@ TOKENS += [
 ]
 NAMED = ["encode", "model=mini", "input=a", "output=o"]
 CASES = [
+    [],
     *(["dtype=int8", f"threads={value}"] for value in ("1", "null", "01", "1.0", "-1", "+3", "1_0", "1e3", ".5", "a")),
     *(
         [f"input={value}"]
@@ -82,11 +84,21 @@ def by_hydra(verb, words):
     return verbs.by_hydra(verb, *quoted(words, names(verb)))
 
 
+def changed_by_hydra(verb, needed, words):
+    """The settings that Hydra composes of the needed words, changed by further ones as its grammar reads these."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    config = OmegaConf.create(by_hydra(verb, needed))
+    for override in OverridesParser.create().parse_overrides(quoted(words, names(verb))):
+        OmegaConf.update(config, override.key_or_group, override.value(), merge=False)
+    return compose.plain(config)
+
+
 @pytest.mark.parametrize("words", CASES, ids=" ".join)
 def test_words_are_read_as_hydra_reads_them(words):
-    words = [*NAMED[1:], *words]
-    found = simple("encode", words)
-    assert found is None or repr(found) == repr(by_hydra("encode", words))
+    found = simple("encode", [*NAMED[1:], *words])
+    assert found is None or repr(found) == repr(changed_by_hydra("encode", NAMED[1:], words))
 
 
 @pytest.mark.parametrize(
@@ -131,9 +143,9 @@ def test_most_commands_need_no_hydra():
 @given(st.lists(st.sampled_from(TOKENS), max_size=4), st.booleans(), st.sampled_from(["input", "threads", "columns"]))
 def test_any_value_is_read_as_hydra_reads_it_or_left_to_it(tokens, is_list, name):
     value = f"[{''.join(tokens)}]" if is_list else "".join(tokens)
-    words = ["model=mini", "source=a", "output=o", "target=b", f"{name}={value}"]
-    if (found := simple("mine", words)) is not None:
-        assert repr(found) == repr(by_hydra("mine", words))
+    needed, word = ["model=mini", "source=a", "output=o", "target=b"], f"{name}={value}"
+    if (found := simple("mine", [*needed, word])) is not None:
+        assert repr(found) == repr(changed_by_hydra("mine", needed, [word]))
 
 
 def test_a_plain_command_does_not_import_hydra(tmp_path):
