@@ -38,6 +38,7 @@ from xswe.text.words import WordSplitter
 
 progress.silence()
 compile_once()
+gc.set_threshold(50_000)  # what is imported and parsed here would else be looked through again and again
 # A first call compiles, and other processes work beside: time is no judge of a test.
 hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
