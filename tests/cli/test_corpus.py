@@ -29,14 +29,14 @@ def cli(*arguments, cwd):
 @pytest.mark.parametrize("choice", sorted({*settings("corpus")[1].kind.split(", "), *cards()} - {"local"}))
 def test_every_corpus_composes_and_has_the_settings_of_the_code(choice, tmp_path, monkeypatch):
     monkeypatch.setenv("XSWE_DATA", str(tmp_path))
-    values = composed("train", f"corpus={choice}")["corpus"]
+    values = composed("corpus", f"corpus={choice}")["corpus"]
     assert set(values) == {f.name for f in dataclasses.fields(CorpusConfig)}
     assert set(values["clean"]) == {f.name for f in dataclasses.fields(CleanConfig)}
     assert build(CorpusConfig, values, "corpus").clean == CleanConfig()
 
 
 def test_filters_for_the_web_are_a_choice():
-    values = composed("train", "corpus=ccmatrix", "corpus/clean=web")["corpus"]
+    values = composed("corpus", "corpus=ccmatrix", "corpus/clean=web")["corpus"]
     assert build(CleanConfig, values["clean"], "corpus.clean").near_duplicates
 
 
