@@ -215,7 +215,7 @@ class Later:
     """A library that is imported where it is used, as that takes seconds a process; without it its module is skipped."""
 
     def __init__(self, name: str) -> None:
-        if importlib.util.find_spec(name) is None:
+        if importlib.util.find_spec(name.partition(".")[0]) is None:
             pytest.skip(f"{name} is not installed", allow_module_level=True)
         self._name = name
 

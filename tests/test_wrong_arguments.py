@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars
 import pytest
 
 import xswe
+from tests.conftest import Later
 from xswe.alignment.documents import pair_documents
 from xswe.errors import XsweError
 
+polars = Later("polars")
 EN = ["A cat sleeps.", "We buy bread.", "The train is late."]
 DE = ["Eine Katze schläft.", "Wir kaufen Brot.", "Der Zug hat Verspätung."]
 
@@ -56,7 +57,10 @@ WRONG = {
     "bytes in a list": ([b"a", b"b", b"c"], r"\[0\] is bytes, not a str"),
     "vectors": (np.zeros(3), r"is an array of float64 \(3,\): give texts|vectors"),
     "a path": (Path("a.txt"), "is a Path, and texts are wanted"),
-    "a data frame": (polars.DataFrame({"a": ["x"], "b": ["y"]}), "is a data frame of 'a', 'b': leave out all but what"),
+    "a data frame": (
+        lambda: polars.DataFrame({"a": ["x"], "b": ["y"]}),
+        "is a data frame of 'a', 'b': leave out all but what",
+    ),
 }
 _FILES = {"align", "dedup", "index", "mine"}  # which take files as well
 _PARTS = {"pair_documents"}  # of documents
@@ -76,7 +80,7 @@ def test_what_is_no_texts_is_refused(mini, call, wrong):
     with pytest.raises(
         (TypeError, XsweError), match=message if (call, wrong) != ("search", "vectors") else "queries are"
     ) as told:
-        CALLS[call](mini, given)
+        CALLS[call](mini, given() if callable(given) else given)
     assert "\n" not in str(told.value)
 
 

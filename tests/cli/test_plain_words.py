@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli import verbs
-from xswe.cli import compose
 from xswe.cli.main import quoted
 from xswe.cli.settings import composed_defaults, names, simple
 from xswe.cli.verbs import VERBS
@@ -88,6 +87,8 @@ def changed_by_hydra(verb, needed, words):
     """The settings that Hydra composes of the needed words, changed by further ones as its grammar reads these."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
+
+    from xswe.cli import compose
 
     config = OmegaConf.create(by_hydra(verb, needed))
     for override in OverridesParser.create().parse_overrides(quoted(words, names(verb))):

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from xswe.cli import compose
 from xswe.cli.main import main
 from xswe.cli.run import run
 from xswe.cli.settings import arguments, check_shape, simple
@@ -33,6 +32,8 @@ def by_hydra(verb: str, *words: str) -> dict[str, Any]:
 
 @functools.cache
 def _by_hydra(verb: str, words: tuple[str, ...], _data: str | None) -> dict[str, Any]:
+    from xswe.cli import compose  # Hydra, which takes a second to import
+
     compose.register(verb, words)
     return compose.plain(compose.composed(verb, compose.overrides([*words])))
 
