@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +16,19 @@ from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining import learning
 from xswe.mining.examples import examples_for, features_of
-from xswe.mining.features import CENTRED, NAMES, OTHER_NUMBERS, PLACES, SAME_NUMBERS, Features, cover_names, mirrored
+from xswe.mining.features import (
+    CENTRED,
+    MORE_NUMBERS,
+    NAMES,
+    NO_NUMBERS,
+    OTHER_NUMBERS,
+    PLACES,
+    SAME_NUMBERS,
+    Features,
+    cover_names,
+    look_at_bytes,
+    mirrored,
+)
 from xswe.mining.filter import Found, _by_learning
 from xswe.mining.sounds import heard_in
 from xswe.mining.trees import Trees
@@ -170,6 +184,104 @@ def test_coverage_is_that_of_a_plain_reading(mini, pairs):
         for name, value in (("covered", best), ("not covered", best < 0.4)):
             wanted = 255 * float((weights * value).sum() / weights.sum())
             assert found[row, PLACES[f"{name} of the source"]] == pytest.approx(wanted, abs=1.01)
+
+
+LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
+# Words, numbers, marks, and the characters on both sides of every range that is read otherwise than its neighbours.
+SEEN = "Berlin paris Älter straße ÉTÉ Ab c été, 1,400 3.5. １２ ，7 7，8 ルーマニア ピア ーヽ・ 東京 ひらがな Москва 한국"
+SEEN += " » ？ ?? e?t"
+SEEN += " Ã¼ â€™ Ã» ø” . ! : ; 、 。 … “ „ ) 」 😀 \n end. End Name, Names! namen"
+RIMS = """
+20 2F 30 39 40 41 5A 60 61 7A 7F 80 9F BF C0 D7 DE F7 FF 24F 250 1FFF 2012 2013 2018 201F 203A 20AC 2122 3000 3040 30A0 30A1
+30FB 30FC 30FF 33FF 3400 9FFF A000 D7FF E000 F8FF FF01 FF10 FF5E FF61 FF65 FF66 FF9D FF9F FFFD 10000 1F600
+"""
+
+
+def plain_reading(text):
+    """Return what a text holds, by regular expressions: words, whether each is a name, spans of names, numbers, counts."""
+    folded = "".join(chr(ord(c) - 0xFEE0) if "\uff01" <= c <= "\uff5e" else c for c in text)
+    words, spans = [], []
+    for found in re.finditer(f"[{LATIN}]{{3,}}", folded):
+        before = re.findall(f'[{LATIN}0-9.!?:"“„]', folded[: found.start()])
+        name = bool(before) and before[-1] not in '.!?:"“„' and bool(re.match("[A-ZÀ-ÖØ-Þ]", found[0]))
+        small = re.sub("[A-ZÀ-ÖØ-Þ]", lambda one: chr(ord(one[0]) + 32), found[0])
+        words.append((small[:5], name))
+        spans += [found.span()] if name else []
+    spans += [found.span() for found in re.finditer("[ァ-ヺー]{3,}", text)]
+    ends = [len(text[:place].encode()) for span in sorted(spans, key=lambda span: span[1])[:4] for place in span]
+    numbers = [
+        re.sub(r"\D", "", unicodedata.normalize("NFKC", one))
+        for one in re.findall("[0-9０-９]+(?:[.,．，](?=[0-9])[0-9０-９]+)*", text)
+    ]
+    counts = [len(re.findall(f"[{LATIN}]", folded)), len(re.findall("[ぁ-ヺー-ヿｦ-ﾝ]", folded))]
+    counts += [len(re.findall("[\u0250-\u1fff\ua000-\ud7ff]", folded)), len(re.findall("[\u3400-\u9fff]", folded))]
+    damaged = sum(
+        bool(re.match("[\ufffd\x80-\x9f\ue000-\uf8ff｡-ﾟ]", c))
+        or (before == "?" and bool(re.match(f"[{LATIN}]", c) or raw == "?"))
+        or ("À" <= before <= "ÿ" and bool(re.match("[\x80-\xbf€\u2013-\u203a™]", c)) and c not in "»”’“")
+        for before, c, raw in zip(" " + folded, folded, text, strict=False)
+    )
+    last = re.sub("[\x00- \"')‘-‟」』»«\u3000]+$", "", folded)[-1:]
+    end = next((k for k, marks in enumerate((".。…", "?", "!", ":;,、"), 1) if last and last in marks), 0)
+    stops = sum(
+        (c in "。!?" or (c == "." and (after is None or after <= " "))) and before not in "!?."
+        for before, c, after in zip(" " + folded, folded, [*text[1:], None], strict=False)
+    )
+    return words, ends, numbers, counts, damaged, end, stops
+
+
+def test_what_a_pair_looks_like_is_what_a_plain_reading_finds():
+    draw = random.Random(2)
+    pieces = [*SEEN.split(" "), *(chr(int(rim, 16) + k) for rim in RIMS.split() for k in (-1, 0, 1)), *"  ,.!?"]
+    pieces = [piece for piece in pieces if not re.search("[\ud800-\udfff]", piece)]
+
+    def text():
+        return "".join(draw.choice(pieces) + draw.choice(("", " ")) for _ in range(draw.randint(0, 9)))
+
+    pairs = [(text(), text()) for _ in range(900)]
+    pairs += [(a, " ".join(draw.sample(a.split(), len(a.split())))) for a, _ in pairs[:200]]
+    sides, out = texts_of(pairs), np.zeros((len(pairs), len(NAMES)), np.uint8)
+    names, words = np.zeros((len(pairs), 2, 4, 2), np.int64), np.empty((4, 256), np.uint64)
+    look_at_bytes(*sides[0].frozen, *sides[1].frozen, words, np.empty((2, 16), np.int64), names, out)
+
+    def share(part, whole):
+        return 255 if not whole else min(255, 255 * part / whole)
+
+    def logarithm(a, b):
+        return min(255, max(0, 128 + 40 * np.log((a + 1) / (b + 1))))
+
+    for row, pair in enumerate(pairs):
+        one, other = map(plain_reading, pair)
+        sizes = [len(text.encode()) for text in pair]
+        wanted = {
+            "length": min(255, 32 * np.log(1 + sum(sizes))),
+            NAMES[PLACES["length"] - 1]: logarithm(*sizes[::-1]),
+            "sentences of the target to those of the source": min(255, max(0, 128 + 25 * (other[6] - one[6]))),
+            "ends": 128 if one[5] == other[5] else 96 if one[5] and other[5] else 0 if one[5] else 255,
+        }
+        places = [int(sides[k].offsets[row]) for k in (0, 1)]
+        for k, (here, there, missing) in enumerate(((one, other, "target"), (other, one, "source"))):
+            side = ("source", "target")[k]
+            known, all_names = {word for word, _ in there[0]}, [word for word, name in here[0] if name]
+            wanted[f"names missing in the {missing}"] = share(
+                sum(word not in known for word in all_names), 1.01 * len(all_names)
+            )
+            for script, count in zip(("Latin", "Kana", "other"), here[3], strict=False):
+                wanted[f"{script} letters in the {side}"] = share(count, max(1, sum(here[3])))
+            wanted[f"characters of damaged encoding in the {side}"] = share(4 * here[4], max(1, len(pair[k])))
+            assert names[row, k][names[row, k, :, 1] > 0].ravel().tolist() == [places[k] + end for end in here[1]], pair
+        words = [[word for word, _ in side[0]] for side in (one, other)]
+        common = sum(word in words[1] for word in words[0])
+        wanted["words in common"] = share(common, max(1, min(map(len, words))))
+        both = [Counter(side[2]) for side in (one, other)]
+        if not any(both):
+            wanted["numbers"] = NO_NUMBERS
+        elif both[0] == both[1]:
+            wanted["numbers"] = SAME_NUMBERS
+        else:
+            wanted["numbers"] = OTHER_NUMBERS if both[0] - both[1] and both[1] - both[0] else MORE_NUMBERS
+        found = {name: float(out[row, PLACES[name]]) for name in wanted}
+        assert found == pytest.approx(wanted, abs=1.01), pair
 
 
 def test_features_of_exchanged_sides_are_mirrored(mini, pairs):
