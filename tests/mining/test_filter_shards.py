@@ -49,33 +49,33 @@ def small_blocks():
 
 @pytest.fixture(scope="module")
 def local(mini, bitext, tmp_path_factory, small_blocks):
-    """What one process makes of the bitext, and the folder of its files."""
+    """What one process makes of the bitext."""
     folder = tmp_path_factory.mktemp("local")
-    return filter_bitext(mini, bitext, folder / "o.tsv", rejects=folder / "o.no", threads=2, **HOW), folder
+    found = filter_bitext(mini, bitext, folder / "o.tsv", rejects=folder / "o.no", threads=2, **HOW)
+    assert len(set(filter(None, found.reasons.tolist()))) > 2
+    return results(found, folder)
 
 
-def same(folder, found, local):
-    alone, alone_in = local
-    assert (found.reasons.tobytes(), found.threshold) == (alone.reasons.tobytes(), alone.threshold)
-    assert np.array_equal(found.scores, alone.scores, equal_nan=True)
-    assert len({reason for reason in found.reasons.tolist() if reason}) > 2
-    for end in ("tsv", "no"):
-        assert (folder / f"o.{end}").read_bytes() == (alone_in / f"o.{end}").read_bytes()
+def results(found, folder):
+    """Return all that a filtering has found, and the bytes of its files."""
+    arrays = [found.reasons.tolist(), np.nan_to_num(found.scores, nan=-9.0).tolist()]
+    return found.threshold, *arrays, *((folder / f"o.{end}").read_bytes() for end in ("tsv", "no"))
 
 
 def test_an_array_in_any_order(mini, bitext, local, tmp_path, monkeypatch):
     files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
+    thirds = slices(3, shard=SHARD)
     for stage in range(2):  # every slice cleans before any compares
-        for n, how in enumerate(slices(3, shard=SHARD)):
+        for n, how in enumerate(thirds):
             if stage and n == 1:
                 break
             with pytest.raises(Unfinished, match="clean" if not stage and n < 2 else "compare"):
                 filter_bitext(mini, bitext, threads=1, execution=how, **files, **HOW)
-    same(tmp_path, filter_bitext(mini, bitext, threads=1, execution=slices(3, shard=SHARD)[1], **files, **HOW), local)
+    assert results(filter_bitext(mini, bitext, threads=1, execution=thirds[1], **files, **HOW), tmp_path) == local
     files["rejects"].unlink()  # and whoever comes late writes what is gone, but not what is there
-    same(tmp_path, filter_bitext(mini, bitext, threads=1, execution=slices(3, shard=SHARD)[0], **files, **HOW), local)
+    assert results(filter_bitext(mini, bitext, threads=1, execution=thirds[0], **files, **HOW), tmp_path) == local
     monkeypatch.setattr(filtering, "_second_pass", None)
-    same(tmp_path, filter_bitext(mini, bitext, threads=1, execution=slices(3, shard=SHARD)[2], **files, **HOW), local)
+    assert results(filter_bitext(mini, bitext, threads=1, execution=thirds[2], **files, **HOW), tmp_path) == local
     assert [(one.name, one.done) for one in xswe.work_status(tmp_path / "o.tsv")] == [("clean", 8), ("compare", 8)]
 
 
@@ -83,7 +83,7 @@ def test_an_array_in_any_order(mini, bitext, local, tmp_path, monkeypatch):
 def test_on_ray(ray_cluster, mini, bitext, local, tmp_path):
     files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
     how = ExecutionConfig("ray", workers=2, shard=SHARD)
-    same(tmp_path, filter_bitext(mini, bitext, execution=how, **files, **HOW), local)
+    assert results(filter_bitext(mini, bitext, execution=how, **files, **HOW), tmp_path) == local
     assert not (tmp_path / "o.tsv.work").exists()
 
 
@@ -112,7 +112,9 @@ def test_a_bitext_of_an_object_store(mini, bitext, local, tmp_path):
     storage.pipe("/filter/a.tsv", bitext.read_bytes())
     files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
     how = ExecutionConfig("array", 0, 1, shard=SHARD)
-    same(tmp_path, filter_bitext(mini, "memory://filter/a.tsv", threads=1, execution=how, **files, **HOW), local)
+    assert (
+        results(filter_bitext(mini, "memory://filter/a.tsv", threads=1, execution=how, **files, **HOW), tmp_path) == local
+    )
 
 
 def test_a_bitext_that_changes_meanwhile(mini, bitext, tmp_path, monkeypatch):

@@ -37,9 +37,8 @@ def given(sample):
     return teacher, units, [of("en", sample["en"][:60]), of("de", sample["de"][:40])], ExtractConfig(isolated=False)
 
 
-def equal(made, other):
-    assert made.matrix.tobytes() == other.matrix.tobytes()
-    assert made.contexts.tobytes() == other.contexts.tobytes()
+def bytes_of(made):
+    return made.matrix.tobytes(), made.contexts.tobytes()
 
 
 def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
@@ -57,7 +56,8 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
     for how in earlier:
         with pytest.raises(Unfinished):
             extract(*given, tmp_path / "shards", how)
-    equal(extract(*given, tmp_path / "shards", last), extract(*given, tmp_path / "here"))
+    made, here = extract(*given, tmp_path / "shards", last), extract(*given, tmp_path / "here")
+    assert bytes_of(made) == bytes_of(here)
     assert not (tmp_path / "shards" / work_run.OPENED).exists()  # each task has units and sentences of its own
     en = len(module.shards_of(teacher.batches(samples[0].texts)))
     assert en > 2
@@ -67,7 +67,8 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_actors_make_the_same_bytes(ray_cluster, given, sample, tmp_path, monkeypatch):
-    equal(extract(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given, tmp_path / "here"))
+    made, here = extract(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given, tmp_path / "here")
+    assert bytes_of(made) == bytes_of(here)
     monkeypatch.setattr(teacher_vectors, "_SHARD", 8)
     sides = [Texts.of(sample["en"][:20])]
     there = vectors_stage(Stages(tmp_path / "there", execution=ExecutionConfig("ray")), ["x"], given[0], sides)
@@ -112,7 +113,7 @@ def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, tmp_path, monkey
 
     means = module._Means(len(units.tokens), teacher.dim)
     expected = module.averaged(teacher, units, samples, config, module.Sums(means, whole()))
-    equal(extract(*given, tmp_path / "one"), expected)
+    assert bytes_of(extract(*given, tmp_path / "one")) == bytes_of(expected)
     monkeypatch.setattr(module, "_LEAST", 16)  # of several shards the sums are rounded otherwise
     assert extract(*given, tmp_path / "several").matrix.tobytes() != expected.matrix.tobytes()
 
@@ -127,7 +128,8 @@ def test_every_batch_is_in_one_shard(monkeypatch):
 def test_an_array_takes_a_teacher_that_only_python_has(given, tmp_path):
     _, units, samples, config = given
     made = extract(FakeTeacher(), units, samples, config, tmp_path / "array", ExecutionConfig("array", 0, 1))
-    equal(made, extract(FakeTeacher(), units, samples, config, tmp_path / "here", LOCAL))
+    here = extract(FakeTeacher(), units, samples, config, tmp_path / "here", LOCAL)
+    assert bytes_of(made) == bytes_of(here)
 
 
 @pytest.mark.slow
