@@ -108,7 +108,7 @@ def _words() -> dict[str, int]:
 @lru_cache(maxsize=1)
 def _german_start() -> re.Pattern[str]:
     """A German number inside a longer word: siebten, siebenjährig."""
-    stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith("zig")}
+    stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith(("zig", "ßig"))}
     stems |= _GERMAN_ORDINALS
     return re.compile(f"({'|'.join(sorted(stems, key=len, reverse=True))}){_GERMAN_ENDING}")
 
