@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,6 +91,18 @@ def test_batches_hold_similar_lengths_and_every_text_once(teacher, sample):
     sizes = [len(texts[r].encode()) for r in rows]
     assert sizes == sorted(sizes)
     assert len(batches) > 1
+
+
+def test_batches_take_as_many_texts_as_there_is_room_for():
+    config = TeacherConfig(batch_tokens=60)
+
+    def sizes(*lengths):  # in bytes: of 27, a text is taken for 12 tokens
+        return [len(one) for one in TransformerTeacher.batches(SimpleNamespace(config=config), ["x" * n for n in lengths])]
+
+    assert sizes(*[27] * 12) == [5, 5, 2]
+    assert sizes(*[27] * 4, 28) == [4, 1]  # the longest decides, and there are five of 12.3
+    assert sizes(300, 300, 3) == [1, 1, 1]  # a text that is too long has a batch for itself
+    assert sizes() == []
 
 
 def test_an_outline_counts_what_the_encoder_reads(tiny_teacher):
