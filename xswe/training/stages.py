@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,6 +55,7 @@ _LIBRARIES = (
 )
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions that a result may depend on."""
     found = {"python": platform.python_version()}
