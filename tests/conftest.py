@@ -92,6 +92,13 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def nothing_flushed() -> Iterator[None]:
+    """Let no file wait for the disk: what tests write need not outlast a loss of power."""
+    with patch.object(os, "fsync"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def mini_parsed_once() -> Iterator[None]:
     """Parse the tokenizer of the package's model, and of its copies, once for all tests, of which hundreds load them.
 
@@ -183,7 +190,7 @@ def random_model(tokenizer: Tokenizer, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fake_teacher(tokenizer: Tokenizer) -> FakeTeacher:
-    return FakeTeacher(tokenizer=tokenizer)
+    return FakeTeacher(batch=64, tokenizer=tokenizer)
 
 
 @pytest.fixture(scope="session")
