@@ -460,5 +460,5 @@ def test_a_name_is_covered_as_far_as_the_other_side_says_or_sounds_it():
     names, ends = np.array([0, 0, 0], np.int32), np.arange(4)
     others, heard = np.array([0, 1, 1], np.int32), np.array([0.0, 0.0, 0.5], np.float32)
     out = np.full((3, 2), 255, np.uint8)
-    cover_names(names, ends, np.arange(3), others, ends, heard, rows, ones / 100, ones, out[:, 0])
+    cover_names(names, ends, np.arange(3), others, ends, heard, rows, ones / 100, ones, 0, out)
     assert out.tolist() == [[254, 255], [0, 255], [127, 255]]

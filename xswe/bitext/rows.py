@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from xswe.bitext.kernels import copy_spans, strip_spans
-from xswe.io.ragged import Bags, Texts, TextView, bounds_of, concatenate
+from xswe.io.ragged import Bags, Texts, TextView, bounds_of, concatenate, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +104,14 @@ def copied(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Texts:
     """Copy spans of a byte array to new texts."""
     offsets = bounds_of(ends - starts)
     out = np.empty(int(offsets[-1]), np.uint8)
-    copy_spans(np.asarray(data), np.ascontiguousarray(starts), offsets, out)
+    copy_spans(read_only(data), np.ascontiguousarray(starts, np.int64), offsets, out)
     return Texts(out, offsets)
 
 
 def stripped(texts: Texts) -> Texts:
     """Return texts without the blanks at their ends."""
     starts, ends = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)
-    strip_spans(np.asarray(texts.data), np.asarray(texts.offsets), starts, ends)
+    strip_spans(*texts.frozen, starts, ends)
     return copied(texts.data, starts, ends)
 
 

@@ -22,7 +22,7 @@ from xswe.bitext.kernels import (
     move_keys,
     places_of,
 )
-from xswe.io.ragged import Texts, release
+from xswe.io.ragged import Texts, read_only, release
 
 _MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds
 _FILTER_BITS = 8  # of a filter, at least, for each key on the disk
@@ -39,7 +39,7 @@ def text_hashes(texts: Texts) -> np.ndarray:
 def pair_hashes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Hash pairs of hashes, uint64 (n,) each, to one, uint64 (n,); the order within a pair matters."""
     out = np.empty(len(source), np.uint64)
-    hash_pairs(source, target, out)
+    hash_pairs(read_only(source), read_only(target), out)
     return out
 
 

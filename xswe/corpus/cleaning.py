@@ -206,13 +206,13 @@ def _either(sides: Iterable[np.ndarray]) -> np.ndarray:
 
 def _characters(texts: Texts) -> np.ndarray:
     out = np.empty(len(texts), np.int64)
-    characters(np.asarray(texts.data), np.asarray(texts.offsets), out)
+    characters(*texts.frozen, out)
     return out
 
 
 def _classes(texts: Texts) -> np.ndarray:
     out = np.zeros((len(texts), 6), np.int64)
-    count_classes(np.asarray(texts.data), np.asarray(texts.offsets), _class_table(), out)
+    count_classes(*texts.frozen, _class_table(), out)
     return out
 
 

@@ -12,7 +12,7 @@ from numba import njit
 
 from xswe.bitext.kernels import mix
 from xswe.errors import ConfigError
-from xswe.io.ragged import Bags, bounds_of
+from xswe.io.ragged import Bags, bounds_of, read_only
 from xswe.io.settings import check_choice, for_all
 
 Pick = Literal["shortest", "random", "first"]
@@ -144,8 +144,8 @@ class _Compiled:
     """The choice in compiled code: the bags are read twice, and beside them only the kept keys are in memory."""
 
     def __init__(self, bags: Bags, bounds: np.ndarray, rows: np.ndarray, size: int) -> None:
-        self._bags, self._size = (np.asarray(bags.ids), np.asarray(bags.offsets), rows), size
-        self._bounds = bounds  # whose steps are the lengths of the sentences
+        self._bags, self._size = (read_only(bags.ids), read_only(bags.offsets), rows), size
+        self._bounds = read_only(bounds)  # whose steps are the lengths of the sentences
 
     def counts(self) -> np.ndarray:
         """Count the sentences with each unit, int64 (units,)."""
@@ -163,7 +163,7 @@ class _Compiled:
     def select_lowest(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
         """Return ``row * units + unit`` of the ``most`` least keys of each unit, after some units are rekeyed by length."""
         chosen = np.empty(np.minimum(np.diff(self._starts), most).sum(), np.int64)
-        _select_lowest(bounds, by_length, self._starts, self._kept, most, chosen)
+        _select_lowest(read_only(bounds), by_length, self._starts, self._kept, most, chosen)
         return chosen
 
 

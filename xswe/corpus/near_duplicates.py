@@ -21,7 +21,7 @@ def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.n
     made = []
     for texts in sides:
         made.append(np.empty((len(texts), bands), np.uint64))
-        sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, rows, np.empty_like(factors), made[-1])
+        sketch(*texts.frozen, factors, rows, np.empty_like(factors), made[-1])
     if len(made) == 1:
         return made[0]
     return pair_hashes(made[0].ravel(), made[1].ravel()).reshape(-1, bands)

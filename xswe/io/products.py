@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from xswe.errors import ConfigError
 from xswe.io.compiler import LEAN, LINE, address_of, prefetch_row
 from xswe.io.parallel import over_blocks
+from xswe.io.ragged import read_only
 
 
 def _features() -> str:
@@ -204,7 +205,7 @@ def pack(rows: np.ndarray, width: int, out: np.ndarray | None = None) -> np.ndar
     if given, is flat.
     """
     out = aligned(-(-len(rows) // width) * width * rows.shape[1]) if out is None else out
-    _pack(np.ascontiguousarray(rows, np.float32), width, out)
+    _pack(read_only(np.ascontiguousarray(rows, np.float32)), width, out)
     return out
 
 

@@ -189,14 +189,14 @@ class Features:
         table = self._table
         out[:, _NAME_COVERED : _NAME_COVERED + 2] = _NONE
         for side in range(2):
-            rows, places = np.nonzero(names[:, side, :, 1])
+            rows, places = map(np.ascontiguousarray, np.nonzero(names[:, side, :, 1]))
             spans, other = names[rows, side, places], sides[1 - side]
             found = self._units.bags(copied(texts[side].data, spans[:, 0], spans[:, 1]))
             heard = np.zeros(len(rows), np.float32)
             kana = np.flatnonzero((out[rows][:, [_SCRIPTS + 1, _SCRIPTS + 4]] > 0).any(axis=1))
             heard[kana] = heard_in(texts[side], spans[kana], rows[kana], texts[1 - side])
             numbers = heard, table.rows, table.factors, table.norms
-            cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, out[:, _NAME_COVERED + side])
+            cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, _NAME_COVERED + side, out)
 
 
 @njit(**INNER)
@@ -372,9 +372,10 @@ def cover_names(
     rows: np.ndarray,
     factors: np.ndarray,
     norms: np.ndarray,
+    feature: int,
     out: np.ndarray,
 ) -> None:
-    """Write, for each record, the mean best cosine of the units of its name that is covered least by the other side.
+    """Write as a feature of each record the mean best cosine of the units of its name that the other side covers least.
 
     A name is covered at least as well as it is ``heard`` there, float32 (names,).
     """
@@ -394,7 +395,7 @@ def cover_names(
             weights += norms[unit]
         if weights > 0:
             covered = max(heard[name], min(np.float32(1.0), total / weights))
-            out[record] = min(out[record], np.uint8(254.0 * covered))
+            out[record, feature] = min(out[record, feature], np.uint8(254.0 * covered))
 
 
 @njit(**LEAN)

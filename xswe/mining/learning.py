@@ -221,7 +221,7 @@ class Learner:
             part = self._centred(features[start : start + _ROWS])
             if not habits:
                 part = part[:, _NO_HABITS]
-            trees.probabilities(part.astype(np.uint8), out[start : start + _ROWS])
+            trees.probabilities(part.astype(np.uint8, order="C"), out[start : start + _ROWS])
         return out
 
     def learn(self) -> Learnt:

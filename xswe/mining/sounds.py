@@ -125,7 +125,7 @@ def sounds_alike(
         out[name] = np.float32(0.0)
         low, high = spans[name]
         kana = data[low] == 0xE3
-        n = _consonants(data, low, high, classes, room[0], 0)
+        n = _consonants(data, low, high, classes, room[0], np.int64(0))
         if n < 2:
             continue
         start, stop = offsets[records[name]], offsets[records[name] + 1]
@@ -145,8 +145,8 @@ def sounds_alike(
             if inside and begun < 0:
                 begun = place
             if begun >= 0 and not inside:
-                m = _consonants(other, begun, place, classes, room[1], 0)
-                both = _consonants(other, before, begun, classes, room[2], 0)
+                m = _consonants(other, begun, place, classes, room[1], np.int64(0))
+                both = _consonants(other, before, begun, classes, room[2], np.int64(0))
                 both = _consonants(other, begun, place, classes, room[2], both)
                 for k in range(2):
                     word, count = (room[1], m) if k == 0 else (room[2], both)

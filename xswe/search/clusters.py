@@ -206,7 +206,7 @@ class ClustersJob(SearchJob):
 
         def work(start: int, stop: int) -> None:
             for cluster in clusters[start:stop]:
-                rows, columns = np.asarray(members[0][cluster]), np.asarray(members[-1][cluster])
+                rows, columns = (np.asarray(members[side][cluster], np.int64) for side in (0, -1))
                 if not len(rows) or not len(columns):
                     continue
                 at = place[rows], other[columns]

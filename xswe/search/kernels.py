@@ -22,6 +22,7 @@ from numba import njit
 from xswe.io.compiler import LEAN, address_of, prefetch_row, trailing_zeros
 from xswe.io.parallel import over_blocks
 from xswe.io.products import COLUMNS, ROWS, Room, columns_at_once, make_room, multiply_tile, row_products
+from xswe.io.ragged import read_only
 from xswe.search.lists import empty_lists
 from xswe.search.vectors import Vectors
 
@@ -111,7 +112,6 @@ def _before(score: np.float32, new: np.int64, other_score: np.float32, other: np
     return bool(score > other_score or (score == other_score and (other < 0 or new < other)))
 
 
-@njit(**LEAN)
 def merge(
     scores: np.ndarray, ids: np.ndarray, rows: np.ndarray, more_scores: np.ndarray, more_ids: np.ndarray, names: np.ndarray
 ) -> None:
@@ -121,6 +121,14 @@ def merge(
     list of candidates, empty for row i = list i; ``names``, int64, what a candidate's id stands for, empty where it stands
     for itself.
     """
+    _merge(scores, ids, *map(read_only, (rows, more_scores, more_ids, names)))
+
+
+@njit(**LEAN)
+def _merge(
+    scores: np.ndarray, ids: np.ndarray, rows: np.ndarray, more_scores: np.ndarray, more_ids: np.ndarray, names: np.ndarray
+) -> None:
+    """See :func:`merge`."""
     last = scores.shape[1] - 1
     for m in range(more_scores.shape[0]):
         row = rows[m] if len(rows) else m
@@ -323,7 +331,7 @@ def _estimated(
 
     def work(start: int, stop: int) -> np.ndarray:
         best, ids = empty_lists(len(rounded), k)
-        given = coded.codes, coded.scales, rounded, _EVERY if rows is None else rows
+        given = read_only(coded.codes), read_only(coded.scales), rounded, _EVERY if rows is None else rows
         _estimate(*given, start, stop, out, best, ids)
         return best
 

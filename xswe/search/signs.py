@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 
 from xswe.io.compiler import LEAN, address_of, prefetch, trailing_zeros
 from xswe.io.parallel import over_blocks
+from xswe.io.ragged import read_only
 
 SIGNS = "sign_pages", "sign_rows"  # the arrays of an index
 _PAGE = 4096  # bytes
@@ -84,7 +85,7 @@ def pages_shape(dim: int) -> tuple[int, int]:
 def centre_of(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """Return the mean of the vectors that codes stand for, float32 (d,); see :func:`xswe.search.kernels.make_codes`."""
     total = np.zeros(codes.shape[1], np.float64)
-    count = _add_up(codes, scales, total)
+    count = _add_up(read_only(codes), read_only(scales), total)
     return (total / max(count, 1)).astype(np.float32)
 
 
@@ -109,7 +110,7 @@ def live_bits(scales: np.ndarray) -> np.ndarray:
 def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Return the sign bits of what codes stand for, uint8 (n, bytes); the first dimension is the lowest bit."""
     out = np.empty((len(codes), bytes_of(codes.shape[1])), np.uint8)
-    _sign(codes, scales, centre, out)
+    _sign(read_only(codes), read_only(scales), read_only(centre), out)
     return out
 
 
@@ -131,7 +132,7 @@ def pages_of(rows: np.ndarray) -> np.ndarray:
     with zeros.
     """
     out = np.zeros((-(-len(rows) // ROWS), 2 * rows.shape[1], _PAGE), np.uint8)
-    _arrange(rows, out)
+    _arrange(read_only(rows), out)
     return out
 
 
@@ -426,7 +427,7 @@ def _select(
     """Find the ``wanted`` rows between two words that lose least for each query, of those within the limits at first."""
     groups = bits.shape[1]
     for q in range(len(losses)):
-        own, own_losses, count, passed, limit = kept[q], kept_losses[q], 0, 0, len(room)
+        own, own_losses, count, passed, limit = kept[q], kept_losses[q], np.int64(0), 0, len(room)
         for word in range(start, stop):
             left = live[word] & _within(address_of(losses, q * losses.shape[1] + word * _WORD), np.uint8(limits[q]))
             while left:
@@ -480,7 +481,7 @@ def candidates(
 
 def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, threads: int) -> list[np.ndarray]:
     """Return the rows of each query with the least loss, ascending, of about such a share that lose least at first."""
-    pages, last, rows, live = signs
+    pages, last, rows, live = read_only(signs.pages), signs.last, read_only(signs.rows), signs.live
     blocks, words, (queries, groups, *_) = len(pages) + len(last), ROWS // _WORD, tables.bits.shape
     losses, limits = np.empty((queries, blocks * ROWS), np.uint8), np.empty(queries, np.int64)
     most, wanted = groups * _MOST, min(wanted, len(rows))

@@ -14,7 +14,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.checksums import Blocks
 from xswe.io.files import whole_file
 from xswe.io.products import norms
-from xswe.io.ragged import GrowingArray, Spans, Texts, release
+from xswe.io.ragged import GrowingArray, Spans, Texts, read_only, release
 from xswe.io.settings import check_choice, for_all
 from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows
@@ -94,7 +94,7 @@ class Vectors:
             return self._unit(found)
         if self.array.dtype == np.float32 and self.array.flags.c_contiguous:
             out = np.empty((len(rows), self.dim), np.float32)
-            copy_rows(self.array, rows, out)
+            copy_rows(read_only(self.array), rows.astype(np.int64, copy=False), out)
             return out
         return self._unit(self.array[rows])
 

@@ -216,7 +216,7 @@ def remember(table: Table, fresh: NewChunks, most: int) -> Table:
     """Insert chunks into a table; return it, or a larger one if needed, of up to ``most`` slots."""
     if not len(fresh.where):
         return table
-    words = np.zeros(1 << 13, np.uint64)  # a size has 16 bits
+    words, fresh = np.zeros(1 << 13, np.uint64), fresh._replace(text=read_only(fresh.text))  # a size has 16 bits
     while True:
         fitted = _insert(table, fresh, words, words.view(np.uint8))
         fresh = fresh._replace(where=fresh.where[fitted:])

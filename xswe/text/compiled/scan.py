@@ -238,7 +238,7 @@ def _look_up(
         if _has_room(ids, state[IDS], length) and _handle_new_chunk(chunk, kind, scratch, search, defer, ids, fresh):
             ends[row + 1] = state[IDS]
         else:
-            _abandon_text(row, LEFT, scratch, defer, ends, status)
+            _abandon_text(row, np.int64(LEFT), scratch, defer, ends, status)
         w += 1
 
 
@@ -351,7 +351,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
                     end = _begin_word(chunk, end, defer)
             end = append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
             if end - start > LONGEST_CHUNK:
-                _abandon_text(row, LEFT, scratch, defer, ends, status)
+                _abandon_text(row, np.int64(LEFT), scratch, defer, ends, status)
                 break
         if status[row] != DONE:
             last, count = (end + 7) >> 3, own
