@@ -72,13 +72,15 @@ def test_filters_one_by_one(mini, pair, settings, reason):
 
 
 def test_the_threshold_comes_from_the_file_itself(mini, noisy):
+    """By the cosine; by what is learnt from the file, in test_learning.py."""
     pairs, good = noisy
-    found = xswe.filter(mini, pairs, languages=("en", "de"))
+    how = {"languages": ("en", "de"), "method": "cosine"}
+    found = xswe.filter(mini, pairs, **how)
     precision, recall = good[found.kept].mean(), found.kept[good].mean()
     assert precision > 0.95
     assert recall > 0.95
     assert found.threshold.precision == pytest.approx(precision, abs=0.05)
-    loose = xswe.filter(mini, pairs, languages=("en", "de"), precision=0.7)
+    loose = xswe.filter(mini, pairs, **how, precision=0.7)
     assert loose.threshold.value < found.threshold.value
     assert loose.threshold.precision >= 0.7
 

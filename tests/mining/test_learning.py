@@ -111,29 +111,25 @@ def test_gold_pairs_say_how_right_is_what_is_kept(mini, mixed, pairs, tmp_path):
         xswe.filter(mini, mixed[0], **how | {"gold": str(tmp_path / "none.tsv")})
 
 
-def test_the_order_of_records_decides_nothing(mini, mixed, found):
+def test_the_order_of_records_decides_nothing_and_what_is_unusual_is_said(mini, mixed, found, tmp_path):
+    """In memory, and in a file whose lines stand in another order."""
     order = np.random.default_rng(1).permutation(len(found))
-    other = xswe.filter(mini, [mixed[0][row] for row in order], languages=PAIR)
+    texts = [mixed[0][row] for row in order]
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in texts), encoding="utf-8")
+    files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "no.tsv"}
+    other = xswe.filter(mini, tmp_path / "a.tsv", **files, languages=PAIR, explain=True)
     assert other.threshold == found.threshold
     assert other.noise == found.noise
     assert np.array_equal(other.reasons, found.reasons[order])
     assert np.array_equal(other.scores, found.scores[order], equal_nan=True)
-    with pytest.raises(ConfigError, match="explain=True"):
-        other.unusual(0)
-
-
-def test_what_is_unusual_is_said(mini, mixed, found, tmp_path):
-    row = int(np.flatnonzero((mixed[1] == "truncated") & ~found.kept & np.isfinite(found.scores))[0])
-    assert re.search(r"(source|target) \d+, usually \d+ to \d+", found.unusual(row))
-    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in mixed[0]), encoding="utf-8")
-    files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "no.tsv"}
-    again = xswe.filter(mini, tmp_path / "a.tsv", **files, languages=PAIR, explain=True)
-    assert np.array_equal(again.reasons, found.reasons)
+    row = int(np.flatnonzero((mixed[1][order] == "truncated") & ~other.kept & np.isfinite(other.scores))[0])
+    assert re.search(r"(source|target) \d+, usually \d+ to \d+", other.unusual(row))
+    assert other.unusual(row) == found.unusual(int(order[row]))
     written = files["rejects"].read_text(encoding="utf-8").split("\n")[:-1]
-    reason, score, *record = written[int((found.reasons[:row] > 0).sum())].split("\t")
-    assert reason == f"{found.names[found.reasons[row]]} ({found.unusual(row)})"
-    assert float(score) == pytest.approx(found.scores[row], abs=1e-6)
-    assert tuple(record) == mixed[0][row]
+    reason, score, *record = written[int((other.reasons[:row] > 0).sum())].split("\t")
+    assert reason == f"{other.names[other.reasons[row]]} ({other.unusual(row)})"
+    assert float(score) == pytest.approx(other.scores[row], abs=1e-6)
+    assert tuple(record) == texts[row]
 
 
 def test_a_precision_that_is_not_reached_is_named(mini, found, mixed):
@@ -146,6 +142,8 @@ def test_a_precision_that_is_not_reached_is_named(mini, found, mixed):
 
 def test_where_there_is_little_to_learn_from_the_cosine_decides(mini, mixed, pairs):
     few = xswe.filter(mini, mixed[0][:300], languages=PAIR)
+    with pytest.raises(ConfigError, match="explain=True"):
+        few.unusual(0)
     assert "judged by the cosine alone: " in str(few)
     assert "pairs are too few to learn from" in few.note
     draw = random.Random(0)
