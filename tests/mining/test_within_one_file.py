@@ -29,8 +29,7 @@ def pairs_of(ids):
     return {(i, int(j)) for i, row in enumerate(ids) for j in row if j >= 0}
 
 
-@pytest.mark.parametrize("n", [1, 3, 700, 2100])
-@pytest.mark.parametrize("memory", [2.0, 0.004])
+@pytest.mark.parametrize(("n", "memory"), [(1, 2.0), (3, 0.004), (700, 2.0), (1500, 0.0001)])
 def test_neighbours_within_are_those_before_and_after(vectors, n, memory):
     a, _ = vectors(n, 1)
     found = neighbours_within(a, 3, SearchConfig(threads=2, memory=memory))
