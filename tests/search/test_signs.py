@@ -63,9 +63,10 @@ def test_pages_hold_four_dimensions_of_each_row():
     assert not pages[1, :, 192:].any()  # nothing is behind the last row
 
 
-@pytest.mark.parametrize("dim", [3, 64, 256, 300, 1024])
-@pytest.mark.parametrize("size", [1, 137, 2000, ROWS + 70])
-def test_candidates_are_those_of_a_plain_sort(monkeypatch, dim, size):
+@pytest.mark.parametrize(
+    ("size", "dim"), [(1, 64), (137, 3), (137, 1024), (2000, 256), (2000, 300), (ROWS + 70, 64), (ROWS + 70, 300)]
+)
+def test_candidates_are_those_of_a_plain_sort(monkeypatch, size, dim):
     monkeypatch.setattr(module, "_PASSING", (1e9, 0))
     monkeypatch.setattr(module, "_FEWEST", 1)
     rng = np.random.default_rng(dim + size)
