@@ -58,6 +58,7 @@ def test_postgresql_with_pgvector(index, truth, tmp_path):
         server.cleanup()
 
 
+@pytest.mark.slow
 def test_langchain(index, truth):
     documents = pytest.importorskip("langchain_core.documents")
     runnables = pytest.importorskip("langchain_core.runnables")
@@ -72,6 +73,7 @@ def test_langchain(index, truth):
     assert [[one.page_content for one in some] for some in retriever.batch(QUERIES)] == truth  # on threads
 
 
+@pytest.mark.slow
 def test_llamaindex(index, truth):
     retrievers, schema = pytest.importorskip("llama_index.core.retrievers"), pytest.importorskip("llama_index.core.schema")
 

@@ -45,7 +45,7 @@ def same(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(1, 150), st.integers(1, 150), st.integers(1, 6), st.integers(0, 99))
 def test_sweep_keeps_the_best_of_rows_and_columns_with_ties_by_id(rows, columns, k, seed):
     draw = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ def test_sweep_keeps_the_best_of_rows_and_columns_with_ties_by_id(rows, columns,
         np.testing.assert_array_equal(found[1][:, : wanted.shape[1]], ids)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40), st.integers(1, 5), st.randoms())
 def test_merge_is_the_same_in_any_order_and_holds_no_id_twice(candidates, k, random):
     best = {}
@@ -210,7 +210,9 @@ def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
         (lambda a: MineConfig(threshold=float("nan")), "threshold=nan"),
         (lambda a: MineConfig(max_score=float("nan")), "max_score=nan"),
         (lambda a: SearchConfig(device="cuda", method="clusters"), "exact"),
-        (lambda a: find_neighbours(a, a, 2, SearchConfig(device="nonsense")), "device=nonsense"),
+        pytest.param(
+            lambda a: find_neighbours(a, a, 2, SearchConfig(device="nonsense")), "device=nonsense", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_mistakes_name_the_setting(vectors, call, found):
