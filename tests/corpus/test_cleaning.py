@@ -214,7 +214,7 @@ def test_evaluation_files_that_cannot_be_used(tmp_path, name, text):
         EvaluationTexts([tmp_path / name])
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(1, 60), max_size=40), max_size=6))
 def test_a_key_set_is_a_set_in_order(blocks):
     mine, naive = KeySet(), set()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import eval_script
@@ -23,12 +23,14 @@ def test_the_shortest_or_first_sentences_are_chosen(pick, n):
     assert by_unit(chosen, 6) == naive(LISTS, 6, n, pick)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.integers(1, 4))
 def test_shortest_equals_the_naive_choice(lists, n):
     chosen = choose_contexts(Bags.of(lists), 10, ContextConfig(per_unit=n))
     assert by_unit(chosen, 10) == naive(lists, 10, n, "shortest")
 
 
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1, max_size=40), st.integers(0, 5))
 def test_candidates_bound_what_is_looked_at(lists, seed):
     config = ContextConfig(per_unit=2, candidates=4, pick="random", seed=seed)
@@ -55,6 +57,7 @@ def test_each_sentence_is_listed_once_and_the_reference_passes_are_counted():
     assert np.all(np.diff(chosen.sentences) > 0)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.integers(1, 4), st.data())
 def test_lengths_that_are_told_decide_what_is_short(lists, n, data):
     sizes = data.draw(st.lists(st.integers(0, 50), min_size=len(lists), max_size=len(lists)))
@@ -86,6 +89,7 @@ def test_only_candidates_are_measured():
     assert sorted(asked) == looked_at.tolist()  # the same candidates as by units
 
 
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.sets(st.integers(0, 9)))
 def test_units_that_are_not_wanted_get_no_contexts(lists, units):
     wanted = np.isin(np.arange(10), list(units))
@@ -97,6 +101,7 @@ def test_units_that_are_not_wanted_get_no_contexts(lists, units):
 sentences = st.lists(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=6), max_size=30)
 
 
+@settings(max_examples=20)
 @given(sentences, st.integers(1, 4), st.booleans())
 def test_exact_units_tell_what_a_sentence_contains_and_all_of_them_how_long_it_is(lists, n, compiled):
     """A word is in a sentence exactly or by a back-off, which only makes the sentence longer."""
@@ -109,6 +114,7 @@ def test_exact_units_tell_what_a_sentence_contains_and_all_of_them_how_long_it_i
     assert chosen == {u: sorted(sorted(rows, key=lambda r: (len(lists[r]), r))[:n]) for u, rows in holding.items()}
 
 
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30), st.integers(1, 3), st.integers(0, 3))
 def test_sentences_are_drawn_by_unit(lists, n, seed):
     contexts = choose_contexts(Bags.of(lists), 5, ContextConfig(per_unit=100))
@@ -132,6 +138,7 @@ def test_settings_that_cannot_work(wrong):
         ContextConfig(**wrong)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.integers(1, 4), st.data())
 def test_rows_left_out_are_as_if_not_there(lists, n, data):
     rows = sorted(data.draw(st.sets(st.integers(0, len(lists) - 1)) if lists else st.just(set())))
@@ -165,6 +172,7 @@ def test_more_sentences_than_can_be_numbered_are_refused(monkeypatch):
         choose_contexts(Bags.of(LISTS), 6, ContextConfig())
 
 
+@settings(max_examples=20)
 @given(
     st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30),
     st.sampled_from(["shortest", "random", "first"]),

@@ -26,7 +26,7 @@ def lines_of(path, **settings):
 raw_text = st.lists(st.sampled_from(["a", "語", "\n", "\r\n", "\r", "\u2028", "\ufeff", "", " ", "x" * 40]), max_size=40)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(parts=raw_text, lines=st.integers(1, 5), chunk=st.integers(1, 9))
 def test_lines_are_those_of_read_lines_whatever_the_chunks(tmp_path_factory, parts, lines, chunk):
     path = tmp_path_factory.getbasetemp() / "blocks.txt"

@@ -121,7 +121,7 @@ def test_pairs_are_those_of_the_written_out_loop(vectors):
     np.testing.assert_allclose(found.scores, [score for score, _, _ in wanted], rtol=1e-5)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 1000), st.sampled_from(["ratio", "distance", "cosine"]))
 def test_what_every_selection_promises(n, m, seed, score):
     generator = np.random.default_rng(seed)

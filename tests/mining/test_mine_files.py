@@ -56,7 +56,7 @@ def side(model, path, folder, **settings):
 
 
 @given(st.lists(st.text(max_size=4), max_size=60), st.integers(1, 7))
-@settings(max_examples=50)
+@settings(max_examples=20)
 def test_seen_is_a_set(texts, step):
     seen, known = KeySet(), set()
     hashes = text_hashes(Texts.of(texts))
