@@ -23,7 +23,7 @@ import pytest
 
 import xswe
 from xswe.bitext.source import Source
-from xswe.errors import InputError, XsweError
+from xswe.errors import ConfigError, InputError, XsweError
 from xswe.io.settings import check_choice, for_all
 from xswe.search.lists import Neighbours
 from xswe.text import languages
@@ -117,6 +117,20 @@ def _(choice, folder):
         return output_format(choice, "a.tsv"), output_format(choice, "a.csv")
     path = folder / f"pairs{'' if choice != PLANTED else '.tsv'}.{choice}"
     write_rows(str(path), choice, iter([Row(0.5, "cat", "Katze", "a", "b", 1)]), ("en", "de"))
+    return path.read_bytes()
+
+
+@probe("xswe.alignment.formats:BeadFormat")
+def _(choice, folder):
+    from xswe.alignment.formats import Manner, Written, bead_format, write_beads
+
+    path, manner = folder / f"beads{'' if choice != PLANTED else '.tsv'}.{choice}", Manner(languages=("en", "de"))
+    if choice in ("auto", "bucc"):  # by the name; no format of beads
+        try:
+            return bead_format(choice, "a.ladder", ("en", "de"))
+        except ConfigError as error:
+            return str(error)
+    write_beads(path, choice, [Written(0.5, "cat", "Katze", (0,), (0,))], manner)
     return path.read_bytes()
 
 

@@ -12,20 +12,32 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import griffe
 
+from xswe.alignment.corrections import SUFFIXES
+from xswe.bitext.formats import BY_SUFFIX
+from xswe.bitext.output import WRITTEN
 from xswe.cli.settings import Values, composed_defaults, function
 from xswe.cli.verbs import OWN, PACKAGES, VERBS
 from xswe.io.choices import choice_names, choose
 from xswe.io.resources import resource
 from xswe.io.signatures import MISSING, config_class, hint_of, parts
+from xswe.io.suffixes import TABLES
+from xswe.text.languages import LANGUAGES
 from xswe.text.readers import READERS
 from xswe.work.config import HOSTS, Executor
 
-_DOCUMENTS = "Markdown, HTML, EPUB, DOCX, PDF"
+# What docstrings call the files of some formats, whose suffixes help and reference list.
+_FORMATS: dict[str, Iterable[str]] = {
+    "Markdown, HTML, EPUB, DOCX, PDF": READERS,
+    "any bitext": sorted(BY_SUFFIX),
+    "any corrections": sorted(SUFFIXES),
+    "any pairs": sorted(WRITTEN),
+    "any table": TABLES,
+}
 _GROUPS = {
     "pair": "the model's languages, the hub of the pairs first",
     "recipe": "a way to train",
@@ -106,9 +118,17 @@ def _meanings(of: Any) -> dict[str, str]:
 
 
 def _in_words(meaning: str) -> str:
-    """Return a meaning as the command line says it: null for None, and suffixes for documents."""
+    """Return a meaning as the command line says it: null for None, and the suffixes of formats."""
     plain = re.sub(r":\w+:`([^`]*)`", r"\1", " ".join(meaning.split())).replace("``", "").rstrip(".")
-    return re.sub(r"\bNone\b", "null", plain.replace(_DOCUMENTS, " ".join(READERS)))
+    return re.sub(r"\bNone\b", "null", with_suffixes(plain))
+
+
+def with_suffixes(text: str) -> str:
+    """Return a text with the suffixes of the formats that it names: ``any table`` gets those of all tables."""
+    for name, suffixes in _FORMATS.items():
+        listed = " ".join(suffixes)
+        text = re.sub(rf"\b{name}\b", f"{name} ({listed})" if name.startswith("any") else listed, text)
+    return text
 
 
 def _summary(call: Callable[..., Any]) -> str:
@@ -121,7 +141,7 @@ def _choice(verb: str, group: str) -> tuple[str, str, str, str]:
     listed = re.search(rf"^  - {named}: ([\w-]+)", (conf / f"{verb}.yaml").read_text(encoding="utf-8"), re.MULTILINE)
     first, foreign = listed[1] if listed else "", {"teacher": "same", "distilled": "none"}.get(group)
     if group == "pair":
-        return group, "en, de, zh and ja in any order, as en-ja, en-de-zh-ja or ja", first, _GROUPS[group]
+        return group, f"{', '.join(LANGUAGES)} in any order, as en-ja, en-de-zh-ja or ja", first, _GROUPS[group]
     others = (name for name in choice_names(named.partition("@")[0]) if name not in (first, foreign))
     return group, ", ".join([first, *others]), first, _GROUPS[group]
 

@@ -49,28 +49,27 @@ class AlignConfig:
     """How sentences are aligned.
 
     Attributes:
-        most: lines of a bead on either side, 5 at most.
-        gap: score, between 0 (unrelated) and 1 (a typical translation), from which a pair is better than two gaps.
-        merge: what a bead loses for each line beyond one a side.
-        length: weight of the two sides' sizes.
-        prior: weight of how often beads of each shape, and gaps, occur.
-        search: lines by which the path may depart from the coarser one.
-        min_score: beads with a lower score are left out of the result, their lines then in gaps; null for none.
-        precision: the same, with the lowest score from which at least this share of the beads is expected to be right.
+        most: most lines of a bead on either side, up to 5.
+        gap: score, between 0 (unrelated) and 1 (a typical translation), above which a pair is better than two gaps.
+        merge: score that a bead loses for each line beyond one a side.
+        length: weight of the lengths of the two sides.
+        prior: weight of the frequencies of gaps, and of beads of each shape.
+        search: most lines by which the path departs from that of the coarser texts.
+        min_score: beads with a lower score become gaps; null for none.
+        precision: the lowest ``min_score`` of at least this expected precision.
         evidence: keep what a report shows of how well beads score.
         threads: null for all processors.
         languages: of source and target, as in ``en`` or ``en-GB``; needed to cut running text, and for TMX and XLIFF. A
             model of two knows them.
         split: cut both sides into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        fixed: corrections: what ``align`` wrote and a person corrected (``.xlsx``, ``.csv``, ``.tsv``, ``.tmx``,
-            ``.jsonl``, ``.ladder``), a folder of them for folders; in Python also a list of lines, from 0, as in
-            ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts hold, and lines that it has without a counterpart have
-            none; pairs with the status ``rejected`` or ``wrong`` are not found again.
-        uncorrected: what ``fixed`` was made of: pairs that it has and ``fixed`` has no more are rejected.
-        moved: find what stands elsewhere in the other text, as chapters that were swapped.
-        gaps: write lines without a counterpart, too, beside an empty text.
-        bom: begin ``.csv`` with a byte-order mark, by which Excel knows UTF-8.
-        date: of the units of TMX and XLIFF: ``now``, or as in 2026-01-31; null for none, which keeps the bytes the same.
+        fixed: what ``align`` wrote and a person corrected: any corrections; a folder of such files for folders; in Python
+            also a list of lines, from 0, as in ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts hold, and lines that
+            it has without a counterpart have none; pairs with the status ``rejected`` or ``wrong`` are not found again.
+        uncorrected: the file before its correction: pairs that ``fixed`` no longer has are rejected.
+        moved: find what stands elsewhere in the other text, such as chapters that were swapped.
+        gaps: also write lines without a counterpart, beside an empty text.
+        bom: begin ``.csv`` with a byte-order mark, by which Excel recognises UTF-8.
+        date: of the units of TMX and XLIFF: ``now``, or as in 2026-01-31; null for none, which gives the same bytes again.
     """
 
     most: int = 5

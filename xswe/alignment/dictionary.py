@@ -93,8 +93,8 @@ def lexicon(
 
     Args:
         model: what encodes words, or its name.
-        output: file of ``source<TAB>target<TAB>csls<TAB>rank``, or ``.csv``, ``.jsonl``, ``.json``, ``.md``, ``.tex``,
-            ``.parquet`` or ``.xlsx`` with a header; ``-`` for standard output.
+        output: file of ``source<TAB>target<TAB>csls<TAB>rank``, or by its suffix any table, with a header; ``-`` for
+            standard output.
         source: words, or a file with a word a line; without, the model's own units that are words.
         target: the other side, likewise.
         config: how; see :class:`DictionaryConfig`.

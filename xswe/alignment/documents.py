@@ -16,7 +16,7 @@ import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Lines, line_sums
 from xswe.alignment.corrections import SUFFIXES
-from xswe.alignment.formats import Written, bead_format, write_beads
+from xswe.alignment.formats import BeadFormat, Written, bead_format, write_beads
 from xswe.alignment.sentences import AlignedTexts, align, manner_of, read_side
 from xswe.errors import ConfigError, InputError
 from xswe.io.arguments import check_model, file_name, several, texts_of
@@ -239,7 +239,7 @@ def _align_folders(
     output: str | Path,
     pairing: Pairing,
     manifest: str | Path | None,
-    format: str,
+    format: BeadFormat,
     config: AlignConfig,
 ) -> AlignedDocuments:
     """Align all documents of a folder with their translations in another."""
@@ -456,7 +456,7 @@ def align_files(
     *,
     manifest: str | Path | None = None,
     pairing: Pairing = "names",
-    format: str = "auto",
+    format: BeadFormat = "auto",
     config: AlignConfig | None = None,
     **settings: Unpack[AlignSettings],
 ) -> AlignedTexts | AlignedDocuments:
@@ -464,18 +464,15 @@ def align_files(
 
     Args:
         model: what encodes, or its name.
-        source: text file, a sentence a line, plain or packed; running text (Markdown, HTML, DOCX, EPUB, PDF), which is cut
-            into sentences; ``-`` for standard input; or a folder of such files.
+        source: text file, a sentence a line, plain or packed, ``-`` for standard input; a document (Markdown, HTML, EPUB,
+            DOCX, PDF), which is cut into sentences; or a folder of such files.
         target: its translation, likewise.
-        output: beads, by the name: ``.tsv`` (score, source, target), ``.tmx``, ``.xliff``, ``.jsonl``, ``.ladder``,
-            ``.parquet``, ``.md``, ``.tex``; to be read and corrected ``.xlsx``, ``.csv``, to be read ``.html``,
-            ``.docx``; ``-`` for standard output; of folders: a folder, for a file a pair and ``documents.tsv``, in which
-            a killed run goes on; or a file for all, with the documents' names before the lines' numbers.
-        manifest: of folders: file of ``source<TAB>target``, the names of documents that belong together.
-        pairing: of folders: ``names`` (the same but for languages and suffixes), ``content`` (nothing tells which belong
-            together).
-        format: of the output; ``auto`` for that of its name: laser, ladder, jsonl, tmx, xliff, xliff2, csv, html, docx,
-            parquet, xlsx, markdown, latex.
+        output: file, its format by its suffix: any pairs, ``.html``, ``.docx`` or ``.ladder``; ``-`` for standard output.
+            Of folders: a folder, for a file a pair and ``documents.tsv``, in which a killed run goes on; or a file for all,
+            with the documents' names before the lines' numbers.
+        manifest: of folders: a file of ``source<TAB>target``, the names of the documents of each pair.
+        pairing: of folders: ``names`` (the same but for languages and suffixes), or ``content`` (where names say nothing).
+        format: of the output; ``auto`` for that of its name.
         config: how; see :class:`xswe.alignment.beads.AlignConfig`; of folders ``fixed`` and ``uncorrected`` are folders,
             with files of the names that an output folder has, of any pairs of documents.
         settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …

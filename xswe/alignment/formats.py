@@ -7,19 +7,22 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from xswe.alignment.docx import write_docx
 from xswe.bitext.memories import Unit, moment
-from xswe.bitext.output import MEMORIES, Row, output_format, write_rows
+from xswe.bitext.output import MEMORIES, Format, Row, output_format, write_rows
 from xswe.errors import ConfigError
 from xswe.io.results import write_table, write_text
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.text.languages import has_cjk
 
+BeadFormat = Literal[Format, "docx", "html", "ladder"]
 # Formats that only beads have, or have in their own way.
 _OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
+for_all(BeadFormat, dict.fromkeys((*get_args(Format), *_OWN)))
 COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
 
 
@@ -77,6 +80,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
     ConfigError: there is no such format, or it needs the languages. DependencyError: the library that writes it is not
     installed.
     """
+    check_choice("format", wanted, BeadFormat)
     suffix = ".html" if suffix_of(output) == ".htm" else suffix_of(output)
     if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
         return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)

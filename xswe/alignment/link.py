@@ -31,17 +31,17 @@ class BitextLinkConfig(LinkConfig):
     """Settings of the links between words, and of the output made from them.
 
     Attributes:
-        what: ``links``; ``lexicon``: what is linked to what, with counts, both probabilities and lexical weights; ``terms``
-            of both languages; ``check``: where translations do not use the agreed terms.
-        terms: for a check, the agreed terms: ``.tbx``, or ``.tsv``, ``.csv``, ``.xlsx``, ``.tmx`` with a term and its
-            translation a row; null: what ``what=terms`` finds in these pairs, with the surest translation of each.
-        consistency: of a check: also list places with a rarer one of several agreed translations.
+        what: ``links`` of words; ``lexicon``: a phrase table with counts, both probabilities and lexical weights;
+            ``terms`` of both languages; ``check``: translations that do not use the agreed terms.
+        terms: with ``check``: a file of the agreed terms, ``.tbx`` or a term and its translation a row, see
+            :func:`xswe.read_terms`; null: what ``what=terms`` finds in these pairs, with the surest translation of each.
+        consistency: with ``check``: also list places with a rarer one of several agreed translations.
         columns: source and target in separated text, counted from 0; names of columns, or of fields of JSON.
         languages: of source and target, for terms and ``.tmx``; a model, or ``.tmx``, of two languages knows them.
-        tokens: words are what stands between blanks; false: the model's words.
+        tokens: take what stands between blanks as words; false for the model's words.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it has no links).
-        most: of a lexicon or terms, words of a phrase, at most; null for 1 and 4.
-        min_count: of a lexicon or terms: pairs that are linked less often are left out.
+        most: most words of a phrase; null for 1 in a ``lexicon`` and 4 in ``terms``.
+        min_count: with ``lexicon`` and ``terms``: pairs that are linked less often are left out.
     """
 
     what: Made = "links"
@@ -98,11 +98,9 @@ def link(
 
     Args:
         model: what encodes words, or its name.
-        input: a list of pairs; or bitext: tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, plain or packed, ``-`` for
-            standard input; or two line-aligned files.
-        output: of links: Pharaoh's format (``0-0 1-2``), ``.html`` (words in colours), ``.jsonl``, ``.tsv`` (a row a link),
-            ``-`` for standard output; of a lexicon or a check ``.tsv``, ``.csv``, ``.json``, ``.xlsx`` or
-            ``.parquet``; of terms those, and ``.tbx``.
+        input: a list of pairs; a file of any bitext, plain or packed, ``-`` for standard input; or two line-aligned files.
+        output: file, its format by its suffix: any table; of links also ``.txt`` (Pharaoh's format, ``0-0 1-2``) and
+            ``.html`` (words in colours), of terms also ``.tbx``; ``-`` for standard output.
         config: how; see :class:`BitextLinkConfig`.
         settings: single fields of it: ``what``, ``method``, ``columns``, ``languages``, …
 

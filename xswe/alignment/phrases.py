@@ -23,13 +23,13 @@ from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.parallel import available_threads
 from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
-from xswe.io.sources import is_tar, is_zip, suffix_of
+from xswe.io.sources import PACKED, is_tar, is_zip, suffix_of
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words, open_words
 from xswe.phrases.terms import Term, find_terms
 from xswe.progress import took
-from xswe.text.languages import check_languages
+from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import spooled, work_folder
@@ -42,7 +42,7 @@ _TERMS = for_all(Mode, {"phrases": False, "terms": True})
 _EXCHANGE = (".tbx", ".tmx")
 _EITHER = (".tsv", ".jsonl", ".ndjson")  # passages that are bitext where languages are given
 _BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_EITHER, ".txt"))  # that are read as bitext only
-_TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
+_TEXTS = (".txt", ".tsv", *PACKED, *(f".{code}" for code in LANGUAGES))
 _AROUND = 40  # characters of context on either side of an example
 
 
@@ -178,11 +178,9 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
         model: a static model, or the name of one; ``teacher:mini``, ``teacher:minilm`` or ``teacher:PATH`` for an encoder,
             whose token states are then used. Others that take part need a name.
         queries: a phrase, or a text file with one phrase a line; ``-`` for standard input.
-        input: text file, one passage a line, plain or packed; ``-`` for standard input; with ``languages`` also bitext
-            (``.tsv`` of two columns, ``.tmx``, ``.xliff``, ``.po``, ``.jsonl``, ``.parquet``), whose second side is
-            searched.
-        output: file, its format by its suffix: ``.tsv``, ``.csv``, ``.json``, ``.jsonl``, ``.md``, ``.tex`` (plain or
-            packed), ``.parquet``, ``.xlsx``, ``.tmx``, and for terms ``.tbx``; ``-`` for standard output.
+        input: text file, one passage a line, plain or packed; ``-`` for standard input; with ``languages`` also a file of
+            any bitext, whose second side is searched.
+        output: file, its format by its suffix: any table, ``.tmx``, and for terms ``.tbx``; ``-`` for standard output.
         threads: how many share the passages; null for all processors.
         config: what is searched for; see :class:`PhraseSearchConfig`.
         settings: single fields of it: ``mode``, ``k``, ``min_score``, ``languages``, …

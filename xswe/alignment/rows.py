@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xswe.bitext.convert import read_units
-from xswe.bitext.formats import FORMATS, format_by_name
+from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
 from xswe.bitext.source import Source
 from xswe.bitext.tables import csv_rows, csv_separator, find_columns, table_texts
 from xswe.errors import InputError
@@ -16,7 +16,7 @@ from xswe.io.lines import Skipped, open_binary, read_lines
 from xswe.io.sources import suffix_of
 
 Run = tuple[int, ...]  # lines of one side, from 0
-SUFFIXES = (".csv", ".mo", ".parquet", ".po", ".tmx", ".tsv", ".xlf", ".xliff", ".xlsx")
+SUFFIXES = tuple(sorted({*BY_SUFFIX} - {".jsonl", ".ndjson", ".txt"}))
 STANDS = frozenset(("", "fixed", "moved", "ok", "right"))  # statuses of what a file says
 REJECTED = frozenset(("rejected", "wrong"))  # those of a pair that must not be found again
 OPEN = "open"  # of lines that are aligned anew

@@ -15,7 +15,7 @@ import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Constraints, Prices
 from xswe.alignment.corrections import Corrections, Said, read_corrections
-from xswe.alignment.formats import Manner, Written, bead_format, joined, write_beads
+from xswe.alignment.formats import BeadFormat, Manner, Written, bead_format, joined, write_beads
 from xswe.alignment.moved import NONE, Moved, find_moved, score_spans, without
 from xswe.alignment.rows import Run
 from xswe.alignment.windows import Path as AlignedPath
@@ -190,15 +190,14 @@ class AlignedTexts(Result[Bead], row=Bead):
         )
         return source, target
 
-    def write(self, path: str | Path, *, format: str = "auto", **manner: Unpack[MannerSettings]) -> None:
+    def write(self, path: str | Path, *, format: BeadFormat = "auto", **manner: Unpack[MannerSettings]) -> None:
         """Write the beads atomically.
 
         Args:
             path: file, plain or compressed; ``-`` for standard output.
-            format: ``auto``, by the name; the name of a format of pairs (``laser``, ``tmx``, ``xliff``, ``xliff2``,
-                ``parquet``, ``markdown``, ``latex``), which hold no gaps; of one that holds each line of both texts:
-                ``xlsx`` and ``csv``, to be read and corrected, ``html``, to be read, ``jsonl``, with the lines' numbers and
-                places, or ``ladder`` (``[0]:[0,1]:score``, lines from 0).
+            format: ``auto``, by the name. Those of pairs hold no gaps; ``xlsx`` and ``csv``, to be read and corrected,
+                ``html`` and ``docx``, to be read, ``jsonl``, with the lines' numbers and places, and ``ladder``
+                (``[0]:[0,1]:score``, lines from 0) hold each line of both texts.
             manner: ``gaps``, ``bom`` and ``date``, see :class:`xswe.alignment.formats.Manner`.
 
         Raises:
@@ -214,7 +213,7 @@ def align(
     target: Side,
     *,
     output: str | Path | None = None,
-    format: str = "auto",
+    format: BeadFormat = "auto",
     config: AlignConfig | None = None,
     **settings: Unpack[AlignSettings],
 ) -> AlignedTexts:
@@ -253,8 +252,8 @@ def align(
     manner = manner_of(config, codes, source)
     if output is not None:
         bead_format(format, str(output), codes)  # known before any work is done
-    spoken = codes if len(codes) == 2 else ("", "")
-    sides = [read_side(*given, config.split) for given in zip((source, target), spoken, strict=True)]
+    named = codes if len(codes) == 2 else ("", "")
+    sides = [read_side(*given, config.split) for given in zip((source, target), named, strict=True)]
     texts = sides[0][0], sides[1][0]
     if config.languages and len(codes) == 2:
         _warn_of_swapped(texts, codes)

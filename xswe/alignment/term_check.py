@@ -107,8 +107,8 @@ def read_terms(input: str | Path, languages: Sequence[str] = ()) -> list[AgreedT
     """Read a list of terms.
 
     Args:
-        input: ``.tbx`` (TBX of 2008 or 2019), or ``.tsv``, ``.csv``, ``.xlsx``, ``.tmx`` with a term and its translation a
-            row; a row with the status ``wrong`` or ``rejected`` is a translation that must not be used.
+        input: ``.tbx`` (TBX of 2008 or 2019), or bitext with a term and its translation a row, as ``.tsv``; a row with the
+            status ``wrong`` or ``rejected`` is a translation that must not be used.
         languages: of source and target, for ``.tbx`` and ``.tmx``.
 
     Raises:

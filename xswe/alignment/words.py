@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from xswe.alignment import kernels
-from xswe.bitext.output import FOREIGN
 from xswe.errors import ConfigError, ModelError
 from xswe.io.arguments import check_model, texts_of
 from xswe.io.files import open_output
@@ -29,6 +28,7 @@ from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.io.sources import suffix_of
+from xswe.io.suffixes import SUFFIXES, TABLES
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.progress import bar
@@ -57,15 +57,15 @@ class LinkConfig:
     """How words are linked.
 
     Attributes:
-        method: ``intersection``: what is best for both words; ``itermax``: that, and further turns for words that have no
-            link; ``forward``, ``backward``: the best of each source or target word; ``union`` of both; ``transport``:
-            optimal transport of the words' shares.
-        prior: what a whole sentence's length between the places of two words takes off their cosine.
+        method: ``transport``: optimal transport of the words' shares; ``intersection``: pairs that are the best for both
+            words; ``itermax``: these, and further turns for words without a link; ``forward``, ``backward``: the best pair
+            of each source or target word; ``union`` of both.
+        prior: cosine that a pair loses if its words are a whole sentence apart.
         min_score: least cosine of a link.
-        turns: further turns of ``itermax``.
-        keep: share of its similarities that a word with a link keeps in a further turn.
-        heat: of ``transport``; the colder, the nearer to one partner a word.
-        share: of ``transport``, least share of a word that a link carries.
+        turns: with ``itermax``: number of further turns.
+        keep: with ``itermax``: share of its similarities that a word with a link keeps in a further turn.
+        heat: with ``transport``: temperature; the lower, the fewer partners a word has.
+        share: with ``transport``: least share of a word that a link carries.
     """
 
     method: LinkMethod = "transport"
@@ -191,7 +191,7 @@ def check_links(path: str | Path) -> None:
     suffix = suffix_of(path)
     if holds_all(path):
         check_suffix(path)
-    elif suffix in (*FOREIGN, ".tmx", ".xlf", ".xliff") and suffix not in _PAGES:
+    elif suffix in SUFFIXES and suffix not in (*_PAGES, ".jsonl", ".txt"):
         raise ConfigError(f"{path}: links are not written as {suffix}; use .txt, .html, .jsonl, {', '.join(_TABLES)}")
 
 
@@ -222,7 +222,7 @@ def _page(pairs: Iterable[LinkedPair]) -> Iterator[str]:
 
 
 _PAGES = (".html", ".htm")
-_TABLES = (".csv", ".tsv", ".json", ".md", ".tex", ".parquet", ".xlsx")
+_TABLES = tuple(suffix for suffix in TABLES if suffix != ".jsonl")
 _STYLE = "body{font:16px/1.8 sans-serif}td{padding:.3em .8em;vertical-align:top;width:50%}span{border-radius:.2em}"
 
 

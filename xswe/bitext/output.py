@@ -12,32 +12,23 @@ from xswe.errors import ConfigError
 from xswe.io.results import SHOWN, check_suffix, write_table, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
+from xswe.io.suffixes import SUFFIXES
 
 Format = Literal[
     "auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"
 ]
-_SUFFIXES: dict[str, Format] = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".md": "markdown",
+# Tables that any result is written as, by the name of their format; of pairs .tsv is LASER's, and .json is not written.
+TABLES = {one.table: suffix for suffix, one in SUFFIXES.items() if one.table and suffix not in (".json", ".tsv")}
+_SUFFIXES: dict[str, str] = {
+    **{suffix: kind for kind, suffix in TABLES.items()},
     ".ndjson": "jsonl",
-    ".parquet": "parquet",
     ".po": "catalogue",
-    ".tex": "latex",
     ".tmx": "tmx",
     ".tsv": "laser",
     ".xlf": "xliff",
     ".xliff": "xliff",
-    ".xlsx": "xlsx",
 }
 WRITTEN = frozenset(_SUFFIXES)  # suffixes of the files that pairs are written to
-# Formats that every result has, by their suffix.
-TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
-# Names that promise a format which neither pairs nor links are written in, but for .htm, .html and .json.
-FOREIGN: tuple[str, ...]
-FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
-FOREIGN += (".pdf", ".pickle", ".pkl", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml")
-FOREIGN += (".zip",)
 _BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 
 
@@ -62,7 +53,7 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = (), furth
     """
     check_choice("format", wanted, Format)
     suffix = suffix_of(output)
-    if wanted == "auto" and suffix in FOREIGN:
+    if wanted == "auto" and suffix in SUFFIXES and suffix not in (*WRITTEN, ".txt"):
         named = ", ".join((*_SUFFIXES, *further))
         raise ConfigError(f"{output}: pairs are not written as {suffix}; use {named}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]

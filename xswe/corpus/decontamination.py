@@ -24,12 +24,13 @@ from xswe.io.files import strings_in
 from xswe.io.lines import Skipped, check_lines, read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import suffix_of
+from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
 
 
 _NOT_WRITTEN = re.compile(r"[^\w\n]|_")
-_SUFFIXES = (*BY_SUFFIX, ".en", ".de", ".zh", ".ja")
+_SUFFIXES = (*BY_SUFFIX, *(f".{code}" for code in LANGUAGES))
 
 
 def normalised(texts: Texts) -> Texts:

@@ -105,7 +105,7 @@ def evaluate(
         bootstrap: draws for confidence intervals; ``Bootstrap(rounds=0)`` for none.
         threads: null for all processors.
         results: folder of mteb's own result tree, kept; null for ``mteb`` beside the output, or none.
-        output: a file for all rows: ``.json``, ``.jsonl``, ``.csv``, ``.tsv``; or for the table: ``.md``, ``.tex``.
+        output: a file for all rows, by its suffix any table; ``.md`` and ``.tex`` get the table that is printed.
 
     Raises:
         ConfigError: there is no such task; or an output was asked for, and every task was skipped (its rows, with the

@@ -25,17 +25,13 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from xswe.errors import ConfigError, DamagedError, InputError, brief, needs
-from xswe.io.sources import check_here, is_remote, packing_of, parted, remote_state
+from xswe.io.sources import PACKED, check_here, is_remote, packing_of, parted, remote_state
+from xswe.io.suffixes import SUFFIXES
 
 logger = logging.getLogger(__name__)
 ON_WINDOWS = os.name == "nt"  # where an open or mapped file is neither renamed nor removed
-# What the names of files end in that are read or written anywhere here; no folder that is written is called so.
-# fmt: off
-_OF_FILES = {
-    ".bin", ".bz2", ".csv", ".gz", ".html", ".json", ".jsonl", ".md", ".npy", ".npz", ".onnx", ".parquet", ".po",
-    ".safetensors", ".tbx", ".tex", ".tmx", ".tsv", ".txt", ".vec", ".xlf", ".xliff", ".xlsx", ".xz", ".zip", ".zst",
-}
-# fmt: on
+# No folder that is written is called like a file that is read or written here.
+_OF_FILES = {*PACKED, *(suffix for suffix, one in SUFFIXES.items() if one.is_ours)}
 
 
 def _sync(path: Path) -> None:

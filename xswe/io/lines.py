@@ -20,6 +20,7 @@ from xswe.io.inputs import steady
 from xswe.io.ragged import Texts
 from xswe.io.settings import for_all
 from xswe.io.sources import damage, is_remote, open_member, open_remote, packing_of, parted, suffix_of, unpacked
+from xswe.io.suffixes import SUFFIXES
 from xswe.progress import reading
 
 logger = logging.getLogger(__name__)
@@ -28,10 +29,6 @@ MAX_LINE_BYTES = 1 << 20
 OnError = Literal["raise", "skip"]
 RAISES = for_all(OnError, {"raise": True, "skip": False})
 _MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
-# What a file holds is units or columns, and its lines are markup, or rows.
-_NO_LINES = frozenset(
-    (".csv", ".jsonl", ".mo", ".npy", ".ods", ".parquet", ".po", ".tbx", ".tmx", ".xlf", ".xliff", ".xls", ".xlsx", ".zip")
-) | {".ndjson"}
 _NOT_READ = (".json", ".sgm", ".sgml", ".xml")  # of any kind
 # What a file is that begins so, and what to do with it; a name that says as much is read otherwise, or unpacked.
 _SAVE, _UNPACK = "save it as UTF-8 text: a table as .csv or .tsv, else .txt", "unpack it, or let its name end in"
@@ -128,7 +125,7 @@ def _warn_of_empty(path: str) -> None:
 def check_lines(path: str | Path) -> None:
     """Raise InputError if a file's suffix is that of a table or a translation memory, not of lines of text."""
     suffix = suffix_of(path)
-    if suffix in _NO_LINES:
+    if suffix in SUFFIXES and SUFFIXES[suffix].has_rows:
         hint = "write its texts to a file, one a line (filter, corpus, link, and phrases with languages= read bitext)"
         raise InputError(path, f"a {suffix} file has no text line by line", hint)
 

@@ -20,6 +20,7 @@ from unicodedata import east_asian_width
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.files import open_output, whole_file
 from xswe.io.sources import packing_of, suffix_of
+from xswe.io.suffixes import TABLES
 
 E = TypeVar("E")  # of entries
 _ROWS_WRITTEN = 65_536  # rows that are written at a time
@@ -150,8 +151,8 @@ class Result(Sequence[E]):
         """Write the result atomically.
 
         Args:
-            path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md``, ``.tex`` (packed by
-                ``.gz``, ``.xz``, ``.bz2``, ``.zst``), ``.parquet`` or ``.xlsx``; ``-`` for ``.tsv`` on standard output.
+            path: file, by its suffix any table, text also packed as ``.gz`` or another of
+                :data:`xswe.io.sources.PACKED`; ``-`` for ``.tsv`` on standard output.
 
         Raises:
             ConfigError: it has another suffix.
@@ -190,8 +191,8 @@ def check_suffix(path: str | Path) -> str:
             raise ConfigError(f"{path}: {suffix} is not written packed; leave {packing_of(path)} out")
         if find_spec(module) is None:
             raise DependencyError(module, extra, f"writing {suffix}")
-    elif suffix not in (*_TEXT_WRITERS, ".json"):
-        raise ConfigError(f"{path}: the suffix says the format: use {', '.join([*_TEXT_WRITERS, '.json', *_LIBRARIES])}")
+    elif suffix not in TABLES:
+        raise ConfigError(f"{path}: the suffix says the format: use {', '.join(TABLES)}")
     return suffix
 
 
@@ -354,3 +355,5 @@ SHOWN: dict[str, Writer] = {
 _TEXT_WRITERS: dict[str, Writer] = {".csv": _separated(","), ".tsv": _separated("\t"), ".jsonl": _objects, **SHOWN}
 # Formats that are no text: the library that writes each, and the extra it comes with.
 _LIBRARIES = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("xlsxwriter", "mine")}
+if {*_TEXT_WRITERS, *_LIBRARIES, ".json"} != set(TABLES):
+    raise TypeError(f"the tables of xswe.io.suffixes are {', '.join(TABLES)}: each needs a writer, and no other has one")

@@ -187,8 +187,7 @@ def filter_bitext(
 
     Args:
         model: what encodes, or its name.
-        input: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, packed or not, ``-`` for standard
-            input); or two line-aligned files.
+        input: a list of pairs; a file of any bitext, plain or packed, ``-`` for standard input; or two line-aligned files.
         output: a file for the records that stay, as they stand. In another format than the bitext's it receives the pairs
             and their scores; ``-`` for standard output. A killed run goes on from ``<output>.work``.
         rejects: a file for the others: ``reason<TAB>score<TAB>record``.

@@ -89,8 +89,7 @@ class MinedPairs(Result[Pair], row=Pair):
 
         Args:
             path: file, plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
-            format: ``auto``, by the name: ``.jsonl``, ``.parquet``, ``.csv``, ``.xlsx``, ``.tmx``, ``.xliff``, ``.md``,
-                ``.tex``, and else ``laser`` (score<TAB>source<TAB>target); or the name of a format.
+            format: ``auto``, by the name, and else ``laser`` (score<TAB>source<TAB>target); or the name of a format.
 
         Raises:
             ConfigError: there is no such format, or vectors were mined, which have no texts.

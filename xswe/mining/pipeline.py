@@ -74,7 +74,7 @@ class MineConfig:
         ids: lines are ``id<TAB>text``.
         split: cut files into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         languages: of source and target, for ``split`` and ``filters.script``.
-        format: ``laser``, ``bucc``, ``jsonl``, ``parquet``, or ``auto`` (by the output's name).
+        format: of the output; ``auto`` for that of its name.
         on_error: what a damaged line does: ``raise``, or ``skip`` (and count).
         neighbours: how neighbours are sought.
         filters: which lines and pairs are left out.

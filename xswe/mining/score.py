@@ -484,7 +484,7 @@ def mine_negatives(
 
     Args:
         model: what encodes, or its name.
-        input: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``); or two line-aligned files.
+        input: a list of pairs; a file of any bitext; or two line-aligned files.
         output: a file that the table is written to as well, see :meth:`xswe.io.results.Result.write`. A killed run goes on
             with its search from ``<output>.work``.
         config: which negatives; see :class:`NegativesConfig`.
@@ -509,8 +509,7 @@ def mine_negatives(
         check_output(output, [name for name in names if name != "-"])
         check_suffix(str(output))
     model = open_model(model, "mine_negatives(model, input)")
-    spoken = config.languages or model.pair
-    anchors, positives = _sides(pairs, names, config, spoken)
+    anchors, positives = _sides(pairs, names, config, config.languages or model.pair)
     repeated = NearDuplicates()
     repeated.add(anchors, positives)
     letters = np.array([identity_key(text) for text in positives], np.uint64)

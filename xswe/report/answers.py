@@ -120,7 +120,7 @@ def search_file(
             there.
         queries: a phrase, or a text file of them, one a line; null to ask the index later.
         index: folder that keeps the index, for the next time; null for one of this time only.
-        output: a file of query, score, text and row: ``.tsv``, ``.csv``, ``.json``, ``.jsonl``, ``.md`` or ``.tex``.
+        output: a file of query, score, text and row, by its suffix any table.
         rerank: scores the nearest again: anything with ``encode(texts)`` to unit vectors, slower and better.
         config: how; see :class:`FileSearchConfig`.
         settings: single fields of it: ``k``, ``method``, ``split``, …

@@ -133,11 +133,11 @@ def report_of(
 
     Args:
         output: the page.
-        mined: a file of scored pairs, as ``mine`` writes it: ``.tsv``, ``.csv``, ``.jsonl`` or ``.tmx``.
+        mined: a file of scored pairs, as ``mine`` writes it.
         run: a run folder of ``train``.
         hits: what a search of phrases wrote, ``.tsv``, ``.csv`` or ``.jsonl``, of either mode.
         compare: what ``compare`` wrote, ``.json``.
-        space: a bitext, ``.tsv``, ``.tmx``, ``.jsonl``, …: where its sentences and words lie in the space of the model.
+        space: a file of any bitext: where its sentences and words lie in the space of the model.
         model: links the words of pairs, or whose space is looked at; or its name.
         languages: of source and target, of the phrases and the passages, or of a space's columns.
         projector: with ``space``: a new folder for TensorBoard's projector and embedding-atlas.

@@ -86,8 +86,8 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
             ``Path("-")`` for standard input.
         language: ``en``, ``de``, ``zh``, ``ja``, or one that was added; if there are no rules for it, sentences end with
             the marks that end sentences in any script.
-        output: a file that the sentences are written to as well: ``.txt`` (a sentence a line), ``.tsv``, ``.csv``,
-            ``.jsonl``, ``.json``, ``.xlsx``, ``.parquet`` (with places); ``-`` for standard output.
+        output: a file that the sentences are written to as well: ``.txt`` (a sentence a line), or by its suffix any table
+            (with places); ``-`` for standard output.
 
     Raises:
         ConfigError: the language is unknown, or the output is the input or of no such format.
