@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
 from xswe.training.losses import RankingLoss, RelationalLoss, on_products, relational_targets, through_norm
-from xswe.training.objective import Objective
+from xswe.training.objective import LOSSES, Objective
 
 torch = Later("torch")
 unit = eval_script("parity.figures").unit
@@ -127,3 +127,36 @@ def test_what_decides_when_to_stop_is_the_loss_that_is_trained(ranking, distilla
     same = np.arange(9), np.arange(9)
     objective = Objective(ranking=ranking, distillation=distillation, prefixes=prefixes)
     assert objective(a, b, same, teacher, gradient=False)[0] == pytest.approx(objective(a, b, same, teacher)[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_of_the_table_is_trained_by_its_weight_alone(name):
+    """A loss that takes part without its weight, or not at all, would train something else without a word."""
+    generator = np.random.default_rng(5)
+    left, right, teacher = (unit(generator, 6, 8) for _ in range(3))
+    same = (np.arange(6), np.arange(6))
+    none = dict.fromkeys(LOSSES, 0.0)
+    values, gradients = [], []
+    for weight in (1.0, 2.0):
+        value, *both = Objective(**{**none, name: weight})(left, right, same, teacher)
+        values.append(value)
+        gradients.append(np.concatenate(both))
+    assert np.abs(gradients[0]).max() > 0
+    assert values[1] == pytest.approx(2 * values[0])
+    np.testing.assert_allclose(gradients[1], 2 * gradients[0], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.compares_translations])
+def test_a_loss_that_compares_no_translations_trains_one_language(name):
+    generator = np.random.default_rng(6)
+    left, teacher = unit(generator, 6, 8), unit(generator, 6, 8)
+    objective = Objective(**{**dict.fromkeys(LOSSES, 0.0), name: 1.0})
+    value, by_left, _ = objective(left, left[:0], (np.arange(6), np.arange(0)), teacher)
+    assert value > 0
+    assert np.abs(by_left).max() > 0
+    assert not objective.needs_pairs
+
+
+def test_no_weight_at_all_is_refused():
+    with pytest.raises(ConfigError, match=r"objective\.ranking and objective\.distillation are weights"):
+        Objective(**dict.fromkeys(LOSSES, 0.0))

@@ -8,10 +8,10 @@ dimensions more: all prefixes together cost one matrix product forward, and two 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -228,8 +228,10 @@ class Objective:
     def __post_init__(self) -> None:
         if unknown := set(self.distillation_on) - set(SIDES):
             raise ConfigError(f"objective.distillation_on has {sorted(unknown)}: use source, target, cross")
-        if not (self.ranking >= 0 and self.distillation >= 0 and 0 < self.ranking + self.distillation < math.inf):
-            raise ConfigError("objective.ranking and objective.distillation are weights: at least one must be above 0")
+        weights = [getattr(self, name) for name in LOSSES]
+        if not (min(weights) >= 0 and 0 < sum(weights) < math.inf):
+            named = " and ".join(f"objective.{name}" for name in LOSSES)
+            raise ConfigError(f"{named} are weights: at least one must be above 0")
         for name in ("temperature", "distillation_temperature"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"objective.{name}={getattr(self, name)}: give a number above 0, as 0.05")
@@ -244,7 +246,7 @@ class Objective:
     @property
     def needs_pairs(self) -> bool:
         """Whether a loss compares translations; else sentences of a single language are enough."""
-        return self.ranking > 0
+        return any(getattr(self, name) > 0 for name, loss in LOSSES.items() if loss.compares_translations)
 
     def _summed(self, left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int, gradient: bool) -> Gradients:
         """Return one loss, without its weight, on the whole vectors or over their prefixes."""
@@ -269,33 +271,58 @@ class Objective:
         targets, a third of (k,), the sources as the targets are numbered. ``teacher``, float32 (k, e), has its unit
         vectors of the pairs, or is None. Without ``gradient``, as for development pairs, the gradients mean nothing.
         """
-        if self.ranking:
-            loss = RankingLoss(same, self.temperature, self.margin, _BOTH[self.directions])
-            value, d_source, d_target = self._summed(source, target, loss, threads, gradient)
-            if self.ranking != 1.0:
-                value *= self.ranking
-                d_source *= np.float32(self.ranking)
-                d_target *= np.float32(self.ranking)
-        else:
-            value, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
-        if not self.distillation or teacher is None or len(source) < 2:
-            return value, d_source, d_target
-        weight = np.float32(self.distillation)
-        paired, d_paired = target[: len(source)], d_target[: len(source)]
-        imitated = RelationalLoss(
-            relational_targets(teacher, temperature=self.distillation_temperature, threads=threads),
-            self.distillation_temperature,
-        )
-        for side, left, right, d_left in (
-            ("source", source, source, d_source),
-            ("target", paired, paired, d_paired),
-            ("cross", source, paired, d_source),
-        ):
-            if side in self.distillation_on and len(right):
-                own, by_left, by_right = self._summed(left, right, imitated, threads, gradient)
-                value += self.distillation * own
+        value, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
+        batch = Batch(source, target, same, teacher, threads)
+        for name, loss in LOSSES.items():
+            if not (weight := getattr(self, name)):
+                continue
+            for left, right, compared in loss.terms(self, batch):
+                own, by_left, by_right = self._summed(left, right, compared, threads, gradient)
+                value += weight * own
                 if gradient:
-                    d_left += weight * by_left
-                if gradient and side == "cross":
-                    d_paired += weight * by_right
+                    d_left = d_source if left is source else d_target[: len(left)]
+                    d_left += np.float32(weight) * by_left
+                if gradient and right is not left:
+                    d_right = d_target[: len(right)]
+                    d_right += np.float32(weight) * by_right
         return value, d_source, d_target
+
+
+class Batch(NamedTuple):
+    """What a loss is computed from: the arguments of an objective."""
+
+    source: np.ndarray
+    target: np.ndarray
+    same: tuple[np.ndarray, ...]
+    teacher: np.ndarray | None
+    threads: int
+
+
+# The vectors that a loss compares, the sources or the first of the targets on either side, and the loss of their cosines.
+Term = tuple[np.ndarray, np.ndarray, CosineLoss]
+
+
+def _ranking(objective: Objective, batch: Batch) -> Iterator[Term]:
+    directions = _BOTH[objective.directions]
+    yield batch.source, batch.target, RankingLoss(batch.same, objective.temperature, objective.margin, directions)
+
+
+def _distillation(objective: Objective, batch: Batch) -> Iterator[Term]:
+    source, paired = batch.source, batch.target[: len(batch.source)]
+    if batch.teacher is None or len(source) < 2:
+        return
+    heat = objective.distillation_temperature
+    loss = RelationalLoss(relational_targets(batch.teacher, temperature=heat, threads=batch.threads), heat)
+    for side, left, right in (("source", source, source), ("target", paired, paired), ("cross", source, paired)):
+        if side in objective.distillation_on and len(right):
+            yield left, right, loss
+
+
+class Loss(NamedTuple):
+    """A loss of the objective, whose weight is the setting of its name."""
+
+    compares_translations: bool  # or else sentences of a single language are enough
+    terms: Callable[[Objective, Batch], Iterator[Term]]
+
+
+LOSSES = {"ranking": Loss(True, _ranking), "distillation": Loss(False, _distillation)}
