@@ -344,8 +344,10 @@ def _(choice, folder):
     stage, called = Stage(folder, "s", 0, ".x", Job(), "i"), []
     stage.begin()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_here", "on_ray"):
-            patch.setattr(run, name, lambda *_, own=name: called.append(own) or (one for one in ()))
+        patch.setattr(run, "_here", lambda *_: called.append("here") or (one for one in ()))
+        for name, one in run._CLUSTERS.items():
+            done_by = one._replace(run=lambda *_, own=name: called.append(own) or (one for one in ()))
+            patch.setitem(run._CLUSTERS, name, done_by)
         patch.setattr(run, "_await_others", lambda *_: called.append("wait"))
         run.run_shards(stage, holding(ExecutionConfig(index=0, count=2), kind=choice))
     return tuple(called)

@@ -28,6 +28,7 @@ from xswe import progress
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
 from xswe.io import locks
+from xswe.io.choices import choice_names
 from xswe.io.files import read_json, whole_file
 from xswe.io.lines import read_blocks
 from xswe.search.lists import SearchConfig
@@ -35,7 +36,7 @@ from xswe.search.shard import Search, SearchJob
 from xswe.work import kept
 from xswe.work import run as run_module
 from xswe.work.checkpoint import save_checkpoint
-from xswe.work.config import ExecutionConfig
+from xswe.work.config import HOSTS, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan
@@ -396,9 +397,12 @@ def in_turn(monkeypatch):
             )
             time.sleep(0.1)
 
-    monkeypatch.setattr(run_module, "cluster", lambda _: nullcontext())
-    monkeypatch.setattr(run_module, "on_ray", work)
+    monkeypatch.setitem(run_module._CLUSTERS, "ray", run_module._Cluster(lambda _: nullcontext(), work))
     return failing
+
+
+def test_every_executor_can_be_named_on_the_command_line():
+    assert choice_names("execution") == sorted(HOSTS)
 
 
 def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
@@ -414,7 +418,8 @@ def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
 def test_what_is_done_needs_no_cluster(tmp_path, monkeypatch):
     stage = stage_in(tmp_path)
     run_shards(stage)
-    monkeypatch.setattr(run_module, "cluster", Mock(side_effect=AssertionError))
+    unasked = run_module._CLUSTERS["ray"]._replace(join=Mock(side_effect=AssertionError))
+    monkeypatch.setitem(run_module._CLUSTERS, "ray", unasked)
     with shards_ahead(stage, ExecutionConfig("ray")) as wait:
         wait(6)
     assert len(runs(tmp_path)) == stage.count
