@@ -8,10 +8,12 @@ import pytest
 from xswe.corpus.cleaning import _classes, _of_script
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
+from xswe.mining.verdicts import BitextFilter, PairFilter
 from xswe.model.card import _examples
 from xswe.model.static import StaticModel
 from xswe.text.boundaries import has_rules, split_sentences
-from xswe.text.languages import LANGUAGES, Language, in_script
+from xswe.text.languages import LANGUAGES, Language, in_script, languages_in_name
+from xswe.text.numbers import check_numbers_in_words
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
 from xswe.training.config import TrainConfig, check_settings
@@ -42,6 +44,22 @@ def test_a_model_encodes_it_and_lists_its_words():
     assert korean
     assert not set(korean) & set(model.words("en"))
     assert _examples(("ko",)) == '["…"]'
+
+
+def test_that_its_numbers_in_words_are_unknown_is_said_once(caplog):
+    check_numbers_in_words.cache_clear()
+    for _ in range(2):
+        PairFilter(None, BitextFilter(languages=("en", "ko"), numbers=True, method="cosine"), 1)
+        PairFilter(None, BitextFilter(languages=("en", "de"), numbers=True, method="cosine"), 1)
+    assert caplog.messages == ["of Korean only numbers in digits are known, and none in words"]
+
+
+def test_a_code_that_is_an_english_word_names_no_language_of_a_file_but_after_a_period(monkeypatch):
+    monkeypatch.setitem(LANGUAGES, "it", Language("it", "Italian", "latin", "ita", "ita-Latn"))
+    languages_in_name.cache_clear()
+    names = ("do-it.txt", "make_it.tsv", "it.txt", "manual.it.txt", "news.en-it.tsv", "news_ko.txt")
+    assert [languages_in_name(name) for name in names] == [(), (), (), ("it",), ("en", "it"), ("ko",)]
+    languages_in_name.cache_clear()
 
 
 KOREAN = [

@@ -45,6 +45,7 @@ from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.rerank import Encoder
 from xswe.search.vectors import Storage, Vectors, as_vectors, check_storage
+from xswe.text.numbers import check_numbers_in_words
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import discard
 from xswe.work.once import is_made, once
@@ -443,6 +444,8 @@ def mine_sides(
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
+        if config.filters.numbers and known:
+            check_numbers_in_words((known,))
         with locked(folder / f".{name}"):  # other tasks of an array wait for the first
             left_out = Skipped()
             if texts is None:

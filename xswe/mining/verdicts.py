@@ -33,7 +33,7 @@ from xswe.mining.threshold import check_found
 from xswe.mining.wrong import KINDS
 from xswe.model.ensemble import AnyModel, load_any, share_model
 from xswe.text.languages import check_languages
-from xswe.text.numbers import same_numbers
+from xswe.text.numbers import check_numbers_in_words, same_numbers
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, Fold, TwoSteps
 
@@ -158,6 +158,8 @@ class PairFilter:
         self._cleaner = make_cleaner(pair, corpus, threads)
         self._admission = make_admission(corpus)
         self._features = Features(model, languages) if config.method == "learned" else None
+        if config.numbers:
+            check_numbers_in_words(tuple(languages))
 
     def cleaned(self, block: RecordBlock) -> Cleaned:
         """Return the verdict on each pair by itself, and the keys for duplicates; any thread may call it."""

@@ -42,6 +42,10 @@ LANGUAGES = {
 }
 
 
+# Codes of ISO 639-1 that are English words.
+_ENGLISH_WORDS = ("am", "an", "as", "be", "do", "he", "hi", "id", "is", "it", "me", "my", "no", "or", "so", "to", "we")
+
+
 def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
     """Return the codes as a tuple; raise ConfigError for none, an unknown or a repeated one."""
     codes = tuple(codes)
@@ -57,13 +61,16 @@ def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
 def languages_in_name(name: str) -> tuple[str, ...]:
     """Return the codes by which the name of a file says its languages, none if it does not.
 
+    A code that is an English word, too, stands after a period: ``do-it.txt`` would not be Italian.
+
     Example:
         >>> languages_in_name("news.en-de.tsv.gz"), languages_in_name("manual.ja.txt"), languages_in_name("news.tsv")
         (('en', 'de'), ('ja',), ())
     """
     codes = "|".join(LANGUAGES)
-    found = re.findall(rf"(?:^|[._-])({codes})(?:-({codes}))?(?=[._]|$)", name)
-    return tuple(filter(None, found[-1])) if found else ()
+    found = re.findall(rf"(?:^|([._-]))({codes})(?:-({codes}))?(?=[._]|$)", name)
+    said = [(first, second) for before, first, second in found if second or before == "." or first not in _ENGLISH_WORDS]
+    return tuple(filter(None, said[-1])) if said else ()
 
 
 def base_language(code: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections import Counter
@@ -9,6 +10,10 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
 
+from xswe.text.languages import LANGUAGES
+
+logger = logging.getLogger(__name__)
+IN_WORDS = frozenset(("en", "de", "zh", "ja"))  # languages whose words for numbers are known here
 _NUMBER = re.compile(r"\d+(?:[.,'’٬ ](?=\d{3}(?!\d))\d{3})*")
 _SEPARATOR = re.compile(r"\D")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -144,6 +149,13 @@ def numbers_in_words(text: str) -> set[int]:
     found |= {10 * known[a] for a, b in pairwise(words) if b in _DECADES and a in known}
     found |= {10 * _HAN_DIGITS[digit] for digit in _TENTHS.findall(plain)}
     return found | {_han_value(match) for match in _HAN_NUMBER.findall(plain) if len(match) <= 20}
+
+
+@cache
+def check_numbers_in_words(languages: tuple[str, ...]) -> None:
+    """Log once in which of some languages the words for numbers are not known."""
+    if unknown := [LANGUAGES[code].name for code in languages if code not in IN_WORDS]:
+        logger.warning("of %s only numbers in digits are known, and none in words", " and ".join(unknown))
 
 
 def _plain(digits: str) -> str:

@@ -1,0 +1,57 @@
+"""A language is in every table of the library that goes by languages, or the table says that it does without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import get_args
+
+import pytest
+
+from xswe.corpus.cards import SAMPLE_COLUMNS
+from xswe.mining.verdicts import _LEARNT
+from xswe.model.card import _CAT
+from xswe.report.space import _TAGGERS
+from xswe.serving.messages import Language as Asked
+from xswe.text.abbreviations import AT_THE_END, BEFORE_NUMBERS, EITHER, STARTERS, WITHIN
+from xswe.text.boundaries import _TAKEN
+from xswe.text.detection import _FREQUENT
+from xswe.text.languages import LANGUAGES
+from xswe.text.numbers import IN_WORDS
+from xswe.text.stopwords import ATTACHED_PARTICLES, BOUNDARY_STOPWORDS
+from xswe.training.units_stage import SHIPPED
+
+SPACED = {code for code, language in LANGUAGES.items() if language.spaced}
+# The languages of each table, those that it should have, and those that do without, in which case the library says so or
+# falls back on what all languages have. A language that is added goes into the table, or here among the latter.
+TABLES: dict[str, tuple[Iterable[str], Iterable[str], set[str]]] = {
+    "serving/messages.py Language": (get_args(Asked), LANGUAGES, set()),
+    "text/detection.py _FREQUENT": (_FREQUENT, SPACED, set()),
+    "text/stopwords.py BOUNDARY_STOPWORDS": (BOUNDARY_STOPWORDS, LANGUAGES, set()),
+    "text/stopwords.py ATTACHED_PARTICLES": (ATTACHED_PARTICLES, LANGUAGES.keys() - SPACED, set()),
+    "text/numbers.py IN_WORDS": (IN_WORDS, LANGUAGES, set()),
+    "text/abbreviations.py WITHIN": (WITHIN, SPACED, set()),
+    "text/abbreviations.py AT_THE_END": (AT_THE_END, SPACED, set()),
+    "text/abbreviations.py EITHER": (EITHER, SPACED, set()),
+    "text/abbreviations.py BEFORE_NUMBERS": (BEFORE_NUMBERS, SPACED, set()),
+    "text/abbreviations.py STARTERS": (STARTERS, SPACED, set()),
+    "text/boundaries.py _TAKEN": (_TAKEN, SPACED, set()),
+    "model/card.py _CAT": (_CAT, LANGUAGES, set()),
+    "report/space.py _TAGGERS": (_TAGGERS, LANGUAGES, set()),
+    "mining/verdicts.py _LEARNT (examples to learn from)": (_LEARNT, LANGUAGES, set()),
+    "training/units_stage.py SHIPPED (the models that ship)": (SHIPPED, LANGUAGES, set()),
+    "corpora/sample (its columns)": (SAMPLE_COLUMNS, LANGUAGES, set()),
+}
+
+
+@pytest.mark.parametrize("place", TABLES)
+def test_every_language_is_in_the_table_or_does_without(place):
+    there, wanted, without = TABLES[place]
+    missing = {*wanted} - {*there} - without
+    assert not missing, f"xswe/{place} has nothing of {', '.join(sorted(missing))}: add it, or name it here as one without"
+
+
+@pytest.mark.parametrize("place", TABLES)
+def test_no_table_has_a_language_that_is_none(place):
+    there, _, without = TABLES[place]
+    assert {*there} - {""} <= {*LANGUAGES}
+    assert not {*there} & without
