@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import get_args
+
 import pytest
 
 from tests.cli.verbs import run_verb
@@ -16,6 +19,12 @@ def folder(sample, tmp_path):
     pairs = zip(sample["en"][:200], sample["ja"][:200], strict=True)
     (tmp_path / "bitext.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs) + "x\tx\n", encoding="utf-8")
     return tmp_path
+
+
+def test_every_kind_of_page_has_its_argument():
+    from xswe.report.write import Kind, report_of
+
+    assert {*get_args(Kind)} - {"auto"} <= {*inspect.signature(report_of).parameters}
 
 
 def test_mining_and_filtering_write_their_pages(folder, model_folder):
