@@ -256,6 +256,14 @@ def test_shuffled_documents_find_each_other_and_strangers_nobody(mini, sample):
     assert len(pair_documents(mini, [], japanese)) == 0
 
 
+def test_the_order_of_documents_decides_nothing(mini, sample):
+    english, german = ([sample[code][k : k + 1 + k % 3] for k in range(0, 60, 3)] for code in ("en", "de"))
+    found = {(pair.source, pair.target): pair.score for pair in pair_documents(mini, english, german)}
+    back = {(19 - pair.source, 19 - pair.target): pair.score for pair in pair_documents(mini, english[::-1], german[::-1])}
+    assert len(found) > 15
+    assert found == pytest.approx(back, abs=1e-5)
+
+
 def test_the_verbs(files, folders, tmp_path, capsys):
     source, target = map(str, files)
     assert main(["align", "model=mini", f"source={source}", f"target={target}", f"output={tmp_path / 'v.ladder'}"]) == 0
