@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,9 +18,10 @@ from tests.report.conftest import axe
 from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
+from xswe.mining.samples import Group, Shown
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
-from xswe.report.pairs import linked, pairs_page, view_of_file, view_of_filtered
+from xswe.report.pairs import _group, linked, pairs_page, view_of_file, view_of_filtered
 from xswe.report.space import export_space, open_space
 from xswe.report.training import _words
 
@@ -427,6 +429,22 @@ def test_a_space_is_shown_and_exported(visit, mini, sample, tmp_path):
     (tmp_path / "b.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(InputError, match="too few"):
         open_space(mini, tmp_path / "b.tsv", ("en", "ja"))
+
+
+def test_only_a_text_that_is_longer_than_is_shown_is_cut():
+    whole, longer = "x" * 600, "x" * 601
+    shown = tuple(Shown(row, 0.5, *texts) for row, texts in enumerate([(whole, whole), (longer, "y"), ("y", longer)]))
+    found = _group(Group("top", 0.5, 0.5, 3, (0, 1, 2), shown), ("en", "de"), SimpleNamespace(value=0.4), {})
+    assert [pair["cut"] for pair in found["pairs"]] == [False, True, True]
+    cut = whole + "…"
+    texts = [[side["text"] for side in pair["sides"]] for pair in found["pairs"]]
+    assert texts == [[whole, whole], [cut, "y"], ["y", cut]]
+    assert [side["spoken"] for side in found["pairs"][0]["sides"]] == [("en",), ("de",)]
+    assert found["open"]
+    bands = [Group("band", low, 1.0, 5, (0,), shown[:1]) for low in (0.4, 0.3)]
+    found = [_group(band, ("en", "de"), SimpleNamespace(value=0.4), {}) for band in bands]
+    assert [band["name"].rpartition(", ")[2] for band in found] == ["kept", "below the cut"]
+    assert not any(band["open"] for band in found)
 
 
 def test_the_silhouette_tells_languages_apart():
