@@ -63,7 +63,7 @@ def test_places_in_the_sample_in_four_languages(units, sample, monkeypatch):
     monkeypatch.setattr("xswe.text.compiled.locate._AT_ONCE", 5000)
     tracer = tracer_of(units)
     for code in ALL:
-        check_places(units, sample[code], tracer)
+        check_places(units, sample[code][:400], tracer)
 
 
 def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(tokenizer_json, sample, monkeypatch):
@@ -84,7 +84,7 @@ def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(tokenizer_
 def test_the_sample_in_four_languages(units, sample):
     fast = fast_of(units)
     for code in ALL:
-        check_equal(units, sample[code], fast)
+        check_equal(units, sample[code][:600], fast)
 
 
 # Characters near the borders of what is treated one by one, mixed with ordinary text.
@@ -97,7 +97,7 @@ tricky = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(units, texts):
     check_equal(units, texts)
@@ -109,7 +109,7 @@ def marking(tokenizer_json):
     return SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_places_of_lone_marks(marking, texts):
     check_places(marking, [t.encode("utf-8", "replace").decode("utf-8") for t in texts])
@@ -129,7 +129,7 @@ def uniform(code):
     return unicodedata.category(chr(code)) == "Cn" or any(code in block[1:-1] for block in UNIFORM)
 
 
-@pytest.mark.parametrize(("few", "most", "all_but"), [(307, 53, 5), pytest.param(7, 1, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("few", "most", "all_but"), [(1009, 211, 13), pytest.param(7, 1, 1, marks=pytest.mark.slow)])
 def test_characters_alone_doubled_and_between_letters(units, few, most, all_but):
     steps = ((c, few if uniform(c) else most if 0x4E00 <= c < 0xA000 or c > 0xFFFF else all_but) for c in range(0x30000))
     codes = [c for c, step in steps if not 0xD800 <= c < 0xE000 and c % step == 0]
@@ -215,7 +215,7 @@ def test_an_alphabet_without_room_leaves_characters_to_the_tokenizer(units, monk
     assert (fast._alphabet.table[0][[ord("㈱"), ord("㌀")]] == -2).any()
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6), max_size=40, unique=True))
 def test_the_trie_finds_exactly_its_pieces(pieces):
     trie = build_trie(pieces)

@@ -163,7 +163,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=30).map("".join), LANGUAGE)
 def test_spans_are_in_order_and_hold_all_that_is_no_blank(text, language):
     spans = split_sentences(text, language)

@@ -113,7 +113,7 @@ tricky = st.sampled_from(
 any_texts = st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6)
 
 
-@settings(max_examples=12)  # for each of the kinds of units
+@settings(max_examples=8)  # for each of the kinds of units
 @given(texts=any_texts)
 def test_any_unicode(units, texts):
     check_equal(units, texts)
@@ -127,7 +127,7 @@ def naive_words(units, text):
     return [(places[word.form], word.start, word.end) for word in words]
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(texts=any_texts)
 def test_exact_words_of_any_unicode(units, texts):
     check_equal(units.exact, texts)
@@ -207,7 +207,7 @@ def test_the_teachers_pieces_are_cut_in_compiled_code(units, sample):
             assert getattr(lookup, "_cutter", None) is None
             continue
         assert lookup._cutter is not None
-        runs = [t[a:b] for t in sample[code] for a, b in cjk_runs(t)] + ["語", "𠮷𠮷野家", "𪚥𪚥語𪚥", "々々"]
+        runs = [t[a:b] for t in sample[code][:300] for a, b in cjk_runs(t)] + ["語", "𠮷𠮷野家", "𪚥𪚥語𪚥", "々々"]
         packed = Texts.of(runs)
         cut = lookup._cutter(packed)
         assert cut.done.all()
