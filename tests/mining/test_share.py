@@ -56,6 +56,27 @@ def test_the_threshold_is_near_the_best_however_few_lines_have_a_translation(min
         assert found.threshold.recall <= 0.97  # some translations may be in no pair at all
 
 
+@pytest.mark.parametrize(("language", "words"), [("de", 4), ("de", 6), ("ja", 6)])
+def test_the_share_is_true_where_translations_hardly_stand_out(mini, sample, language, words):
+    """Beginnings of sentences: the model tells few of them from noise."""
+    source, target = (
+        [" ".join(text.split()[:words]) if " " in text else text[: 2 * words] for text in side]
+        for side in planted(sample, language, 400, 800)
+    )
+    found = xswe.mine(mini, source, target, threads=1)
+    _, low, high = found.threshold.share
+    assert low < 0.5 < high
+    if found.threshold.recall is not None:
+        true = int(((found.source_rows == found.target_rows) & (found.source_rows < 400)).sum()) / 400
+        assert found.threshold.recall_within[0] < true < found.threshold.recall_within[1]
+
+
+def test_a_handful_of_pairs_tells_no_share(mini, sample):
+    found = xswe.mine(mini, sample["en"][:2], sample["de"][100:200], threads=1)
+    assert found.threshold.share is None
+    assert found.threshold.unsure == "2 pairs are too few"
+
+
 def test_no_translation_at_all_may_be(mini, sample):
     found = xswe.mine(mini, *planted(sample, "ja", 0, 800), threads=1)
     assert found.threshold.share[1] == 0

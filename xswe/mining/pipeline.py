@@ -29,6 +29,7 @@ from xswe.mining.side import Side, SideConfig, prepare_side
 from xswe.mining.threshold import (
     DECOY_CORRECTION,
     LEAST_MATCHED_SHARE,
+    LEAST_PAIRS,
     MARGINS,
     PrecisionEstimate,
     Threshold,
@@ -283,7 +284,7 @@ def _estimated(
     parallel = None if selector.within else estimate_parallel(one_to_one, decoys[0], lists, twins, lines)
     alone = None if parallel is None else parallel.alone
     estimate = estimate_from_decoys(one_to_one.scores, decoys[0].scores, lines, decoys[-1].scores, *how, alone)
-    estimate = with_limits(estimate)
+    estimate = with_limits(estimate, 0.0 if parallel is None else parallel.doubt)
     if parallel is not None and estimate.unsure:
         estimate = estimate_from_likelihoods(one_to_one.scores, parallel.right, lines, decoys[0].scores)
     return estimate, parallel
@@ -316,7 +317,7 @@ def choose_pairs(
         threshold = Threshold(float(config.threshold), "given")
     elif config.calibrates and expected is not None:
         threshold = _calibrated(expected, config, gold)
-        if parallel is not None:
+        if parallel is not None and len(expected.falling) >= LEAST_PAIRS:
             share = expected.share or (parallel.share, *parallel.between)
             threshold = replace(threshold, share=share)
     if reranker is not None and sides is not None and len(pairs):

@@ -31,7 +31,10 @@ _UNIT_LINES = 10_000
 # a little in any case, and the more the fewer lines have a translation.
 _SPREAD, _SPREAD_OF_FEW = 0.08, 0.04
 _TOO_MANY = 1.3  # the exponent of the factor downwards: too many are seen more easily than too few
-_NONE = 0.015  # such a share may be seen where no line has a translation
+# Of short lines, or of a language that the model hardly knows, few translations stand out, and the others are not seen.
+# Right and wrong pairs look alike then: the factor upwards grows with how doubtful those are that seem right.
+_UNSEEN = 12.0
+_NONE = 0.02  # such a share may be seen where no line has a translation
 _LEAST, _MOST, _BEGIN = 0.1, 0.999, 0.1  # pairs at least, share at most, and the share to begin with
 _STEPS, _SOME = 500, 500_000  # of the estimate, and pairs that are looked at in each
 _SAME = 0.8  # cosine from which on two lines of one side say nearly the same
@@ -46,12 +49,14 @@ class Parallel:
         right: float64 (n,), the probability that each pair is right.
         share: of the lines of the shorter side, those that are expected to be in a right pair.
         between: what the share lies between, with 95 % confidence.
+        doubt: the probability that a pair is wrong, averaged over the right ones.
         alone: float64 (m,), the probability that neither line of each mismatched pair has a translation.
     """
 
     right: np.ndarray
     share: float
     between: tuple[float, float]
+    doubt: float
     alone: np.ndarray
 
 
@@ -75,10 +80,12 @@ def estimate_parallel(pairs: Pairs, mismatched: Pairs, lists: Neighbours, twins:
     part = min(1.0, count / lines)
     spread = np.exp(1.96 * np.hypot(_SPREAD + _SPREAD_OF_FEW / part**0.5, max(count, 1.0) ** -0.5))
     least = part / spread**_TOO_MANY if part > _NONE else 0.0
+    doubt = float((right * (1 - right)).sum()) / max(count, 1e-9)
+    most = min(1.0, float(part * spread * np.exp(_UNSEEN * doubt**2)))
     free = [np.ones(len(ids)) for ids in (lists.forward_ids, lists.backward_ids)]
     free[0][pairs.source] = free[1][pairs.target] = 1 - right
     alone = free[0][mismatched.source] * free[1][mismatched.target]
-    return Parallel(right, part, (float(least), float(min(1.0, part * spread))), alone)
+    return Parallel(right, part, (float(least), most), doubt, alone)
 
 
 def _probabilities(odds: np.ndarray, share: float) -> np.ndarray:

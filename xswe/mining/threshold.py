@@ -49,8 +49,8 @@ MARGINS = ("ratio", "distance", "csls")
 # (eval/experiments/mining_quality.py) that have a translation for half or all of them it is at most 4.8 points off (by
 # cosine, of half, 5.4), of 10 % up to 18, of 1 % up to 40. The cause: a line with a translation loses it for the decoys,
 # too, and its next best scores higher than noise of another kind does.
-# An estimated precision was at most OFF too high or too low; and lines lost at most UNFOUND of their translations to
-# other lines, whatever the threshold (eval/experiments/sparse_mining.py).
+# An estimated precision was at most OFF too high or too low; and where right pairs stand out, lines lost at most UNFOUND of
+# their translations to other lines, whatever the threshold (eval/experiments/sparse_mining.py).
 OFF = (0.01, 0.06)
 UNFOUND = 0.06
 LEAST_SHARE = 0.05
@@ -340,14 +340,18 @@ def estimate_from_decoys(
     return PrecisionEstimate(falling, right, lines, mismatches, weight, least_share)
 
 
-def with_limits(expected: PrecisionEstimate) -> PrecisionEstimate:
-    """Return an estimate with its bounds: from counting, and from the errors of such estimates in measurements."""
+def with_limits(expected: PrecisionEstimate, doubt: float = 0.0) -> PrecisionEstimate:
+    """Return an estimate with its bounds: from counting, and from the errors of such estimates in measurements.
+
+    ``doubt`` is the probability that a pair is wrong, averaged over the right ones: the higher it is, the more translations
+    are lost to other lines.
+    """
     wrong = np.sort(expected.mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, expected.falling, "left")
     kept, counted = np.arange(1, len(above) + 1), 1.96 * expected.weight * np.sqrt(above + 1)
     least = np.maximum(expected.right - counted - OFF[0] * kept, 0)
     most = np.minimum(expected.right + counted + OFF[1] * kept, kept)
-    return replace(expected, limits=np.array([least, most]), unfound=UNFOUND)
+    return replace(expected, limits=np.array([least, most]), unfound=max(UNFOUND, 1 - float(np.exp(-doubt))))
 
 
 def estimate_from_likelihoods(
