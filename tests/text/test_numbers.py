@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 
 import xswe
+from xswe.io.ragged import Texts
 from xswe.mining.hard_rules import FilterConfig
-from xswe.text.numbers import numbers_in_words, same_numbers
+from xswe.text.numbers import (
+    _ERAS,
+    _HAN_DIGITS,
+    _HAN_UNITS,
+    _SIZES,
+    _compared,
+    _german_stems,
+    _words,
+    have_same_numbers,
+    numbers_in_words,
+    same_numbers,
+)
 
 SAME = [
     ("We open at 7 a.m.", "Wir öffnen um sieben."),
@@ -95,3 +110,36 @@ def test_mining_and_filtering_know_the_same_numbers():
     target = ["Wir öffnen um sieben Uhr morgens.", "Das Buch hat 14 Seiten und ein Bild."]
     found = xswe.mine(xswe.load("mini"), source, target, filters=FilterConfig(numbers=True), threshold=None, threads=1)
     assert [(pair.source, pair.target) for pair in found] == [(source[0], target[0])]
+
+
+def _generated(seed, pairs):
+    """Texts of both sides, of pieces of numbers in four languages and of what stands beside them, which often match."""
+    words = sorted({*_words(), *_german_stems(), *_SIZES, *_HAN_DIGITS, *_HAN_UNITS, *_ERAS, *"年月日元世纪紀代成割引人の"})
+    numbers, years, rest = map(
+        str.split,
+        (
+            "0 7 12 19 90 007 0,050 100 1,000 1.5 1911 1994 44 6 ２０ ² 999999999",
+            "平成6年 明治44年（1911年 1994年（平成6年 元年(1990年 90年代 20世纪70年代 の40er 6割 7成",
+            "fach maliges stes ten tägige ( ) ） , . - : ’ ' … p.m. Uhr é decades houses Häuser か がつ 日本 😀 ẞ K",
+        ),
+    )
+    rest += [" "] * 20
+    odd = ["m²", "㎡", "İ", "ı", "𝟕", "e\u0301", "か\u3099", "٣", "一" * 17, "9" * 19]
+    draw = random.Random(seed)
+
+    def text():
+        kinds = draw.choices((words, numbers, years, rest, odd), (8, 8, 1, 10, 0.2), k=draw.randint(1, 7))
+        return "".join(draw.choice(kind).upper() if draw.random() < 0.1 else draw.choice(kind) for kind in kinds)
+
+    for _ in range(pairs):
+        one, other = text(), text()
+        yield draw.choice(((one, other), (one + " " + other, other + one), (one, f"{one} {draw.choice(words)}")))
+
+
+def test_compiled_code_finds_the_same_numbers_as_python():
+    given = [*SAME, *OTHER]
+    pairs = [*given, *((b, a) for a, b in given), *_generated(1, 3000)]
+    source, target = (Texts.of([pair[side] for pair in pairs]) for side in range(2))
+    expected = [same_numbers(*pair) for pair in pairs]
+    assert have_same_numbers(source, target).tolist() == expected
+    assert np.bincount(_compared(source, target), minlength=4).min() > 50  # compiled code alone decides most, not all

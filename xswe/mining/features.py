@@ -22,7 +22,7 @@ from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.precision import quantise
-from xswe.text.numbers import same_numbers
+from xswe.text.numbers import have_same_numbers
 
 # Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
 # of units that are not covered; the means of the first and of the last third; the longest stretch that is not covered;
@@ -151,9 +151,8 @@ class Features:
         names = np.zeros((len(source), 2, _NAMES, 2), np.int64)
         over_blocks(partial(self._work, source, target, *sides, names, out), len(source), threads)
         self._cover_names((source, target), sides, names, out)
-        for row in np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS).tolist():  # in words, perhaps, or by another clock
-            if same_numbers(source[row], target[row]):
-                out[row, _NUMBERS] = SAME_NUMBERS
+        rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # the same in words, perhaps, or by another clock
+        out[rows[have_same_numbers(source.take(rows), target.take(rows))], _NUMBERS] = SAME_NUMBERS
         return out
 
     def _work(

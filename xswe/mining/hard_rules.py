@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.ragged import Texts
 from xswe.mining.margin import Candidates
 from xswe.text.languages import check_languages, in_script
-from xswe.text.numbers import same_numbers, written_numbers
+from xswe.text.numbers import have_same_numbers, written_numbers
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,9 @@ def allowed(
         out["length ratio"] = np.maximum(a, b) <= config.length_ratio * np.minimum(a, b)
     if config.numbers:
         same = source.numbers[rows] == target.numbers[columns]
-        for place in np.flatnonzero(~same).tolist():  # few lines have numbers
-            same[place] = same_numbers(source.texts[int(rows[place])], target.texts[int(columns[place])])
+        places = np.flatnonzero(~same)  # few lines have numbers
+        sides = zip((source.texts, target.texts), (rows[places], columns[places]), strict=True)
+        same[places] = have_same_numbers(*(Texts.of([texts[line] for line in lines.tolist()]) for texts, lines in sides))
         out["numbers"] = same
     return out
 

@@ -33,7 +33,7 @@ from xswe.mining.threshold import check_found
 from xswe.mining.wrong import KINDS
 from xswe.model.ensemble import AnyModel, load_any, share_model
 from xswe.text.languages import check_languages
-from xswe.text.numbers import check_numbers_in_words, same_numbers
+from xswe.text.numbers import check_numbers_in_words, have_same_numbers
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, Fold, TwoSteps
 
@@ -181,8 +181,8 @@ class PairFilter:
         rows = block.take(alive)
         if self._config.numbers:
             digits = np.flatnonzero(_has_digit(rows.source) | _has_digit(rows.target))
-            other = [i for i in digits.tolist() if not same_numbers(rows.source[i], rows.target[i])]
-            reasons[alive[other]] = NUMBERS
+            other = ~have_same_numbers(rows.source.take(digits), rows.target.take(digits))
+            reasons[alive[digits[other]]] = NUMBERS
             alive = np.flatnonzero(reasons == 0)
             rows = block.take(alive)
         (left, *here), (right, *there) = map(self._read, (rows.source, rows.target))

@@ -8,7 +8,30 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
+
+import numpy as np
+
+from xswe.io.ragged import Texts, concatenate
+from xswe.text.compiled.numbers import (
+    DECADE,
+    ENDINGS,
+    ENDS,
+    GOES_ON,
+    HAN,
+    LATIN,
+    LETTER,
+    MANY,
+    MOST,
+    ODD,
+    REWRITTEN,
+    SAME,
+    SIZES,
+    UNDECIDED,
+    WORDS,
+    ZEROS,
+    compare_numbers,
+)
 
 from xswe.text.languages import LANGUAGES
 
@@ -46,7 +69,8 @@ _MONTHS = (
     ("december", "dezember", "dec", "dez"),
 )
 # What a German number is followed by within a word: an ordinal's ending, or a noun counted by it.
-_GERMAN_ENDING = r"(?:s?t?e[nmrs]?|fach\w*|mal\w*|jährig\w*|tägig\w*|köpfig\w*|stellig\w*|teilig\w*|monatig\w*|stündig\w*)"
+_COUNTED = ("fach", "mal", "jährig", "tägig", "köpfig", "stellig", "teilig", "monatig", "stündig")
+_GERMAN_ENDING = rf"(?:s?t?e[nmrs]?|(?:{'|'.join(_COUNTED)})\w*)"
 _SIZES = {
     **{"hundred": 100, "hundert": 100, "百": 100, "thousand": 1000, "tausend": 1000, "千": 1000, "万": 10**4, "萬": 10**4},
     **{"million": 10**6, "millions": 10**6, "millionen": 10**6, "mio": 10**6, "亿": 10**8, "億": 10**8},
@@ -110,12 +134,16 @@ def _words() -> dict[str, int]:
     return found | _ENGLISH_ORDINALS
 
 
+def _german_stems() -> dict[str, int]:
+    """What German words begin with that hold a number: siebten, siebenjährig."""
+    stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith(("zig", "ßig"))}
+    return stems | _GERMAN_ORDINALS
+
+
 @lru_cache(maxsize=1)
 def _german_start() -> re.Pattern[str]:
-    """A German number inside a longer word: siebten, siebenjährig."""
-    stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith(("zig", "ßig"))}
-    stems |= _GERMAN_ORDINALS
-    return re.compile(f"({'|'.join(sorted(stems, key=len, reverse=True))}){_GERMAN_ENDING}")
+    """A German number inside a longer word."""
+    return re.compile(f"({'|'.join(sorted(_german_stems(), key=len, reverse=True))}){_GERMAN_ENDING}")
 
 
 def _han_value(text: str) -> int:
@@ -136,7 +164,7 @@ def _han_value(text: str) -> int:
 
 def numbers_in_words(text: str) -> set[int]:
     """Return the numbers in words in a text: cardinals and ordinals to a hundred, months, Han numerals."""
-    plain, found, known, german = unicodedata.normalize("NFKC", text).lower(), set(), _words(), _german_start()
+    plain, found, known, german = _normalised(text).lower(), set(), _words(), _german_start()
     words = _WORD.findall(plain)
     pairs = [a + b for a, b in pairwise(words) if a[0] <= _LAST_LETTER >= b[0]]  # twenty-one
     for word in (*words, *pairs):
@@ -167,9 +195,21 @@ def _written(text: str) -> Counter[str]:
     return Counter(map(_plain, _NUMBER.findall(text)))
 
 
+def _normalised(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
 def written_numbers(text: str) -> Counter[str]:
     """Count the numbers in digits in a text: as ASCII, without separators of thousands and leading zeros."""
-    return _written(unicodedata.normalize("NFKC", text))
+    return _written(_normalised(text))
+
+
+def _rewritten(plain: str) -> str:
+    """Write years and shares in a normalised text as other languages do."""
+    for needed, number, other in _REWRITTEN:
+        if needed in plain:
+            plain = number.sub(other, plain)
+    return plain
 
 
 def _at_full_length(match: re.Match[str]) -> str:
@@ -197,12 +237,11 @@ def same_numbers(source: str, target: str) -> bool:
         >>> same_numbers("We open at 7 a.m.", "Wir öffnen um sieben."), same_numbers("page 12", "Seite 14")
         (True, False)
     """
-    texts = [unicodedata.normalize("NFKC", text) for text in (source, target)]
+    texts = [_normalised(source), _normalised(target)]
     digits = [_written(text) for text in texts]
     if digits[0] == digits[1]:
         return True
-    for needed, number, other in _REWRITTEN:
-        texts = [number.sub(other, text) if needed in text else text for text in texts]
+    texts = list(map(_rewritten, texts))
     at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
     if at_length[0] == at_length[1]:
         return True
@@ -217,3 +256,71 @@ def same_numbers(source: str, target: str) -> bool:
         ):
             return True
     return False
+
+
+def have_same_numbers(source: Texts, target: Texts) -> np.ndarray:
+    """Return which pairs of texts, bool (n,), have the same numbers: :func:`same_numbers` of each, by compiled code."""
+    found = _compared(source, target)
+    if len(rows := np.flatnonzero(found == REWRITTEN)):
+        pairs = source.take(rows), target.take(rows)
+        found[rows] = _compared(*pairs, *(Texts.of([_rewritten(_normalised(text)) for text in side]) for side in pairs))
+    same = found == SAME
+    for row in np.flatnonzero(found == UNDECIDED).tolist():
+        same[row] = same_numbers(source[row], target[row])
+    return same
+
+
+def _compared(*sides: Texts) -> np.ndarray:
+    """Return what :func:`compare_numbers` finds of the texts of both sides, and of these rewritten."""
+    room = np.empty((4, MOST), np.int32), np.empty(MOST, np.uint8), np.empty((8, MANY), np.int64), np.empty(8, np.int64)
+    out = np.empty(len(sides[0]), np.uint8)
+    compare_numbers(*concatenate(sides).frozen, *_tables(), *room, out)
+    return out
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What :func:`compare_numbers` knows of characters, and its tries of words with their values."""
+    endings = {"".join(parts): ENDS for parts in product(("", "s"), ("", "t"), "e", ("", *"nmrs"))}
+    endings |= dict.fromkeys(_COUNTED, GOES_ON)
+    sizes = {word: len(str(value)) - 1 for word, value in _SIZES.items()}
+    latin = {word: zeros for word, zeros in sizes.items() if word[0] <= _LAST_LETTER}
+    letters = sorted({*"abcdefghijklmnopqrstuvwxyzäöüß"})
+    places = {letter: place for place, letter in enumerate(letters, 1)}
+    nodes: list[dict[str, int]] = [{}, {}, {}, {}]
+    values: list[list[int]] = [[-1] * 3 for _ in nodes]
+    given = (WORDS, 0, _words()), (WORDS, 1, _german_stems()), (WORDS, 2, dict.fromkeys(_DECADES, DECADE))
+    for root, kind, words in (*given, (ENDINGS, 2, endings), (SIZES, 0, latin)):
+        for word, value in words.items():
+            node = root
+            for letter in word:
+                node = nodes[node].setdefault(letter, len(nodes))
+                if node == len(nodes):
+                    nodes.append({})
+                    values.append([-1] * 3)
+            values[node][kind] = value
+    children = np.zeros((len(nodes), len(letters) + 1), np.uint16)
+    for node, below in enumerate(nodes):
+        for letter, child in below.items():
+            children[node, places[letter]] = child
+    known = np.arange(1 << 16, dtype=np.int32)
+    zeros = {unit: len(str(value)) - 1 for unit, value in (_SIZES | _HAN_UNITS).items() if unit > _LAST_LETTER}
+    for code in range(1 << 16):
+        known[code] = _known(chr(code), places, zeros)
+    return known, children, np.ascontiguousarray(np.array(values, np.int32).T)
+
+
+def _known(character: str, places: dict[str, int], zeros: dict[str, int]) -> int:
+    """Return what compiled code knows of a character."""
+    plain = _normalised(character)
+    lower = plain.lower()
+    if len(plain) != 1 or len(lower) != 1 or ord(plain) >> 16:
+        return ODD
+    # What joins the character before, decimals of other scripts, and a letter that a pattern takes for an i.
+    if unicodedata.category(plain)[0] == "M" or "\u1100" <= plain <= "\u11ff" or plain == "ı":
+        return ODD
+    if plain.isdecimal():
+        return ord(plain) if plain.isascii() else ODD
+    here = LETTER if plain.isalnum() else 0
+    here |= places.get(lower, 0) << LATIN | zeros.get(plain, 0) << ZEROS if plain > "9" else 0
+    return ord(plain) | here | (_HAN_DIGITS[plain] + 1 << HAN if plain in _HAN_DIGITS else 0)
