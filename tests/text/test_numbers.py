@@ -58,6 +58,18 @@ SAME = [
     ("in 1994", "1994年（平成6年）"),
     ("in 1601", "慶長6年（1601年）"),
     ("in 1988", "昭和63年"),
+    ("twice a day", "1日2回"),
+    ("after a couple of weeks", "2週間後"),
+    ("a second time", "2回目"),
+    ("four teenagers", "10代の4人"),
+    ("in her forties", "40代の女性"),
+    ("a quarter of it", "その4分の1"),
+    ("17,631 of 634,000", "63万4千のうち１万７千６３１"),
+    ("$540 million", "5億4千万ドル"),
+    ("$126.5 million", "1億2,650万ドル"),
+    ("at 1.30pm", "午後1時半"),
+    ("10 million", "1千万"),
+    ("Yonedanji KATSURA IV", "4代目桂米団治"),
     ("9" * 5000, "9" * 5000 + "."),
 ]
 OTHER = [
@@ -74,6 +86,9 @@ OTHER = [
     ("in 1988", "昭和62年"),
     ("about 80 %", "约占七成"),
     ("bus 7", "Linie 19"),  # nobody speaks of a clock
+    ("5 times a day", "1日6回"),
+    ("17,631", "1万7千632"),
+    ("after a week", "2週間後"),
 ]
 
 
@@ -90,7 +105,8 @@ def test_numbers_in_words():
     assert [numbers_in_words(word) for word in twelve] == [{12}] * len(twelve)
     two = ("both", "twice", "beide", "zwo", "February", "Februar", "二")
     assert [numbers_in_words(word) for word in two] == [{2}] * len(two)
-    assert not numbers_in_words("A cat sleeps.")
+    assert numbers_in_words("Another day, another teenager") == {1, 10}
+    assert not numbers_in_words("Cats sleep.")
 
 
 def test_the_filter_takes_a_number_in_words_for_no_fault():
@@ -119,7 +135,8 @@ def _generated(seed, pairs):
         str.split,
         (
             "0 7 12 19 90 007 0,050 100 1,000 1.5 1911 1994 44 6 ２０ ² 999999999",
-            "平成6年 明治44年（1911年 1994年（平成6年 元年(1990年 90年代 20世纪70年代 の40er 6割 7成",
+            "平成6年 明治44年（1911年 1994年（平成6年 元年(1990年 90年代 20世纪70年代 の40er 6割 7成 "
+            "3時半 2点半 1万7千 5億4千万 1,200万5百 63万4千3 1千万",
             "fach maliges stes ten tägige ( ) ） , . - : ’ ' … p.m. Uhr é decades houses Häuser か がつ 日本 😀 ẞ K",
         ),
     )

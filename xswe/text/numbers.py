@@ -6,7 +6,7 @@ import logging
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from itertools import pairwise, product
 
@@ -86,11 +86,35 @@ _SIZED = re.compile(  # not from within a number, from which it could only match
 _HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN_NUMBER = re.compile(f"[{''.join(_HAN_DIGITS)}{''.join(_HAN_UNITS)}]+")
+_PART = re.compile(r"[\d,]+|\D")
+_PLACED = "[百千万萬亿億兆]"
+_PLACES = rf"\d{{1,15}}(?:,\d{{3}}){{0,5}}{_PLACED}"
+_ONES = r"\d{1,4}(?![\d年月日時时点分秒])"
+_MIXED = re.compile(rf"(?<![\d.,]){_PLACES}(?:(?:{_PLACES}|{_PLACED})+(?:{_ONES})?|{_ONES})")  # 1万7千631, 5億4千万
 _TENTHS = re.compile(f"([{''.join(_HAN_DIGITS)}])[成割]")  # 八成: eight tenths
 _DECADES = ("decade", "decades", "jahrzehnt", "jahrzehnte", "jahrzehnten")
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}  # the year before each begins
 _DATE = r"(?:\d{1,2}月)?(?:\d{1,2}日)?"
 _ERA_YEAR = r"(?P<era>[㐀-鿿]{2,4})(?P<year>\d{1,2}|元)年?" + _DATE
+
+
+def _summed(parts: Iterable[tuple[int, int]]) -> int:
+    """Return the value of a number with units, given each unit or, beside a 0, each number."""
+    total, section, digit = 0, 0, 0
+    for unit, value in parts:
+        if not unit:
+            digit = value
+        elif unit < 10**4:
+            section, digit = section + (digit or 1) * unit, 0
+        else:
+            total, section, digit = total + (section + digit or 1) * unit, 0, 0
+    return total + section + digit
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    """Write a number in digits that are mixed with Han units in digits alone: 1万7千631 is 17631."""
+    parts = _PART.findall(match[0])
+    return str(_summed((0, int(part.replace(",", ""))) if part[0].isdecimal() else (_SIZES[part], 0) for part in parts))
 
 
 def _one_year(match: re.Match[str]) -> str:
@@ -108,6 +132,9 @@ _REWRITTEN: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("世", re.compile(r"(\d\d)世[纪紀]([2-9]0)年代"), lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
     ("0年代", re.compile(r"(?<!\d)([2-9]0)(?=年代)"), r"19\1"),
     ("0er Jahre", re.compile(r"(?<!\d)([2-9]0)(?=er Jahre)"), r"19\1"),
+    ("時半", re.compile(r"(\d)時半"), r"\1:30"),
+    ("点半", re.compile(r"(\d)点半"), r"\1:30"),
+    *((unit, _MIXED, _in_digits) for unit in "百千万萬億亿兆"),
     ("成", re.compile(r"(?<![\d.,])(\d)成(?!引)"), r"\g<1>0%"),
     ("割", re.compile(r"(?<![\d.,])(\d)割(?!引)"), r"\g<1>0%"),
 ]
@@ -123,9 +150,13 @@ def _words() -> dict[str, int]:
     found |= dict.fromkeys(("ein", "eine", "einen", "einem", "einer", "eines", "once", "einmal", "single"), 1)
     found |= {"twice": 2, "zwo": 2, "both": 2, "beide": 2, "half": 30, "halb": 30, "hundred": 100, "hundert": 100}
     found |= dict.fromkeys(_DECADES, 10) | dict.fromkeys(("century", "centuries", "jahrhundert", "jahrhunderte"), 100)
+    found |= dict.fromkeys(("a", "an", "another", "each", "every", "per"), 1)  # in Japanese often counted: 1日2回
+    found |= {"couple": 2, "pair": 2, "secondly": 2, "thirdly": 3, "quarter": 4}
+    found |= dict.fromkeys(("teen", "teens", "teenage", "teenager", "teenagers"), 10)  # 10代
+    found |= {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
     found |= {"noon": 12, "midnight": 12, "mittag": 12, "mitternacht": 12, "dozen": 12, "dutzend": 12}
     for tens, (english, german) in enumerate(zip(_ENGLISH_TENS, _GERMAN_TENS, strict=True), 2):
-        found[english] = found[german] = found[english[:-1] + "ieth"] = 10 * tens
+        found[english] = found[german] = found[english[:-1] + "ieth"] = found[english[:-1] + "ies"] = 10 * tens
         for one in range(1, 10):
             german_one = "ein" if one == 1 else _GERMAN[one]
             found[f"{german_one}und{german}"] = found[english + _ENGLISH[one]] = 10 * tens + one
@@ -150,16 +181,7 @@ def _han_value(text: str) -> int:
     """Return the value of a number in Han: positional (二〇二四), or with units (三百二十)."""
     if not any(character in _HAN_UNITS for character in text):
         return int("".join(str(_HAN_DIGITS[character]) for character in text))
-    total, section, digit = 0, 0, 0
-    for character in text:
-        unit = _HAN_UNITS.get(character, 0)
-        if not unit:
-            digit = _HAN_DIGITS[character]
-        elif unit < 10**4:
-            section, digit = section + (digit or 1) * unit, 0
-        else:
-            total, section, digit = total + (section + digit or 1) * unit, 0, 0
-    return total + section + digit
+    return _summed((_HAN_UNITS.get(character, 0), _HAN_DIGITS.get(character, 0)) for character in text)
 
 
 def numbers_in_words(text: str) -> set[int]:

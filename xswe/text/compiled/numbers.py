@@ -23,6 +23,7 @@ MOST, MANY = 2048, 128  # characters of a text, and numbers, that are looked at
 _ELLIPSIS, _EMOJI, _LAST_EMOJI = 0x2026, 0x1F300, 0x1FAFF
 _YEAR, _MONTH, _DAY, _FIRST = map(ord, "年月日元")
 _AGE, _CENTURY, _OLD_CENTURY, _TENTHS, _OLD_TENTHS, _DECADES = map(ord, "世纪紀成割代")
+_HOUR, _OLD_HOUR, _HALF = map(ord, "点時半")
 _OF_ERAS = tuple(map(ord, "治正和成"))  # last characters of eras
 
 
@@ -61,7 +62,7 @@ def _read(data: np.ndarray, low: int, high: int, characters: np.ndarray, room: n
 
 @njit(**INNER)
 def _may_be_rewritten(room: np.ndarray, count: int) -> bool:  # noqa: C901 (one pass over the characters)
-    """Return True if a text may hold a year or a share that is written in a way of its own."""
+    """Return True if a text may hold a year, a share, a time or a number that is written in a way of its own."""
     for k in range(count):
         code, after = _code(room, k, count), _code(room, k + 1, count)
         if code == 0x28:
@@ -82,8 +83,10 @@ def _may_be_rewritten(room: np.ndarray, count: int) -> bool:  # noqa: C901 (one 
         if not 0x30 <= code <= 0x39:
             continue
         third = _code(room, k + 2, count)
-        if after in (_TENTHS, _OLD_TENTHS):
+        if after in (_TENTHS, _OLD_TENTHS) or (after in (_HOUR, _OLD_HOUR) and third == _HALF):
             return True
+        if k + 2 < count and room[k + 1] >> ZEROS > 1 and (room[k + 2] >> ZEROS > 1 or _is_digit(room, k + 2, count)):
+            return True  # 1万7千, 5千万
         if after == _AGE and third in (_CENTURY, _OLD_CENTURY) and _is_digit(room, k + 3, count):
             return True
         decade = (after == _YEAR and third == _DECADES) or (after == 0x65 and third == 0x72)  # 90年代, 90er
