@@ -422,6 +422,14 @@ def test_a_precision_that_may_be_far_off_is_told_by_its_bounds_alone():
     assert "precision=0.9 is aimed at, not promised" in threshold.sentence()
 
 
+def test_wrong_pairs_pass_in_the_square_of_the_share_of_those_that_are_made():
+    shares = np.zeros(len(learning.CLASSES))
+    shares[:2] = 0.5
+    made = (np.repeat([0.9, 0.01], 100), *(np.zeros(0) for _ in KINDS[1:]))  # a half passes
+    places, values = learning._calibration(np.repeat([0.9, 0.01], 1000), made, shares)
+    assert np.interp(0.9, places, values) == pytest.approx(1 - 0.25)  # of 1,000 pairs that pass 250 are wrong
+
+
 def test_shares_of_classes_are_found_again():
     draw = np.random.default_rng(0)
     count = len(learning.CLASSES)
