@@ -114,9 +114,10 @@ def setting(tiny_teacher, tmp_path_factory):
         "teacher=custom",
         f"teacher.model={tiny_teacher}",
         "units=teacher",
+        "corpus.limit=600",
         "pca.dim=16",
-        "refine.max_steps=60",
-        "refine.eval_steps=20",
+        "refine.max_steps=20",
+        "refine.eval_steps=10",
         "refine.batch_size=64",
         "threads=1",
     ]
@@ -139,7 +140,7 @@ def test_train_prints_a_table_and_leaves_a_model(trained):
     assert model.languages == ("en", "ja")
     results = json.loads((folder / "run" / "results.json").read_text())
     row = next(r for r in results["rows"] if r["note"] == "refinement" and r["metric"] == "accuracy")
-    assert (row["subset"], row["n"], row["task"]) == ("en-ja", 171, "held-out")
+    assert (row["subset"], row["n"], row["task"]) == ("en-ja", 60, "held-out")
     passes = results["report"]["extraction"]
     assert passes["sentences_encoded"] * 5 < passes["sentences_encoded_by_reference"]
 

@@ -41,10 +41,10 @@ def test_pairs_in_memory_and_the_same_in_a_file_give_the_same_model(tmp_path, pa
     assert json.loads((made.folder / "results.json").read_text())["settings"]["pair"] == "en-de"
 
 
-def test_several_language_pairs_and_a_teacher_of_ones_own(sample, tokenizer):
+def test_several_language_pairs_and_a_teacher_of_ones_own(sample, fake_teacher):
     bitext = {f"en-{code}": list(zip(sample["en"][:400], sample[code][:400], strict=True)) for code in ("de", "ja")}
     few = SMALL | {"pca.dim": 2, "contexts.per_unit": 2, "refine": {"eval_steps": 2}}
-    made = xswe.train(bitext, ("en", "de", "ja"), teacher=FakeTeacher(tokenizer=tokenizer), **few)
+    made = xswe.train(bitext, ("en", "de", "ja"), teacher=fake_teacher, **few)
     assert list(made.steps) == ["extraction", "PCA without ABTT", "PCA with ABTT", "refinement"]
     assert {row.subset for row in made.metrics} == {"en-de", "en-ja", "de-ja"}
 

@@ -10,7 +10,7 @@ from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, Unfinished
 from xswe.training import counting
-from xswe.training.config import check_units, sample_paths
+from xswe.training.config import check_units
 from xswe.training.corpus_stage import make_corpus
 from xswe.training.stages import Stages, fingerprint_fields
 from xswe.training.units_stage import UnitsConfig, make_units
@@ -18,16 +18,15 @@ from xswe.work.config import ExecutionConfig
 
 
 @pytest.fixture(scope="module")
-def make(tmp_path_factory, tokenizer_json):
+def make(tmp_path_factory, tokenizer_json, sample):
     """Make the units of a small English-Chinese corpus."""
     from tokenizers import Tokenizer
 
     folder = tmp_path_factory.mktemp("run")
-    paths = dict(sample_paths(("en", "zh")))
-    lines = [f"We understand the language of dream number {k}.\t我們明白第{k}個夢的語言。\n" for k in range(200)]
-    (folder / "traditional.tsv").write_text("".join(lines), encoding="utf-8")
-    paths["en-zh"] = [*paths["en-zh"], str(folder / "traditional.tsv")]
-    corpus = make_corpus(Stages(folder / "run"), ("en", "zh"), CorpusConfig(paths=paths), 0)
+    lines = [f"{a}\t{b}\n" for a, b in zip(sample["en"][:500], sample["zh"][:500], strict=True)]
+    lines += [f"We understand the language of dream number {k}.\t我們明白第{k}個夢的語言。\n" for k in range(200)]
+    (folder / "some.tsv").write_text("".join(lines), encoding="utf-8")
+    corpus = make_corpus(Stages(folder / "run"), ("en", "zh"), CorpusConfig(paths=[str(folder / "some.tsv")]), 0)
 
     def units(config, pieces=None, stages=corpus.stages):
         pieces = pieces or Tokenizer.from_str(tokenizer_json)
