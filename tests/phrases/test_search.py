@@ -114,8 +114,8 @@ def hits(top: Top, q: int):
 @pytest.mark.parametrize(
     ("n", "longest", "config"),
     [
-        (400, 30, SpanConfig(k=5, min_score=-1.0, threads=2)),
-        (120, 200, SpanConfig(k=7, min_size=2, max_size=9, min_score=0.3)),
+        (200, 30, SpanConfig(k=5, min_score=-1.0, threads=2)),
+        (60, 200, SpanConfig(k=7, min_size=2, max_size=9, min_score=0.3)),
         (60, 150, SpanConfig(k=3, max_size=1, min_score=0.0)),
         (40, 90, SpanConfig(k=4, min_size=15, max_size=33, min_score=-1.0)),
     ],

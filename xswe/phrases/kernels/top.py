@@ -219,7 +219,7 @@ def _count(into: Top, part: Top, queries: np.ndarray) -> None:
                 shown += place.passage != before
                 before = place.passage
                 first, last = np.int64(place.first), np.int64(place.last)
-                kept |= insert(into, lane, found.score, place.passage, first, last, found.key, True)
+                kept |= insert(into, lane, found.score, place.passage, first, last, found.key, np.bool_(True))
             if kept and found.times > known:
                 for q in range(lane * into.k, lane * into.k + into.used[lane]):
                     hit = at(into.hits, q)
