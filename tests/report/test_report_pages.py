@@ -19,6 +19,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
 from xswe.mining.samples import Group, Shown
+from xswe.mining.threshold import bounds
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
 from xswe.report.pairs import _group, linked, pairs_page, view_of_file, view_of_filtered
@@ -118,6 +119,9 @@ def test_a_training_page_shows_the_run(visit, run_folder, tmp_path):
 
 def test_the_slider_moves_the_cut_and_its_figures(visit, pages, mined):
     page = visit(pages["mined"]).page
+    figures = page.inner_text("main")
+    for told, between in (("of the right pairs", mined.threshold.recall_within), ("estimated", mined.threshold.share[1:])):
+        assert f"{told}, {bounds(*between)}" in figures
     assert page.inner_text("#at-pairs") == f"{len(mined):,}"
     assert page.inner_text("#at-value") == f"{mined.threshold.value:.4f}"
     before = page.get_attribute("#scores .cut", "x1")
@@ -132,8 +136,9 @@ def test_the_slider_moves_the_cut_and_its_figures(visit, pages, mined):
     precision, recall = mined.evidence.expected.between(value, None)
     within = mined.evidence.expected.within(value)
     for name, share, between in zip(("precision", "recall"), (precision, recall), within, strict=True):
-        told = [float(part) for part in re.findall(r"[\d.]+", page.inner_text(f"#at-{name}"))]
-        assert told == pytest.approx([100 * part for part in (share, *between)], abs=1)
+        told = page.inner_text(f"#at-{name}")
+        assert float(re.match(r"[\d.]+", told)[0]) == pytest.approx(100 * share, abs=1)
+        assert told.endswith(f" % ({bounds(*between)})")  # outwards, as in the summary
     page.click("#reset")
     assert page.inner_text("#at-pairs") == f"{len(mined):,}"
 

@@ -240,9 +240,14 @@ def _overview(view: PairsView) -> list[tuple[str, str, str]]:
         found.append(("expected precision", percent(view.threshold.precision, 0), f"of the kept pairs{within}{aside}"))
     elif view.threshold.within is not None:
         found.append(("expected precision", bounds(*view.threshold.within), "of the kept pairs: cannot be narrowed down"))
-    if view.threshold.recall is not None:
-        note = "measured on gold" if view.threshold.origin == "gold pairs" else "of the right pairs"
-        found.append(("recall", percent(view.threshold.recall, 0), note))
+    if view.threshold.recall is not None and view.threshold.origin == "gold pairs":
+        found.append(("recall", percent(view.threshold.recall, 0), "measured on gold"))
+    elif view.threshold.recall is not None:
+        within = "" if view.threshold.recall_within is None else f", {bounds(*view.threshold.recall_within)}"
+        found.append(("expected recall", percent(view.threshold.recall, 0), f"of the right pairs{within}"))
+    if view.threshold.share is not None:
+        part, *between = view.threshold.share
+        found.append(("lines with a translation", percent(part, 0 if part > 0.1 else 1), f"estimated, {bounds(*between)}"))
     if view.gold is not None and view.gold.checked:
         found.append(("precision on gold", percent(view.gold.precision), f"of {number(view.gold.checked)} kept pairs"))
     if view.gold is not None and view.gold.pairs:
@@ -282,7 +287,7 @@ def _histogram(view: PairsView, scores: np.ndarray) -> Any:
 
 
 def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
-    """Return the data of the slider: how many pairs score at least each of some values, and how many of them are right."""
+    """Return the data of the slider: how many pairs score at least each of some values, and what is expected of them."""
     low, high = _span(scores, _mismatches(view))
     steps, value = np.linspace(low, high, _STEPS), view.threshold.value
     if np.isfinite(value):
@@ -290,11 +295,7 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
     steps[0] = min(steps[0], scores[-1])  # the lowest place keeps all
     above = np.searchsorted(-scores, -steps, "right")
     expected = view.evidence.expected
-    right = within = None
-    if expected is not None and not expected.unsure and len(expected.right):
-        within = [expected.within(float(step)) for step in steps] if expected.limits is not None else None
-        down = np.searchsorted(-expected.falling, -steps, "right")
-        right = np.where(down > 0, expected.right[np.maximum(down - 1, 0)], 0.0).round(1).tolist()
+    told = [] if expected is None else [expected.threshold("", None, float(step)) for step in steps]
     at = int(np.abs(steps - value).argmin()) if np.isfinite(value) else 0
     above[0] = len(scores) if at or not np.isfinite(value) else above[0]
     return {
@@ -303,9 +304,8 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         "high": high,
         "steps": steps.round(6).tolist(),
         "above": above.tolist(),
-        "right": right,
-        "within": None if within is None else [one and [[round(x, 4) for x in two] for two in one] for one in within],
-        "all": None if right is None or expected is None else expected.translations,
+        "precision": [_expected(one.precision, one.within) for one in told],
+        "recall": [_expected(one.recall, one.recall_within) for one in told],
         "unsure": "" if expected is None else expected.unsure,
         "at": at,
         "languages": list(view.languages),
@@ -314,6 +314,13 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         ],
         "value": view.cut,
     }
+
+
+def _expected(share: float | None, within: tuple[float, float] | None) -> str:
+    """Return a share with its bounds, or the bounds alone where it may be too far off; a dash if neither is known."""
+    if share is None or within is None:
+        return percent(share, 0) if within is None else bounds(*within)
+    return f"{percent(share, 0)} ({bounds(*within)})"
 
 
 def _curve(view: PairsView) -> Any:

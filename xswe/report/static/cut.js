@@ -3,7 +3,6 @@
   const { data, copy, number } = xswe;
   if (!data || !data.steps) return;
   const byId = (id) => document.getElementById(id);
-  const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
   const slider = byId("cut"), line = document.querySelector("#scores svg.plot .cut");
   const { low, high } = data;
   const pairs = [...document.querySelectorAll("li.pair")];
@@ -16,10 +15,7 @@
     for (const end of ["x1", "x2"]) line.setAttribute(end, place);
     byId("at-value").textContent = value.toFixed(4);
     byId("at-pairs").textContent = number(kept);
-    const within = data.within && data.within[k];
-    const between = (bounds) => (bounds ? ` (${percent(bounds[0])} to ${percent(bounds[1])})` : "");
-    byId("at-precision").textContent = data.right && kept ? percent(Math.min(1, data.right[k] / kept)) + between(within && within[0]) : "–";
-    byId("at-recall").textContent = data.right && data.all ? percent(Math.min(1, data.right[k] / data.all)) + between(within && within[1]) : "–";
+    for (const name of ["precision", "recall"]) byId(`at-${name}`).textContent = data[name][k] || "–";
     byId("setting").textContent = `${data.setting || "threshold"}=${value.toFixed(4)}`;
     for (const pair of pairs) pair.classList.toggle("out", Number(pair.dataset.score) < value);
   }
