@@ -32,7 +32,6 @@ from xswe.text.compiled.numbers import (
     ZEROS,
     compare_numbers,
 )
-
 from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
