@@ -45,8 +45,9 @@ hypothesis.settings.load_profile("untimed")
 # Files that take ten seconds of a processor and more: they begin first where processes share the tests, so that none of
 # these is left with one at the end, alone.
 LONGEST = (
-    *("test_cli.py", "test_report_pages.py", "test_configuration.py", "test_interrupted.py", "test_readme.py"),
-    *("test_phrases.py", "test_pipeline.py", "test_learning.py", "test_filter_shards.py", "test_filter.py"),
+    *("test_cli.py", "test_browser.py", "test_learning.py", "test_report_pages.py", "test_index.py", "test_readme.py"),
+    *("test_index_faults.py", "test_running.py", "test_configuration.py", "test_mine_shards.py", "test_static.py"),
+    *("test_index_lives.py", "test_filter.py", "test_filter_shards.py", "test_shown_words.py", "test_cascade.py"),
 )
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
@@ -216,6 +217,18 @@ def tiny_teacher(tmp_path_factory: pytest.TempPathFactory, tokenizer_json: str) 
     GteModel(config).save_pretrained(folder)
     wrapped.save_pretrained(folder)
     return folder
+
+
+# Libraries that open a model's folder; to import the first takes seconds, of each process.
+OTHER_LIBRARIES = [pytest.param("sentence_transformers", marks=pytest.mark.slow), "model2vec"]
+
+
+def encoded_by(library: str, folder: Path, texts: Sequence[str]) -> np.ndarray:
+    """The vectors that another library makes of texts, which it does not cut, with the model of a folder."""
+    imported = pytest.importorskip(library)
+    if library == "model2vec":
+        return imported.StaticModel.from_pretrained(str(folder)).encode(texts, max_length=None)
+    return imported.SentenceTransformer(str(folder), device="cpu").encode(texts)
 
 
 class Later:

@@ -39,8 +39,10 @@ ANY = np.random.default_rng(0)
 
 @lru_cache(maxsize=1)
 def modules() -> dict[str, ModuleType]:
+    """The modules that have closed types, or classes with settings; others would bring scikit-learn and transformers."""
     names = [found.name for found in pkgutil.walk_packages(xswe.__path__, "xswe.") if not found.name.endswith("__main__")]
-    return {name: importlib.import_module(name) for name in names}
+    wanted = re.compile(r"Literal\[|dataclass|Struct|TypedDict")
+    return {name: importlib.import_module(name) for name in names if wanted.search(source(name))}
 
 
 def source(name: str) -> str:

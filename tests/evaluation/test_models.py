@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xswe
+from tests.conftest import OTHER_LIBRARIES
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
@@ -40,27 +41,27 @@ def test_models_whose_numbers_have_one_sum_are_told_apart(random_model):
     assert len(set(ensembles)) == 3
 
 
-def test_model2vec_and_sentence_transformers_folders(tokenizer, tmp_path):
-    pytest.importorskip("model2vec")
-    pytest.importorskip("sentence_transformers")
-    from model2vec import StaticModel
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import StaticEmbedding as Static
-
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
+def test_folders_of_other_libraries(library, tokenizer, tmp_path):
+    model2vec = pytest.importorskip("model2vec")
     matrix = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
     matrix[0] = 0.0  # the unknown piece, which one library averages in and the other leaves out
-    StaticModel(matrix, tokenizer, config={"model_type": "model2vec"}).save_pretrained(tmp_path / "m2v")
-    SentenceTransformer(modules=[Static(tokenizer, embedding_weights=matrix)]).save(str(tmp_path / "st"))
-    first, second = open_encoder(str(tmp_path / "m2v"), 1), open_encoder(str(tmp_path / "st"), 1)
-    assert first.name == "m2v"
-    assert type(second).__name__ == "SentenceTransformerEncoder"
-    expected = StaticModel.from_pretrained(tmp_path / "m2v").encode(TEXTS)
+    theirs = model2vec.StaticModel(matrix, tokenizer, config={"model_type": "model2vec"})
+    expected = theirs.encode(TEXTS)
     expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
-    for encoder in (first, second):
-        np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
-        np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), [1, 0, 1, 1], atol=1e-6)
-        assert encoder.encode([]).shape == (0, 8)
-        assert (encoder.dim, encoder.parameters, encoder.size) == (8, matrix.size, matrix.nbytes)
+    if library == "model2vec":
+        theirs.save_pretrained(tmp_path / "theirs")
+    else:
+        modules = pytest.importorskip("sentence_transformers.models")
+        module = modules.StaticEmbedding(tokenizer, embedding_weights=matrix)
+        pytest.importorskip(library).SentenceTransformer(modules=[module]).save(str(tmp_path / "theirs"))
+    encoder = open_encoder(str(tmp_path / "theirs"), 1)
+    assert encoder.name == "theirs"
+    assert (type(encoder).__name__ == "SentenceTransformerEncoder") == (library == "sentence_transformers")
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), [1, 0, 1, 1], atol=1e-6)
+    assert encoder.encode([]).shape == (0, 8)
+    assert (encoder.dim, encoder.parameters, encoder.size) == (8, matrix.size, matrix.nbytes)
 
 
 @pytest.mark.slow
@@ -125,6 +126,10 @@ def test_mistakes_are_named(tmp_path):
         ModelSpec.of({"path": "a", "pth": "b"})
     with pytest.raises(ConfigError, match="no path"):
         ModelSpec.of({"name": "b"})
+
+
+@pytest.mark.slow
+def test_a_folder_that_sentence_transformers_cannot_load_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "modules.json").write_text("[]")
     with pytest.raises(ModelError, match="sentence-transformers cannot load"):

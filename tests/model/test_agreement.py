@@ -9,13 +9,13 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 import xswe
-from tests.conftest import Later, count_words
+from tests.conftest import OTHER_LIBRARIES, Later, count_words, encoded_by
 from xswe.model.portable import write_portable
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
-sentence_transformers, model2vec = Later("sentence_transformers"), Later("model2vec")
+model2vec = Later("model2vec")
 ALL = ("en", "de", "zh", "ja")
 
 
@@ -28,11 +28,6 @@ def random_model(units, width=32):
     matrix = np.random.default_rng(0).normal(size=(len(units.tokens), width)).astype(np.float32)
     matrix[[not token for token in units.tokens]] = 0.0
     return StaticModel(units, matrix)
-
-
-def in_other_libraries(folder, texts):
-    yield np.asarray(sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(texts))
-    yield model2vec.StaticModel.from_pretrained(str(folder)).encode(texts)
 
 
 def word_units(sample, pieces, languages, segmenters, backoff=True, **options):
@@ -49,16 +44,17 @@ def wordpiece_tokenizer():
     return tokenizer
 
 
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
 @pytest.mark.parametrize("kind", ["subwords", "teacher"])
-def test_sub_word_models_agree_exactly(kind, tokenizer, sample, tmp_path):
+def test_sub_word_models_agree_exactly(kind, library, tokenizer, sample, tmp_path):
     units = SubwordUnits(tokenizer if kind == "subwords" else wordpiece_tokenizer(), kind, ALL)
     model = random_model(units)
     model.save(tmp_path / "m")
     texts = [text for code in ALL for text in sample[code][:150]] + ["", "x" * 3000, "a b " * 2000]
-    for theirs in in_other_libraries(tmp_path / "m", texts):
-        assert cosines(model.encode(texts), theirs).min() > 0.999999
+    assert cosines(model.encode(texts), encoded_by(library, tmp_path / "m", texts)).min() > 0.999999
 
 
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
 @pytest.mark.parametrize(
     ("languages", "segmenters", "backoff", "least"),
     [
@@ -70,15 +66,18 @@ def test_sub_word_models_agree_exactly(kind, tokenizer, sample, tmp_path):
         pytest.param(("en", "ja"), {"ja": "fugashi"}, True, 0.5, marks=pytest.mark.slow),
     ],
 )
-def test_word_models_agree_as_far_as_the_format_goes(languages, segmenters, backoff, least, tokenizer, sample, tmp_path):
+def test_word_models_agree_as_far_as_the_format_goes(
+    languages, segmenters, backoff, least, library, tokenizer, sample, tmp_path
+):
     model = random_model(word_units(sample, tokenizer, languages, segmenters, backoff))
     model.save(tmp_path / "m")
     assert xswe.load(tmp_path / "m").encode(sample["en"]).tobytes() == model.encode(sample["en"]).tobytes()
     texts = [text for code in languages for text in sample[code][1::4]] + [""]
-    for theirs in in_other_libraries(tmp_path / "m", texts):
-        assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
+    theirs = encoded_by(library, tmp_path / "m", texts)
+    assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
 
 
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
 @pytest.mark.parametrize(
     ("languages", "segmenter", "options", "least"),
     [
@@ -89,7 +88,7 @@ def test_word_models_agree_as_far_as_the_format_goes(languages, segmenters, back
     ],
 )
 def test_the_switches_of_words_are_in_the_portable_tokenizer(
-    languages, segmenter, options, least, tokenizer, sample, tmp_path, caplog
+    languages, segmenter, options, least, library, tokenizer, sample, tmp_path, caplog
 ):
     segmenters = {"zh": segmenter, "ja": segmenter}
     model = random_model(word_units(sample, tokenizer, languages, segmenters, **options))
@@ -99,8 +98,8 @@ def test_the_switches_of_words_are_in_the_portable_tokenizer(
     texts = [text for code in languages for text in sample[code][1::4]] + ["STRASSE Iphone", "我們試試看"]
     again = xswe.load(tmp_path / "m")
     assert again.encode(texts).tobytes() == model.encode(texts).tobytes()
-    for theirs in in_other_libraries(tmp_path / "m", texts):
-        assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
+    theirs = encoded_by(library, tmp_path / "m", texts)
+    assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
 
 
 @pytest.mark.slow

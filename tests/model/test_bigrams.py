@@ -110,6 +110,7 @@ def shifted(bigrams):
     return Bigrams(pairs, bigrams.units)
 
 
+@pytest.mark.slow
 def test_other_libraries_find_no_matrix_but_the_module_is_exact(model, texts, tmp_path):
     sentence_transformers = pytest.importorskip("sentence_transformers")
     model2vec = pytest.importorskip("model2vec")

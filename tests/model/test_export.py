@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import xswe
+from tests.conftest import OTHER_LIBRARIES, encoded_by
 from xswe.errors import ConfigError
 from xswe.model.export import (
     ExportConfig,
@@ -180,17 +181,13 @@ def test_what_cannot_be_is_said(model, change, message):
         change(model)
 
 
-def test_a_smaller_folder_opens_in_all_libraries(model, texts, tmp_path):
-    model2vec, sentence_transformers = pytest.importorskip("model2vec"), pytest.importorskip("sentence_transformers")
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
+def test_a_smaller_folder_opens_in_all_libraries(model, texts, tmp_path, library):
     config = ExportConfig(dtype="int8", dim=8, rotate=True, keep=2900)
     export(model, config, tmp_path / "m")
     ours = xswe.load(tmp_path / "m")
     assert (ours.dtype, ours.matrix.shape) == ("int8", (2900, 8))
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
-    np.testing.assert_allclose(theirs, ours.encode(texts), atol=1e-5)
-    np.testing.assert_allclose(
-        model2vec.StaticModel.from_pretrained(str(tmp_path / "m")).encode(texts), ours.encode(texts), atol=1e-5
-    )
+    np.testing.assert_allclose(encoded_by(library, tmp_path / "m", texts), ours.encode(texts), atol=1e-5)
 
 
 def test_an_int8_word_model_means_the_same_everywhere(tokenizer, tmp_path):

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
 import xswe
+from tests.conftest import OTHER_LIBRARIES, encoded_by
 from xswe.errors import ConfigError, ModelError
 from xswe.io.ragged import Bags
 from xswe.model import precision
@@ -116,18 +117,14 @@ def test_round_trip(model, texts, tmp_path, dtype):
         assert (tmp_path / "n" / name).read_bytes() == (tmp_path / "m" / name).read_bytes()
 
 
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 2e-3), ("int8", 1e-5)])
-def test_three_libraries_read_one_folder_and_agree(model, texts, tmp_path, dtype, tolerance):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    model2vec = pytest.importorskip("model2vec")
+def test_other_libraries_read_the_folder_and_agree(model, texts, tmp_path, dtype, tolerance, library):
     model.save(tmp_path / "m", dtype=dtype)
     # sentence-transformers normalises in half precision then, where a zero vector becomes NaN: only texts with units.
     texts = [text for text in texts if text]
     ours = model.quantize(dtype).encode(texts)
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
-    np.testing.assert_allclose(theirs, ours, atol=tolerance)
-    theirs = model2vec.StaticModel.from_pretrained(str(tmp_path / "m")).encode(texts, max_length=None)
-    np.testing.assert_allclose(theirs, ours, atol=tolerance)
+    np.testing.assert_allclose(encoded_by(library, tmp_path / "m", texts), ours, atol=tolerance)
 
 
 def test_sizes_on_the_disk(tokenizer, tmp_path):
@@ -238,17 +235,20 @@ def test_a_folder_of_shared_rows_is_the_same_model(model, texts, tmp_path):
     assert [m.shared for m in (again.truncate(8), again.rotate(), again.quantize("float16"))] == [0, 0, 0]
 
 
-def test_other_libraries_find_no_matrix_where_rows_are_shared(model, texts, tmp_path):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    model2vec = pytest.importorskip("model2vec")
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
+def test_other_libraries_find_no_matrix_where_rows_are_shared(model, tmp_path, library):
+    model.truncate(8).share_rows(4).save(tmp_path / "m")
+    with pytest.raises(ValueError, match="Could not find"):
+        encoded_by(library, tmp_path / "m", ["a"])
+
+
+@pytest.mark.slow
+def test_the_module_of_our_own_has_shared_rows(model, texts, tmp_path):
+    pytest.importorskip("sentence_transformers")
     from xswe.model.st_module import sentence_transformer
 
     shared = model.truncate(8).share_rows(4)
     shared.save(tmp_path / "m")
-    with pytest.raises(ValueError, match="Could not find"):
-        sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu")
-    with pytest.raises(ValueError, match="Could not find"):
-        model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))
     theirs = sentence_transformer(tmp_path / "m", device="cpu").encode(texts)
     np.testing.assert_allclose(theirs, shared.encode(texts), atol=1e-6)
 

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import xswe
 import xswe.errors
+from tests.conftest import OTHER_LIBRARIES, encoded_by
 from xswe.errors import ModelError
 from xswe.io.ragged import Bags, Texts
 from xswe.model.ensemble import Ensemble
@@ -183,15 +184,14 @@ class Always:
         return True
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_encode_alike(any_model, sample, duplicate):
+def test_copies_encode_alike(any_model, sample):
     texts = [text for code in ALL for text in sample[code][:40]]
     for part in getattr(any_model, "parts", [any_model]):
         part.units._worth = Always()  # with the compiled look-up
     expected = any_model.encode(texts, threads=2)
-    copied = duplicate(any_model)
-    assert copied.encode(texts).tobytes() == expected.tobytes()
-    assert copied.encode(texts, threads=2).tobytes() == expected.tobytes()
+    for copied in (copy.deepcopy(any_model), pickle.loads(pickle.dumps(any_model))):
+        assert copied.encode(texts).tobytes() == expected.tobytes()
+        assert copied.encode(texts, threads=2).tobytes() == expected.tobytes()
 
 
 def test_a_spawned_process_gets_a_model_and_encodes(model, tokenizer, sample):
@@ -202,17 +202,11 @@ def test_a_spawned_process_gets_a_model_and_encodes(model, tokenizer, sample):
     assert found.tobytes() == both.encode(texts).tobytes()
 
 
-def test_three_libraries_read_one_folder_and_agree(model, tmp_path, sample):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
+@pytest.mark.parametrize("library", OTHER_LIBRARIES)
+def test_other_libraries_read_the_folder_and_agree(model, tmp_path, sample, library):
     model.save(tmp_path / "m")
     texts = [t for code in ALL for t in sample[code][:100]] + ["", "a", "x" * 50]
-    ours = model.encode(texts)
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
-    np.testing.assert_allclose(theirs, ours, atol=1e-6)
-    model2vec = pytest.importorskip("model2vec")
-    # model2vec cuts texts at 512 tokens unless told otherwise.
-    their_model = model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))
-    np.testing.assert_allclose(their_model.encode(texts, max_length=None), ours, atol=1e-6)
+    np.testing.assert_allclose(encoded_by(library, tmp_path / "m", texts), model.encode(texts), atol=1e-6)
 
 
 def test_an_existing_model_is_replaced_and_anything_else_is_left_alone(model, tmp_path):
