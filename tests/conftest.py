@@ -49,6 +49,13 @@ LONGEST = (
     *("test_index_faults.py", "test_running.py", "test_configuration.py", "test_mine_shards.py", "test_static.py"),
     *("test_index_lives.py", "test_filter.py", "test_filter_shards.py", "test_shown_words.py", "test_cascade.py"),
 )
+# Files whose tests need torch and transformers, which a process takes ten seconds to import.
+ENCODERS = {
+    *("test_cli.py", "test_train_verb.py", "test_rehearsal.py", "test_models.py", "test_ablate.py", "test_paper_table.py"),
+    *("test_transformer.py", "test_gte.py", "test_e5.py", "test_encoder.py", "test_refine.py", "test_graded.py"),
+    *("test_losses.py", "test_ranking.py", "test_optimisers.py", "test_spans.py", "test_extract_shards.py"),
+    "test_pipeline.py",
+}
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
 
@@ -71,6 +78,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     first = LONGEST if hasattr(config, "workerinput") else ()
     places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}
     items.sort(key=lambda item: (item.path in on_ray, places[item.path]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all files of `ENCODERS` to one of several processes."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "encoders" if Path(file).name in ENCODERS else file
+
+    return Together(config, log) if config.option.dist == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:
