@@ -12,9 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -86,11 +84,6 @@ NOTEBOOKS = {
 }
 
 
-def each(paths: Iterable[Path], quick: str) -> list[Any]:
-    """The files, of which all but one take long."""
-    return [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem != quick)) for path in paths]
-
-
 # Runs the code of a notebook, and prints the outputs of each cell as a notebook has them.
 _RUN = """
 import ast, base64, contextlib, io, json, sys
@@ -139,18 +132,29 @@ def texts(outputs: list[list[dict]]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("notebook", each(sorted(EXAMPLES.glob("*.ipynb")), quick="vectors"))
-def test_a_notebook_imports_nothing_deep_and_holds_its_outputs(notebook, tmp_path, warm_python):
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="examples/ is not in this installation")
+def test_no_example_is_long_or_imports_anything_deep():
+    for notebook in NOTEBOOKS:
+        assert not is_deep("\n".join(cells(EXAMPLES / f"{notebook}.ipynb"))), notebook
+        assert (EXAMPLES / f"{notebook}.ipynb").stat().st_size < 80_000
+    for script in SCRIPTS:
+        code = script.read_text(encoding="utf-8")
+        assert len(code.splitlines()) < 40, script.name
+        assert not is_deep(code), script.name
+        assert block(script).search(STORIES.read_text(encoding="utf-8")), f"{STORIES.name} has no block for {script.name}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_holds_its_outputs(notebook, tmp_path, warm_python):
     said, files = NOTEBOOKS[notebook.stem]
     for library in ("matplotlib", "scipy", "torch") if files else ():
         pytest.importorskip(library)
-    assert not is_deep("\n".join(cells(notebook)))
     kept = [cell["outputs"] for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
     found = outputs_of(notebook, tmp_path, warm_python / "python")
     assert said in "\n".join(texts(found))
     assert list(map(alike, texts(found))) == list(map(alike, texts(kept))), "python -m tests.test_examples puts them there"
     assert all((tmp_path / name).stat().st_size > 50 for name in files)
-    assert notebook.stat().st_size < 80_000
 
 
 @pytest.mark.slow
@@ -166,13 +170,11 @@ def test_the_papers_analyses_run_on_a_run_folder(tmp_path, monkeypatch, warm_pyt
     assert re.search(r"the model +silhouette +-?0\.\d+ +nearest +9\d", said)
 
 
-@pytest.mark.parametrize("script", each(SCRIPTS, quick="terminologist"))
-def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path, warm_python):
-    code, page = script.read_text(encoding="utf-8"), STORIES.read_text(encoding="utf-8")
-    assert len(code.splitlines()) < 40
-    assert not is_deep(code)
-    shown = block(script).search(page)
-    assert shown, f"{STORIES.name} has no block for {script.name}"
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_prints_what_the_page_shows(script, tmp_path, warm_python):
+    code = script.read_text(encoding="utf-8")
+    shown = block(script).search(STORIES.read_text(encoding="utf-8"))
     printed = executed([str(script)], tmp_path, warm_python / "python")
     if "xswe.train" in code:
         assert alike(printed) == alike(shown[2])
