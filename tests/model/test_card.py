@@ -173,8 +173,8 @@ def named(file, pair="en-ja", paths=("x",)):
 SHARED = {"txt.zip", "tar.gz", "txt.xz"}
 
 
-@pytest.mark.parametrize("packing", ["", *PACKED])
-def test_every_file_name_that_a_card_gives_is_known(packing):
+def test_every_file_name_that_a_card_gives_is_known():
+    """As it is given, and packed in one of the ways in turn."""
     seen = 0
     for name, one in cards().items():
         for release in one.versions:
@@ -185,6 +185,7 @@ def test_every_file_name_that_a_card_gives_is_known(packing):
                     if "*" in file or file.partition(".")[2] in SHARED:
                         continue
                     bare = file.removesuffix(".gz").removesuffix(".zip").removesuffix(".tar")
+                    packing = ["", *PACKED][seen % (len(PACKED) + 1)]
                     assert named(f"/data/{bare}{packing}", "-".join(languages)) == [name], file
                     assert named(f"/data/{file}", "-".join(languages)) == [name], file
                     seen += 1
