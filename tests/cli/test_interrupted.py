@@ -176,7 +176,9 @@ def test_what_ctrl_c_says_is_so(case, folder, warm_python):
         assert (status, calls) == (0, case.rest), said
 
 
-@pytest.mark.parametrize("words", [MINE.replace("en.txt", "-"), DEDUP.replace("en.txt", "-")])
+@pytest.mark.parametrize(
+    "words", [MINE.replace("en.txt", "-"), pytest.param(DEDUP.replace("en.txt", "-"), marks=pytest.mark.slow)]
+)
 def test_nothing_is_gone_on_from_that_was_read_from_standard_input(words, folder, warm_python):
     case = Case(words, STRIP, 1, NOTHING)
     status, said, _ = run(warm_python, case, folder, True, (folder / "en.txt").read_bytes())

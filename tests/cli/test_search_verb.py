@@ -84,6 +84,7 @@ def test_an_index_is_verified_without_a_question(documents, capsys):
 )
 def test_mistakes_are_named(documents, words, error, message):
     (documents / "other.txt").write_text("Anderes\n", encoding="utf-8")
-    command("search", composed("search", "model=mini", "input=de.txt", "queries=late", "index=kept"))
+    if "index=kept" in words:
+        command("search", composed("search", "model=mini", "input=de.txt", "queries=late", "index=kept"))
     with pytest.raises(error, match=message):
         command("search", composed("search", *words))
