@@ -47,7 +47,7 @@ hypothesis.settings.load_profile("untimed")
 LONGEST = (
     *("test_cli.py", "test_browser.py", "test_learning.py", "test_report_pages.py", "test_index.py", "test_readme.py"),
     *("test_index_faults.py", "test_running.py", "test_configuration.py", "test_mine_shards.py", "test_static.py"),
-    *("test_index_lives.py", "test_filter.py", "test_filter_shards.py", "test_shown_words.py", "test_cascade.py"),
+    *("test_index_lives.py", "test_filter.py", "test_filter_shards.py", "test_shown_words.py", "test_rerank.py"),
 )
 # Files whose tests need torch and transformers, which a process takes ten seconds to import.
 ENCODERS = {

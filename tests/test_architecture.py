@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import xswe
-from tests.conftest import eval_script
+from tests.conftest import ENCODERS, LONGEST, eval_script
 
 # The rooms that each room may import from, itself aside; errors, face, progress and version are open to all.
 BELOW = {
@@ -149,3 +149,4 @@ def test_importing_the_package_and_its_commands_is_light():
 def test_modules_of_tests_have_names_of_their_own():
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))  # pytest imports them by their base names
+    assert {*LONGEST, *ENCODERS} <= set(names)
