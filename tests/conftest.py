@@ -115,7 +115,7 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def nothing_flushed() -> Iterator[None]:
     """Let no file wait for the disk: what tests write need not outlast a loss of power."""
-    with patch.object(os, "fsync"):
+    with patch.object(os, "fsync", lambda _: None):
         yield
 
 
