@@ -24,6 +24,7 @@ from numba import njit
 from xswe.io import parallel
 from xswe.io.compiler import changes
 from xswe.io.files import whole_file
+from xswe.io.ragged import read_only
 from xswe.progress import bar, every
 from xswe.training.optimisers import Adam
 from xswe.work.checkpoint import load_checkpoint, save_checkpoint
@@ -170,11 +171,11 @@ class Schedule:
         size, count = min(self.batch, len(order)), max(1, len(order) // self.batch)
         if self.texts is None or not len(order):
             return order, np.minimum(np.arange(count + 1) * self.batch, len(order))
-        source, target, negatives, bounds, alike = self.texts[k]
-        in_target = np.full(int(max(*(side.max(initial=0) for side in (source, target, negatives)), 0)) + 1, -1, np.int32)
+        *texts, alike = self.texts[k]
+        in_target = np.full(int(max(*(side.max(initial=0) for side in texts[:3]), 0)) + 1, -1, np.int32)
         in_source = in_target if alike else np.full(len(in_target), -1, np.int32)
         rows, starts = np.empty(count * size, np.int64), np.zeros(count + 1, np.int64)
-        _fill(order, size, source, target, negatives, bounds, in_source, in_target, rows, starts)
+        _fill(order, size, *map(read_only, texts), in_source, in_target, rows, starts)
         return rows[: starts[-1]], starts
 
     def at(self, step: int) -> tuple[int, np.ndarray]:
