@@ -6,6 +6,7 @@ import random
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from xswe.mining.sounds import heard_in
 from xswe.mining.trees import Trees
 from xswe.mining.verdicts import BitextFilter
 from xswe.mining.wrong import KINDS, WrongPairs
+from xswe.model.ensemble import Ensemble
 
 PAIR = ("en", "de")
 
@@ -280,6 +282,13 @@ def test_what_a_pair_looks_like_is_what_a_plain_reading_finds():
             wanted["numbers"] = OTHER_NUMBERS if both[0] - both[1] and both[1] - both[0] else MORE_NUMBERS
         found = {name: float(out[row, PLACES[name]]) for name in wanted}
         assert found == pytest.approx(wanted, abs=1.01), pair
+
+
+def test_texts_are_looked_at_with_the_first_part_of_an_ensemble(mini, pairs):
+    other = replace(mini, matrix=np.roll(mini.matrix, 7, axis=0), scales=np.roll(mini.scales, 7))
+    found, _ = features_of(Features(Ensemble.of([mini, other]), PAIR), pairs[:20])
+    alone, _ = features_of(Features(mini, PAIR), pairs[:20])
+    assert np.array_equal(found[:, 1:], alone[:, 1:])  # of both are the cosines alone
 
 
 def test_features_of_exchanged_sides_are_mirrored(mini, pairs):
