@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import unicodedata
+from functools import partial
 
 import numpy as np
 import pytest
@@ -214,6 +216,35 @@ def test_no_copy_is_missed_by_the_look_at_bytes():
     wanted = [row for row, pair in enumerate(pairs) if verdicts.is_copy(*pair)]
     assert 100 < len(wanted) < 3000
     assert verdicts.find_copies(*sides, np.arange(len(pairs))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "copied"),
+    [
+        ("Straße 12", "STRASSE 12!", True),
+        ("Ｈｅｌｌｏ", "hello", True),
+        ("Привет", "привет.", True),
+        ("H₂O, 10⁵", "h2o 105", True),
+        ("Привет", "Привет, как дела?", False),  # of another length
+        ("Привет", "Пришёл", False),
+        ("The old cat sleeps", "the old cat SLEEPS again and once more", True),  # words of the shorter side
+        ("The old cat sleeps", "The new dog barks", False),
+        ("Berlin", "Berlin an der Spree", False),  # one word may be a name
+        ("", "", True),
+    ],
+)
+def test_copies_have_the_same_letters_or_mostly_the_same_words(source, target, copied):
+    assert verdicts.is_copy(source, target) == verdicts.is_copy(target, source) == copied
+
+
+def test_no_copy_is_missed_whatever_its_characters():
+    blocks = (0x20, 0x3400), (0xA640, 0xABC0), (0xF900, 0x10000), (0x10400, 0x10450), (0x1D400, 0x1D800)
+    texts = [f"ab{chr(code)}cd" for first, end in blocks for code in range(first, end)]
+    for other in (str.casefold, str.upper, partial(unicodedata.normalize, "NFKC")):
+        pairs = [(text, other(text)) for text in texts if other(text) != text]
+        wanted = [row for row, pair in enumerate(pairs) if verdicts.is_copy(*pair)]
+        assert len(wanted) > 500
+        assert verdicts.find_copies(*map(Texts.of, zip(*pairs, strict=True)), np.arange(len(pairs))) == wanted
 
 
 def test_what_looks_like_no_copy_is_not_read_again(monkeypatch, noisy):

@@ -243,14 +243,15 @@ def _is_odd(a: int, b: int, c: int) -> bool:
     """Return True if case folding or normalisation may turn a character, by its first bytes, into other letters or digits.
 
     Latin-1 aside, whose letters :func:`may_be_copies` folds itself: other alphabets with cases, combining marks, and
-    what stands for letters and digits (full-width, circled, squared, superscript, ligatures).
+    what stands for letters and digits (full-width, circled, squared, superscript, subscript, ligatures).
     """
     if a == 0xC2:
         return b == 0xAA or b == 0xB2 or b == 0xB3 or b == 0xB5 or b == 0xB9 or b == 0xBA or 0xBC <= b <= 0xBE
     if a == 0xE2:
-        return b == 0x84 or b == 0x85 or 0x91 <= b <= 0x93 or b >= 0xB0
+        small = (b == 0x81 and c >= 0xB0) or (b == 0x82 and c <= 0x9C)
+        return small or b == 0x84 or b == 0x85 or 0x91 <= b <= 0x93 or b >= 0xB0
     if a == 0xE3:
-        return 0x88 <= b <= 0x8F
+        return 0x86 <= b <= 0x8F or (b == 0x80 and 0xB6 <= c <= 0xBA)
     if a == 0xEF:
         wide = (b == 0xBC and c >= 0x90) or (b == 0xBD and c <= 0x9A)
         return 0xA4 <= b <= 0xAC or wide
