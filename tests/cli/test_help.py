@@ -111,3 +111,14 @@ def test_what_is_printed_is_utf8_whatever_the_code_page(tmp_path, monkeypatch):
     assert main(["search", "model=mini", "input=ja.txt", "queries=cat", "mark=false"]) == 0
     sys.stdout.flush()
     assert "猫が寝ている。" in sys.stdout.buffer.getvalue().decode("utf-8")
+
+
+def test_help_says_where_it_leaves_settings_out():
+    for verb in VERBS:
+        every, short, full = settings(verb), verb_help(verb), verb_help(verb, True)
+        left = [one.name for one in every if f"\n  {one.name}=" not in short]
+        assert (f"--help-all   all {len(every)} settings" in short) == bool(left)
+        assert bool(left) == (verb == "train")
+        assert all(f"\n  {one.name}=" in full for one in every)
+        assert "--help-all" not in full
+        assert all(len(line) <= 100 or " " not in line.strip() for line in full.split("defaults:")[1].splitlines())
