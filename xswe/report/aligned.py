@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.alignment.sentences import AlignedTexts
-from xswe.report.page import number, render
+from xswe.report.page import number, render, shortened
 from xswe.report.pairs import pairs_context, view_of_aligned
 
 _WORST, _AROUND = 120, 2  # pairs that are shown, and beads on either side of each
@@ -130,7 +130,7 @@ def _spoken(run: Stretch) -> str:
 def _listed(found: AlignedTexts, run: Stretch) -> dict[str, Any]:
     side = 1 if run.kind == "target" else 0
     texts, (begin, end) = (found.source, found.target)[side], (run.source, run.target)[side]
-    first, last = (_short(texts[line], 160) for line in (begin, end - 1))
+    first, last = (shortened(texts[line], 160) for line in (begin, end - 1))
     languages_of_side = found.languages[side : side + 1]
     return {
         "where": _spoken(run),
@@ -139,10 +139,6 @@ def _listed(found: AlignedTexts, run: Stretch) -> dict[str, Any]:
         "last": last if end - begin > 1 else "",
         "spoken": languages_of_side,
     }
-
-
-def _short(text: str, most: int = _CUT) -> str:
-    return text[:most] + ("…" if len(text) > most else "")
 
 
 def _worst(found: AlignedTexts) -> list[dict[str, Any]]:
@@ -160,7 +156,7 @@ def _worst(found: AlignedTexts) -> list[dict[str, Any]]:
 def _shown(found: AlignedTexts, place: int, is_it: bool) -> dict[str, Any]:
     bead = found[place]
     sides = [
-        {"text": _short(text), "spoken": found.languages[side : side + 1]}
+        {"text": shortened(text, _CUT), "spoken": found.languages[side : side + 1]}
         for side, text in enumerate((bead.source, bead.target))
     ]
     lines = " · ".join(", ".join(str(line + 1) for line in side) or "–" for side in (bead.source_lines, bead.target_lines))

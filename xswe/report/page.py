@@ -87,6 +87,11 @@ def percent(share: float | None, digits: int = 1) -> str:
     return "–" if share is None or share != share else f"{100 * share:.{digits}f} %"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the first ``most`` characters of a text, with an ellipsis where there are more."""
+    return text[:most] + ("…" if len(text) > most else "")
+
+
 def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
     """Return a content-security policy that allows these styles and scripts, images within the page, and nothing else."""
 

@@ -30,7 +30,7 @@ from xswe.mining.threshold import Threshold, bounds
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report import figures
-from xswe.report.page import figure, number, percent, render
+from xswe.report.page import figure, number, percent, render, shortened
 from xswe.text.languages import cjk_runs, has_kana
 
 _BINS, _STEPS = 60, 400  # of the histogram, and of the slider
@@ -393,7 +393,7 @@ def _side(
     text: str, place: int, languages: tuple[str, ...], languages_of_side: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
     """Return a text as the template takes it, cut if it is long, with the languages that it may be in."""
-    shown = text[:_CUT] + ("…" if len(text) > _CUT else "")
+    shown = shortened(text, _CUT)
     return {
         "text": shown,
         "parts": [(shown, -1)],
