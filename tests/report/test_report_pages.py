@@ -22,7 +22,7 @@ from xswe.mining.samples import Group, Shown
 from xswe.mining.threshold import bounds
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent, write_page
-from xswe.report.pairs import _group, linked, pairs_page, view_of_file, view_of_filtered
+from xswe.report.pairs import _drawn, _group, linked, pairs_page, view_of_file, view_of_filtered
 from xswe.report.space import export_space, open_space
 from xswe.report.training import _words
 
@@ -450,6 +450,14 @@ def test_only_a_text_that_is_longer_than_is_shown_is_cut():
     found = [_group(band, ("en", "de"), SimpleNamespace(value=0.4), {}) for band in bands]
     assert [band["name"].rpartition(", ")[2] for band in found] == ["kept", "below the cut"]
     assert not any(band["open"] for band in found)
+
+
+def test_lengths_and_scripts_are_drawn_of_the_bands_where_there_are_some():
+    top = Group("top", 0.0, 1.0, 1, (1,), (Shown(1, 0.8, "a", "b"),))
+    band = Group("band", 0.0, 1.0, 1, (0,), (Shown(0, 0.2, "a", "b"),))
+    for groups, drawn in (((top, band), [(False, 0)]), ((top,), [(True, 1)]), ((), [])):
+        view = SimpleNamespace(evidence=SimpleNamespace(groups=groups), threshold=SimpleNamespace(value=0.8))
+        assert [(kept, pair.row) for kept, pair in _drawn(view)] == drawn
 
 
 def test_the_silhouette_tells_languages_apart():
