@@ -89,6 +89,8 @@ def test_lines_and_dots_stand_where_their_values_are():
     assert re.findall(r"<title>(\w+)<", drawn) == ["one", "two"] == re.findall(r'class="name"[^>]*>(\w+)<', drawn)
     assert list(attributes(drawn, 'text class="name"', "x", "y")) == list(attributes(drawn, "circle", "cx", "cy"))
     front = figures.dots({"": [(1.0, 1.0, ""), (2.0, 3.0, "")]}, "a", "b", "Dots", front=[(1.0, 1.0), (2.0, 3.0)])
+    read = [(scale(front, "x")(cx), scale(front, "y")(cy)) for cx, cy in attributes(front, "circle", "cx", "cy")]
+    assert read == [pytest.approx((1, 1), abs=0.01), pytest.approx((2, 3), abs=0.01)]
     line = re.search(r'class="front" points="([^"]*)"', front)[1].replace(" ", ",").split(",")
     places = [number / 100 for pair in attributes(front, "circle", "cx", "cy") for number in pair]
     assert [float(one) for one in line] == pytest.approx(places, abs=1e-3)
