@@ -471,6 +471,9 @@ def mine_sides(
     if gold:
         exact = SearchConfig(memory=config.neighbours.memory, threads=config.neighbours.threads)
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
+        if not np.isfinite(scores).any():
+            cure = "give sources and targets in this order, and as they stand in the files"
+            raise InputError(config.gold or "", f"none of its {len(scores):,} pairs is found among the lines", cure)
     vectors = (both[0].vectors, both[1].vectors)
     mined = choose_pairs(lists, config, both, scores, both[0] is both[1], reranker, vectors)
     seconds["select"] = time.monotonic() - start
