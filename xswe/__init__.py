@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from xswe.mining.dedup import dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import mine
-    from xswe.mining.score import mine_negatives, score_file
+    from xswe.mining.negatives import mine_negatives
+    from xswe.mining.score import score_file
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import encode_file
     from xswe.model.ensemble import Ensemble
@@ -76,7 +77,8 @@ _MODULES = {
     "mining.dedup": "dedup",
     "mining.filter": "filter:filter_bitext",
     "mining.mined": "mine",
-    "mining.score": "mine_negatives score:score_pairs score_file",
+    "mining.negatives": "mine_negatives",
+    "mining.score": "score:score_pairs score_file",
     "model.encode_file": "encode_file",
     "model.export": "export:export_model",
     "model.interchange": "import_vectors",

@@ -19,7 +19,8 @@ from xswe.mining.filter import Filtered as Filtered, FilteredRecord as FilteredR
 from xswe.mining.hard_rules import FilterConfig as FilterConfig
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
 from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
-from xswe.mining.score import HardNegatives as HardNegatives, Negatives as Negatives, NegativesConfig as NegativesConfig, ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
+from xswe.mining.negatives import HardNegatives as HardNegatives, Negatives as Negatives, NegativesConfig as NegativesConfig
+from xswe.mining.score import ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
 from xswe.mining.threshold import Threshold as Threshold
 from xswe.mining.verdicts import BitextFilter as BitextFilter
 from xswe.model.encode_file import EncodedFile as EncodedFile

@@ -13,7 +13,7 @@ import pytest
 from xswe.errors import ConfigError
 from xswe.io.settings import build
 from xswe.mining.hard_rules import identity_key
-from xswe.mining.score import NegativesConfig, mine_negatives
+from xswe.mining.negatives import NegativesConfig, mine_negatives
 
 NAMES = ("anchor", "positive", "negative_1", "negative_2", "negative_3")
 
@@ -122,7 +122,7 @@ def test_a_killed_run_goes_on_with_its_search(model, bitext, tmp_path, monkeypat
     assert not (tmp_path / "whole.jsonl.work").exists()
     monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("xswe.mining.score._chosen", lambda *_: 1 / 0)
+        patch.setattr("xswe.mining.negatives._chosen", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
     assert list(tmp_path.glob("killed.jsonl.work/search-*/neighbours-*/000000.safetensors"))

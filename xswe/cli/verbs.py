@@ -79,7 +79,7 @@ VERBS = {
     ),
     "mine": Verb(
         "translations from two text files, paraphrases from one, or scores of a bitext",
-        {"mine": "mining.mined:mine", "score": "mining.score:score_file", "negatives": "mining.score:mine_negatives"},
+        {"mine": "mining.mined:mine", "score": "mining.score:score_file", "negatives": "mining.negatives:mine_negatives"},
         (
             "model=mini source=en.txt target=ja.txt output=pairs.tsv",
             "model=mini source=en.txt select=forward output=paraphrases.tsv",
