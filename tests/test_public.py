@@ -85,7 +85,7 @@ def test_importing_loads_nothing_of_it():
     [
         "xswe.alignment.documents",
         "xswe.alignment.dictionary",
-        "xswe.alignment.lexicon",
+        "xswe.alignment.phrase_table",
         "xswe.alignment.link",
         "xswe.alignment.sentences",
         "xswe.alignment.words",

@@ -11,7 +11,7 @@ import pytest
 
 import xswe
 from xswe.alignment.documents import align_files, pair_documents
-from xswe.alignment.lexicon import phrase_table
+from xswe.alignment.phrase_table import phrase_table
 from xswe.alignment.term_check import check_terms
 from xswe.alignment.terms import bilingual_terms
 from xswe.evaluation.metrics import Bootstrap, Row

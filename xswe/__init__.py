@@ -97,7 +97,7 @@ _MODULES = {
 # What fewer need, in its room: ``xswe.phrase_table`` is refused with the place where it is.
 _IN_ROOMS = {
     "alignment.documents": "align_documents:align_files pair_documents",
-    "alignment.lexicon": "phrase_table",
+    "alignment.phrase_table": "phrase_table",
     "alignment.term_check": "check_terms read_terms",
     "alignment.terms": "bilingual_terms",
     "model.encode_file": "BatchEncoder",

@@ -3,8 +3,8 @@
 from xswe.alignment.beads import AlignConfig as AlignConfig
 from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig as DictionaryConfig
 from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair, DocumentPairs as DocumentPairs
-from xswe.alignment.lexicon import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
+from xswe.alignment.phrase_table import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.phrases import FoundInFiles as FoundInFiles, PhraseSearchConfig as PhraseSearchConfig
 from xswe.alignment.sentences import AlignedTexts as AlignedTexts
 from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding

@@ -13,7 +13,7 @@ import pytest
 import xswe
 from xswe.__main__ import main
 from xswe.alignment import kernels, words
-from xswe.alignment.lexicon import phrase_spans, phrase_table
+from xswe.alignment.phrase_table import phrase_spans, phrase_table
 from xswe.alignment.terms import _class_at, bilingual_terms
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError, ModelError

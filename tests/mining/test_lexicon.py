@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from xswe.alignment.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
+from xswe.alignment.dictionary import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.errors import ConfigError, InputError
 from xswe.model.static import StaticModel
 from xswe.search.lists import SearchConfig

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
 import xswe
-from xswe.alignment.lexicon import vocabularies
+from xswe.alignment.dictionary import vocabularies
 from xswe.errors import ConfigError, ModelError
 from xswe.io.resources import resource
 from xswe.model.counts import languages_of_units, narrow_counts

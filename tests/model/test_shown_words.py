@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import xswe
-from xswe.alignment.lexicon import make_lexicon, precision, vocabularies
+from xswe.alignment.dictionary import make_lexicon, precision, vocabularies
 from xswe.errors import ModelError
 
 BASE = Path(xswe.__file__).parents[1] / "models" / "base"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from xswe.alignment.lexicon import PhraseTable, phrase_table
+from xswe.alignment.phrase_table import PhraseTable, phrase_table
 from xswe.alignment.term_check import AgreedTerm, TermCheck, TermCheckConfig, check_terms, read_terms
 from xswe.alignment.terms import BilingualTerms, bilingual_terms
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links

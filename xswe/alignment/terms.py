@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from xswe.alignment.lexicon import noted, phrase_spans, with_whole_words
+from xswe.alignment.phrase_table import noted, phrase_spans, with_whole_words
 from xswe.alignment.words import LinkedPair
 from xswe.bitext.termbases import Candidate, write_concepts
 from xswe.errors import ConfigError
