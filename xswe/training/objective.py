@@ -279,12 +279,11 @@ class Objective:
             for left, right, compared in loss.terms(self, batch):
                 own, by_left, by_right = self._summed(left, right, compared, threads, gradient)
                 value += weight * own
-                if gradient:
-                    d_left = d_source if left is source else d_target[: len(left)]
-                    d_left += np.float32(weight) * by_left
-                if gradient and right is not left:
-                    d_right = d_target[: len(right)]
-                    d_right += np.float32(weight) * by_right
+                if not gradient:
+                    continue
+                for vectors, change in ((left, by_left), (right, by_right))[: 1 + (right is not left)]:
+                    total = d_source if vectors is source else d_target[: len(vectors)]
+                    total += np.float32(weight) * change
         return value, d_source, d_target
 
 
