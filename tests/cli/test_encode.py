@@ -32,7 +32,7 @@ def folder(tokenizer_json, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lines(sample):
-    return [f"{text} {k}" for k in range(4) for code in ALL for text in (*sample[code], "")]
+    return [f"{text} {k}" for k in range(2) for code in ALL for text in (*sample[code], "")]
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def test_cards_are_not_fetched_but_believed(dry):
 def test_of_a_large_file_a_sample_is_read(dry, tmp_path, monkeypatch, sample):
     monkeypatch.setattr(rehearsal, "SAMPLE", 1000)
     path = tmp_path / "pairs.tsv"
-    lines = [f"{a} {k}\t{b} {k}\n" for k in range(12) for a, b in zip(sample["en"], sample["de"], strict=True)]
+    lines = [f"{a} {k}\t{b} {k}\n" for k in range(6) for a, b in zip(sample["en"], sample["de"], strict=True)]
     path.write_text("".join(lines), encoding="utf-8")
     told = rows(dry("pair=en-de", "corpus=local", f"corpus.paths=[{path}]"))["sentences, de"]
     assert float(told.removeprefix("about ").replace(",", "")) == pytest.approx(len(lines), rel=0.15)
