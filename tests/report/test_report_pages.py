@@ -444,7 +444,7 @@ def test_only_a_text_that_is_longer_than_is_shown_is_cut():
     cut = whole + "…"
     texts = [[side["text"] for side in pair["sides"]] for pair in found["pairs"]]
     assert texts == [[whole, whole], [cut, "y"], ["y", cut]]
-    assert [side["spoken"] for side in found["pairs"][0]["sides"]] == [("en",), ("de",)]
+    assert [side["languages"] for side in found["pairs"][0]["sides"]] == [("en",), ("de",)]
     assert found["open"]
     bands = [Group("band", low, 1.0, 5, (0,), shown[:1]) for low in (0.4, 0.3)]
     found = [_group(band, ("en", "de"), SimpleNamespace(value=0.4), {}) for band in bands]

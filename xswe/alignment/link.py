@@ -33,8 +33,8 @@ class BitextLinkConfig(LinkConfig):
     Attributes:
         what: ``links`` of words; ``lexicon``: a phrase table with counts, both probabilities and lexical weights;
             ``terms`` of both languages; ``check``: translations that do not use the agreed terms.
-        terms: with ``check``: a file of the agreed terms, ``.tbx`` or a term and its translation a row, see
-            :func:`xswe.read_terms`; null: what ``what=terms`` finds in these pairs, with the surest translation of each.
+        terms: with ``check``: a file of the agreed terms, ``.tbx`` or bitext with a term and its translation a row; null
+            for what ``what=terms`` finds in these pairs, with the surest translation of each.
         consistency: with ``check``: also list places with a rarer one of several agreed translations.
         columns: source and target in separated text, counted from 0; names of columns, or of fields of JSON.
         languages: of source and target, for terms and ``.tmx``; a model, or ``.tmx``, of two languages knows them.

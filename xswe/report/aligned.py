@@ -137,7 +137,7 @@ def _listed(found: AlignedTexts, run: Stretch) -> dict[str, Any]:
         "lines": run.size,
         "first": first,
         "last": last if end - begin > 1 else "",
-        "spoken": languages_of_side,
+        "languages": languages_of_side,
     }
 
 
@@ -156,7 +156,7 @@ def _worst(found: AlignedTexts) -> list[dict[str, Any]]:
 def _shown(found: AlignedTexts, place: int, is_it: bool) -> dict[str, Any]:
     bead = found[place]
     sides = [
-        {"text": shortened(text, _CUT), "spoken": found.languages[side : side + 1]}
+        {"text": shortened(text, _CUT), "languages": found.languages[side : side + 1]}
         for side, text in enumerate((bead.source, bead.target))
     ]
     lines = " · ".join(", ".join(str(line + 1) for line in side) or "–" for side in (bead.source_lines, bead.target_lines))

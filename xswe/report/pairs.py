@@ -397,7 +397,7 @@ def _side(
     return {
         "text": shown,
         "parts": [(shown, -1)],
-        "spoken": languages[place : place + 1] if languages_of_side is None else languages_of_side,
+        "languages": languages[place : place + 1] if languages_of_side is None else languages_of_side,
     }
 
 
