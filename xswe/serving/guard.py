@@ -1,4 +1,4 @@
-"""Access control and limits of requests."""
+"""Admission of requests: from whom, how large, how many at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of requests, and logs as lines of JSON."""
+"""Logs of requests, as text or as lines of JSON."""
 
 from __future__ import annotations
 

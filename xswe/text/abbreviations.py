@@ -1,4 +1,4 @@
-"""Abbreviations with a period, by whether a sentence may end with them; and words that sentences begin with.
+"""Words that decide where a sentence ends: abbreviations with a period, by what follows, and first words of sentences.
 
 Only what the library that cuts sentences does not know, or takes otherwise, is listed: collected from real texts, as words
 with a period within a sentence, and from dictionaries of abbreviations.
