@@ -6,7 +6,7 @@ import xswe
 from xswe.alignment.terms import bilingual_terms
 
 model = xswe.load("mini")
-books = Path(__file__).parent / "books"
+books = Path(__file__).parents[1] / "corpora" / "sample"
 story = books / "kiln.en.txt", books / "kiln.de.txt"
 how = xswe.types.AlignConfig(languages=("en", "de"), split=True)
 

@@ -69,6 +69,7 @@ def test_what_the_wheel_holds(wheel):
         names = set(archive.namelist())
     assert {f"xswe/conf/{path.relative_to(ROOT / 'conf').as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")} <= names
     assert {"xswe/py.typed", "xswe/conf/recipe/alone/static.yaml", "xswe/corpora/sample/sentences.tsv"} <= names
+    assert {f"xswe/corpora/sample/kiln.{code}.txt" for code in ("en", "de")} <= names
     assert {"xswe/model/portable.py", "xswe/pretrained/__init__.py", "xswe/corpora/licences/files.yaml"} <= names
     assert not [name for name in names if name.startswith(("tests/", "eval/", "conf/")) or name.endswith((".log", ".pyc"))]
     assert wheel.stat().st_size < 40e6

@@ -51,7 +51,7 @@ def make_pages(folder: Path, run: str) -> dict[str, tuple[Path, str]]:
 
 def make_story(folder: Path) -> dict[str, tuple[Path, str]]:
     """Write the page of the tutorial's story and its translation."""
-    books, page = [f"examples/books/kiln.{code}.txt" for code in ("en", "de")], folder / "story.html"
+    books, page = [f"corpora/sample/kiln.{code}.txt" for code in ("en", "de")], folder / "story.html"
     aligned = xswe.align_files("mini", *books, folder / "story.csv", languages=("en", "de"), split=True)
     return {"aligned": (xswe.write_report(aligned, page, languages=("en", "de")), "#map")}
 
