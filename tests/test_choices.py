@@ -41,7 +41,7 @@ ANY = np.random.default_rng(0)
 def modules() -> dict[str, ModuleType]:
     """The modules that have closed types, or classes with settings; others would bring scikit-learn and transformers."""
     names = [found.name for found in pkgutil.walk_packages(xswe.__path__, "xswe.") if not found.name.endswith("__main__")]
-    wanted = re.compile(r"Literal\[|dataclass|Struct|TypedDict")
+    wanted = re.compile(r"Literal\[|@dataclass|\bStruct\b|TypedDict")
     return {name: importlib.import_module(name) for name in names if wanted.search(source(name))}
 
 
