@@ -253,13 +253,13 @@ ANSWER = """async (text) => {
 }"""
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_hostile_inputs(page, count):
-    """All go through the page's own functions, five of them through its box; nothing runs, nothing breaks."""
+    """All go through the page's own functions, every other one at first through its box; nothing runs, nothing breaks."""
     page.evaluate("window.ran = 0; window.alert = () => { window.ran += 1; }; 0")
     for number in range(count):
         text = hostile(number)
-        if number < 5:
+        if number in (0, 2, 4, 6, 8):
             search(page, text)
         else:
             shown = page.evaluate(ANSWER, text)

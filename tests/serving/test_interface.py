@@ -85,7 +85,7 @@ def test_a_model_is_called_as_its_folder_is(mini, tmp_path, monkeypatch):
 
     mini.truncate(8).save(tmp_path / "cats")
     monkeypatch.chdir(tmp_path / "cats")
-    for given in (tmp_path / "cats", str(tmp_path / "cats"), "."):
+    for given in (tmp_path / "cats", "."):
         with TestClient(xswe.make_app(given, threads=1), base_url="http://localhost") as client:
             assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["cats"]
 

@@ -94,7 +94,7 @@ def distance(a, b):
 WORDS = st.text("abc", min_size=1, max_size=7)
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(st.lists(WORDS, max_size=12), st.text("abc", min_size=4, max_size=9))
 def test_every_word_within_the_errors_is_found(words, query):
     text, most = " - - - ".join(words), len(query) // 4  # too far apart for two of them to be one occurrence
@@ -122,7 +122,7 @@ def plainly(text, query):
 LETTERS = "abＡBKȺⱥé雪ア\u3000.-"  # of one to three bytes; some become longer or shorter
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(st.lists(st.text(LETTERS, max_size=40), max_size=4), st.text("abk ⱥ雪ア", min_size=1, max_size=3), st.integers(1, 9))
 def test_a_plain_comparison_finds_the_same(texts, query, size):
     if not query.strip() or query != " ".join(query.split()):

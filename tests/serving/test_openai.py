@@ -127,6 +127,7 @@ def test_any_name_is_answered_where_that_is_set(mini):
         client.close()
 
 
+@pytest.mark.slow
 def test_langchain_gets_its_vectors(address, mini):
     langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
     model = langchain.OpenAIEmbeddings(base_url=address, api_key="secret", model="xswe", check_embedding_ctx_length=False)
