@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xswe
@@ -127,6 +127,7 @@ def constrained(draw):
     return draw(st.integers(0, 2**32 - 1)), n, m, most, Constraints((), *gaps, rejected)
 
 
+@settings(max_examples=20)
 @given(constrained())
 def test_the_compiled_path_scores_as_the_best_of_those_that_are_allowed(given):
     seed, n, m, most, known = given

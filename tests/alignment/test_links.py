@@ -30,7 +30,7 @@ def linked(values, method, least=-2.0, turns=1):
     """The links that the compiled code chooses for similarities that are given: unit vectors are made that have them."""
     n, m = values.shape
     source = np.eye(n, n + 1, dtype=np.float32)
-    target = np.concatenate([values.T, np.zeros((m, 1))], 1).astype(np.float32)
+    target = np.concatenate([values.T, np.zeros((m, 1))], 1).astype(np.float32, order="C")
     square, room = (n, m), None
     room = (
         *(np.empty(square, np.float32) for _ in range(2)),

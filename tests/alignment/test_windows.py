@@ -16,7 +16,7 @@ from xswe.alignment.beads import AlignConfig, Constraints
 from xswe.alignment.windows import align_texts
 from xswe.io.ragged import Texts
 
-MISSING = 300
+LINES, MISSING = 2000, 300
 NONE = np.zeros(0, np.float32)
 
 
@@ -29,7 +29,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def sides(sample):
-    rows = np.random.default_rng(5).permutation(np.tile(np.arange(len(sample["en"])), 2))[:3000].tolist()
+    rows = np.random.default_rng(5).permutation(np.tile(np.arange(len(sample["en"])), 2))[:LINES].tolist()
     english = Texts.of(sample["en"][row] for row in rows)
     return english, Texts.of(sample["de"][row] for row in rows[:1000] + rows[1000 + MISSING :])
 
@@ -37,12 +37,12 @@ def sides(sample):
 def share_right(cells: np.ndarray) -> float:
     """The share of lines with a partner that lie in a bead with it alone."""
     i, j = cells[:-1][(np.diff(cells, axis=0) == 1).all(1)].T
-    return float(np.where(i < 1000, i == j, i - MISSING == j).sum() / (3000 - MISSING))
+    return float(np.where(i < 1000, i == j, i - MISSING == j).sum() / (LINES - MISSING))
 
 
 def is_path(cells: np.ndarray) -> bool:
     steps = np.diff(cells, axis=0)
-    return cells[0].tolist() == [0, 0] and cells[-1].tolist() == [3000, 3000 - MISSING] and bool((steps.sum(1) > 0).all())
+    return cells[0].tolist() == [0, 0] and cells[-1].tolist() == [LINES, LINES - MISSING] and bool((steps.sum(1) > 0).all())
 
 
 def test_windows_are_joined_to_the_path_of_the_whole(sides, small, monkeypatch):
@@ -65,7 +65,7 @@ def test_windows_are_joined_to_the_path_of_the_whole(sides, small, monkeypatch):
 
 
 def test_anchors_are_kept_in_long_texts(sides, small):
-    anchors = [((500, 480), (501, 483)), ((501, 483), (502, 484)), ((2000, 2000 - MISSING), (2001, 2001 - MISSING))]
+    anchors = [((500, 480), (501, 483)), ((501, 483), (502, 484)), ((1600, 1600 - MISSING), (1601, 1601 - MISSING))]
     (cells, cosines, _), _ = align_texts(xswe.load("mini"), *sides, AlignConfig(), Constraints(anchors))
     assert is_path(cells)
     ends = zip(cells[:-1].tolist(), cells[1:].tolist(), strict=True)
