@@ -12,6 +12,7 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 
 from tests.conftest import count_words
 from xswe.io.ragged import Bags, Texts
+from xswe.text.compiled.chunks import room_for
 from xswe.text.languages import CJK_CHARACTERS, cjk_codes, cjk_runs, has_cjk, has_kana, is_punctuation, kana_codes
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
@@ -146,6 +147,11 @@ def test_exact_words_of_the_sample(units, sample):
 
 def test_very_long_words_and_runs(units):
     check_equal(units, ["x" * 3000, "x" * 5000, "語" * 900 + "x", "語" * 3000, "ab " * 5000, "㌀" * 50, ""])
+
+
+def test_texts_with_more_new_words_than_there_is_room_for_are_looked_up_plainly(units, sample, monkeypatch):
+    monkeypatch.setattr("xswe.text.compiled.lookup.room_for", lambda _: room_for(5))
+    check_equal(units, [*sample["en"][:5], "a", "b", *sample["ja"][:3], *sample["zh"][:3], "a b"])
 
 
 def test_the_compiled_look_up_takes_over_without_a_trace(units, sample, monkeypatch):
