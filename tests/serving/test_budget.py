@@ -47,6 +47,17 @@ def test_a_client_has_half_and_large_requests_leave_room_for_small_ones():
     asyncio.run(run())
 
 
+def test_who_has_room_reserves_no_more():
+    async def run():
+        own = budget()
+        kept = own.open("a")
+        await kept.reserve(SMALL)
+        await kept.reserve(4 * SMALL)  # a request that goes on
+        assert kept.size == SMALL
+
+    asyncio.run(run())
+
+
 def test_those_who_wait_are_let_in_when_there_is_room_who_has_least_first():
     async def run():
         own = budget()
