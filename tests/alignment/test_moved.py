@@ -9,6 +9,7 @@ import xswe
 from xswe.alignment import moved as moving
 from xswe.alignment import windows
 from xswe.alignment.corrections import read_corrections
+from xswe.alignment.sentences import _merged
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +127,16 @@ def test_what_moved_is_found_in_long_texts_too(mini, sample, tmp_path, monkeypat
     monkeypatch.setattr(moving, "_AT_A_TIME", 1000)
     again = xswe.align(mini, *texts)
     assert (again.spans == found.spans).all()
+
+
+@pytest.mark.parametrize(
+    ("steps", "apart", "merged"),
+    [  # spans of the source and of the target; a bead that is not on the path takes the place of its first gap
+        ([[0, 1, 0, 1], [1, 2, 1, 1], [2, 3, 1, 2], [3, 3, 2, 3], [3, 4, 3, 3]], [[1, 2, 2, 3]], [0, 5, 2, 4]),
+        ([[0, 0, 0, 1], [0, 1, 1, 2], [1, 2, 2, 3], [2, 3, 3, 3]], [[2, 3, 0, 1]], [1, 2, 4]),
+        ([[0, 1, 0, 1], [1, 1, 1, 2], [1, 2, 2, 3]], [[1, 1, 1, 2]], [0, 3, 2]),  # a line that is said to be alone
+        ([[0, 1, 0, 1]], [], [0]),
+    ],
+)
+def test_beads_apart_stand_at_their_first_line_of_the_source(steps, apart, merged):
+    assert _merged(steps, apart) == merged
