@@ -469,11 +469,24 @@ def test_trees_that_are_read_by_compiled_code_are_those_that_were_fitted():
         Trees.of(model)
 
 
+def test_names_are_covered_as_if_their_units_were_compared_once_more(mini, pairs, monkeypatch):
+    given = [*pairs[:300], ("He saw Anna in Paris.", "Er sah Anna in Paris. " * 20), ("x Anna " * 60, "Anna und Bob")]
+    found, _ = features_of(Features(mini, PAIR), given)
+    of_names = [PLACES[f"least covered name of the {side}"] for side in ("source", "target")]
+    assert len(np.unique(found[:, of_names])) > 20
+    monkeypatch.setattr(
+        "xswe.mining.features.cover_names",
+        lambda *arrays: cover_names(*arrays[:5], np.full_like(arrays[5], -1), *arrays[6:]),
+    )
+    np.testing.assert_array_equal(features_of(Features(mini, PAIR), given)[0], found)
+
+
 def test_a_name_is_covered_as_far_as_the_other_side_says_or_sounds_it():
     """Of three records with a name of one unit, the other side of the first says it, and that of the last sounds alike."""
     rows, ones = np.array([[100, 0], [0, 100]], np.int8), np.ones(2, np.float32)
     names, ends = np.array([0, 0, 0], np.int32), np.arange(4)
     others, heard = np.array([0, 1, 1], np.int32), np.array([0.0, 0.0, 0.5], np.float32)
     out = np.full((3, 2), 255, np.uint8)
-    cover_names(names, ends, np.arange(3), others, ends, heard, rows, ones / 100, ones, 0, out)
+    own = names, ends, np.full(3, -1, np.float32)  # its cosine is not known yet
+    cover_names(names, ends, np.arange(3), *own, others, ends, heard, rows, ones / 100, ones, 0, out)
     assert out.tolist() == [[254, 255], [0, 255], [127, 255]]

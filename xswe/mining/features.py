@@ -149,8 +149,9 @@ class Features:
         out = np.zeros((len(source), len(NAMES)), np.uint8)
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
         names = np.zeros((len(source), 2, _NAMES, 2), np.int64)
-        over_blocks(partial(self._work, source, target, *sides, names, out), len(source), threads)
-        self._cover_names((source, target), sides, names, out)
+        best = np.empty(len(sides[0].ids), np.float32), np.empty(len(sides[1].ids), np.float32)  # cosines of units
+        over_blocks(partial(self._work, source, target, *sides, best, names, out), len(source), threads)
+        self._cover_names((source, target), sides, best, names, out)
         rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # the same in words, perhaps, or by another clock
         out[rows[have_same_numbers(source.take(rows), target.take(rows))], _NUMBERS] = SAME_NUMBERS
         return out
@@ -161,19 +162,20 @@ class Features:
         target: Texts,
         left: Bags,
         right: Bags,
+        best: tuple[np.ndarray, np.ndarray],
         names: np.ndarray,
         out: np.ndarray,
         start: int,
         stop: int,
     ) -> None:
-        table, room = self._table, np.empty((5, 2 * _HALF), np.float32)
+        table, room = self._table, np.empty((6, 2 * _HALF), np.float32)
         wide = np.zeros((2, 2 * _HALF, -(-table.rows.shape[1] // 16) * 16), np.int16)  # as four_products wants rows
         totals = np.empty(2 * _HALF, np.int32)
         words, counts = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
         ids, likely = np.empty((6, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
         numbers = table.rows, table.factors, table.norms
-        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, wide, totals, out[start:stop])
+        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, wide, totals, *best, out[start:stop])
         if table.places[0] >= 0:
             tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
         else:
@@ -182,20 +184,26 @@ class Features:
         look_at_bytes(*both, words, counts, names[start:stop], out[start:stop])
 
     def _cover_names(
-        self, texts: tuple[Texts, Texts], sides: tuple[Bags, Bags], names: np.ndarray, out: np.ndarray
+        self,
+        texts: tuple[Texts, Texts],
+        sides: tuple[Bags, Bags],
+        best: tuple[np.ndarray, np.ndarray],
+        names: np.ndarray,
+        out: np.ndarray,
     ) -> None:
         """Look the names of both sides up, and write how well the other side covers the least covered one of each."""
         table = self._table
         out[:, _NAME_COVERED : _NAME_COVERED + 2] = _NONE
         for side in range(2):
             rows, places = map(np.ascontiguousarray, np.nonzero(names[:, side, :, 1]))
-            spans, other = names[rows, side, places], sides[1 - side]
+            spans, own, other = names[rows, side, places], sides[side], sides[1 - side]
             found = self._units.bags(copied(texts[side].data, spans[:, 0], spans[:, 1]))
             heard = np.zeros(len(rows), np.float32)
             kana = np.flatnonzero((out[rows][:, [_SCRIPTS + 1, _SCRIPTS + 4]] > 0).any(axis=1))
             heard[kana] = heard_in(texts[side], spans[kana], rows[kana], texts[1 - side])
             numbers = heard, table.rows, table.factors, table.norms
-            cover_names(found.ids, found.offsets, rows, other.ids, other.offsets, *numbers, _NAME_COVERED + side, out)
+            of_sides = own.ids, own.offsets, best[side], other.ids, other.offsets
+            cover_names(found.ids, found.offsets, rows, *of_sides, *numbers, _NAME_COVERED + side, out)
 
 
 @njit(**INNER)
@@ -325,15 +333,19 @@ def cover_pairs(
     ids: np.ndarray,
     wide: np.ndarray,
     totals: np.ndarray,
+    source_best: np.ndarray,
+    target_best: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write the features of units: coverage, repetition, how many there are.
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
-    :class:`UnitTable`; ``room`` float32 (5, most), ``ids`` int64 (6, most), ``wide`` int16 (2,
-    most, d filled up to sixteens, with zeros) and ``totals`` int32 (most,) are workspace.
+    :class:`UnitTable`; ``room`` float32 (6, most), ``ids`` int64 (6, most), ``wide`` int16 (2,
+    most, d filled up to sixteens, with zeros) and ``totals`` int32 (most,) are workspace. The best cosine of each unit is
+    written to ``source_best`` and ``target_best``, float32 (units,), as :func:`cover_names` would find it; -1 in pairs that
+    have more units than are compared.
     """
-    best, other, weights = room[0], room[1], room[2]
+    best, other, weights, turned = room[0], room[1], room[2], room[5]
     width = wide.shape[2]
     side, row = np.uintp(2 * wide.shape[1] * width), np.uintp(2 * width)
     first, sums = address_of(wide, 0), address_of(totals, 0)
@@ -344,7 +356,7 @@ def cover_pairs(
         _widen(rows, ids[2], here, wide[0])
         _widen(rows, ids[3], there, wide[1])
         for k in range(there):
-            other[k], weights[k] = np.float32(0.0), factors[ids[3, k]]
+            other[k], weights[k], turned[k] = np.float32(0.0), factors[ids[3, k]], np.float32(0.0)
         for j in range(here):
             for k in range(0, there, 4):
                 four_products(first + np.uintp(j) * row, first + side + np.uintp(k) * row, width, sums + np.uintp(4 * k))
@@ -352,7 +364,14 @@ def cover_pairs(
             for k in range(there):
                 value = np.float32(totals[k]) * own * weights[k]
                 most, other[k] = max(most, value), max(other[k], value)
+                # As it is rounded from the other side.
+                turned[k] = max(turned[k], np.float32(totals[k]) * weights[k] * own)
             best[j] = most
+        whole = source_offsets[i] + n == source_offsets[i + 1] and target_offsets[i] + m == target_offsets[i + 1]
+        for t in range(source_offsets[i], source_offsets[i + 1]):
+            source_best[t] = best[ids[4, t - source_offsets[i]]] if whole else np.float32(-1.0)
+        for t in range(target_offsets[i], target_offsets[i + 1]):
+            target_best[t] = turned[ids[5, t - target_offsets[i]]] if whole else np.float32(-1.0)
         _describe(best, ids[0], ids[4], n, norms, room[3:5], out[i], np.int64(1))
         _describe(other, ids[1], ids[5], m, norms, room[3:5], out[i], np.int64(8))
         out[i, _REPEATED] = _share(np.float32(n - here), np.float32(max(1, n)))
@@ -365,6 +384,9 @@ def cover_names(
     names: np.ndarray,
     name_offsets: np.ndarray,
     records: np.ndarray,
+    own: np.ndarray,
+    own_offsets: np.ndarray,
+    best: np.ndarray,
     other: np.ndarray,
     offsets: np.ndarray,
     heard: np.ndarray,
@@ -376,21 +398,28 @@ def cover_names(
 ) -> None:
     """Write as a feature of each record the mean best cosine of the units of its name that the other side covers least.
 
-    A name is covered at least as well as it is ``heard`` there, float32 (names,).
+    A name is covered at least as well as it is ``heard`` there, float32 (names,). ``own`` are the units of its side, and
+    ``best`` their best cosines, as :func:`cover_pairs` writes them: the units of a name are mostly among them.
     """
     for name in range(len(records)):
         record, total, weights = records[name], np.float32(0.0), np.float32(0.0)
         low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _HALF)
         for t in range(name_offsets[name], name_offsets[name + 1]):
             unit = np.int64(names[t])
-            a, best = rows[unit], np.float32(0.0)
-            for k in range(low, high):
-                there, product = np.int64(other[k]), np.int32(0)
-                b = rows[there]
-                for j in range(len(a)):
-                    product = np.int32(product + np.int32(np.int32(a[j]) * np.int32(b[j])))
-                best = max(best, np.float32(product) * factors[unit] * factors[there])
-            total += norms[unit] * best
+            a, value, place = rows[unit], np.float32(-1.0), own_offsets[record]
+            while place < own_offsets[record + 1] and own[place] != unit:
+                place += 1
+            if place < own_offsets[record + 1]:
+                value = best[place]
+            if value < 0:
+                value = np.float32(0.0)
+                for k in range(low, high):
+                    there, product = np.int64(other[k]), np.int32(0)
+                    b = rows[there]
+                    for j in range(len(a)):
+                        product = np.int32(product + np.int32(np.int32(a[j]) * np.int32(b[j])))
+                    value = max(value, np.float32(product) * factors[unit] * factors[there])
+            total += norms[unit] * value
             weights += norms[unit]
         if weights > 0:
             covered = max(heard[name], min(np.float32(1.0), total / weights))
