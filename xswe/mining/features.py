@@ -509,6 +509,17 @@ def _scan(  # noqa: C901 (one pass over the characters)
             fresh = False
             counts[_LETTERS] += 1
             counts[_LATIN] += 1
+            second = place
+            while place < high and 0x61 <= data[place] <= 0x7A:  # most of a text is the rest of a word in small letters
+                code = np.int64(data[place])
+                word = mix(word ^ np.uint64(code))
+                if size < 5:
+                    prefix = word
+                size += 1
+                place += 1
+            counts[_CHARACTERS] += place - second
+            counts[_LETTERS] += place - second
+            counts[_LATIN] += place - second
         if size > 0 and (not latin or place >= high):
             if size > 2 and words_found < words.shape[1]:
                 words[0, words_found] = (prefix & ~_CAPITAL) | (_CAPITAL if capital else np.uint64(0))
