@@ -89,8 +89,39 @@ def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out:
 
 
 @njit(**INNER)
-def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, room: np.ndarray) -> Any:
-    """Return the share of consonants that both have in the same order, of both (Dice), those that may be silent aside."""
+def _both(word: np.ndarray, m: int, common: int) -> Any:
+    """Return the consonants of a word that count beside those it has in common."""
+    heard = np.int64(0)
+    for j in range(m):
+        heard += not (word[j] & MAY_BE_SILENT)
+    heard -= m > 1 and word[m - 1] == _S  # of a plural
+    return max(heard, common)
+
+
+@njit(**INNER)
+def _at_most(kana: np.ndarray, n: int, word: np.ndarray, m: int) -> Any:
+    """Return what :func:`_in_common` is at most: as if the order of consonants did not matter."""
+    classes, others, common, back = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(n):
+        classes |= np.int64(kana[i])
+    for j in range(m):
+        others |= np.int64(word[j])
+        common += (np.int64(word[j]) & classes & (MAY_BE_SILENT - 1)) > 0
+    for i in range(n):
+        back += (np.int64(kana[i]) & others & (MAY_BE_SILENT - 1)) > 0
+    common = min(common, back)
+    return np.float32(2 * common) / np.float32(n + _both(word, m, common))
+
+
+@njit(**INNER)
+def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, least: Any, room: np.ndarray) -> Any:
+    """Return the share of consonants that both have in the same order, of both (Dice), those that may be silent aside.
+
+    Where it is surely below ``least`` that is returned which it is at most.
+    """
+    most = _at_most(kana, n, word, m)
+    if most < least:
+        return most
     for j in range(m + 1):
         room[0, j] = 0
     for i in range(n):
@@ -101,12 +132,8 @@ def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, room: np.ndar
                 here[j + 1] = above[j] + 1
             else:
                 here[j + 1] = max(above[j + 1], here[j])
-    common, heard = np.int64(room[n & 1, m]), np.int64(0)
-    for j in range(m):
-        heard += not (word[j] & MAY_BE_SILENT)
-    heard -= m > 1 and word[m - 1] == _S  # of a plural
-    both: Any = max(heard, common)
-    return np.float32(2 * common) / np.float32(n + both)
+    common = np.int64(room[n & 1, m])
+    return np.float32(2 * common) / np.float32(n + _both(word, m, common))
 
 
 @njit(**LEAN)
@@ -153,7 +180,7 @@ def sounds_alike(
                     if count > 1:
                         first, second = (room[0], word) if kana else (word, room[0])
                         sizes = (n, count) if kana else (count, n)
-                        value = _in_common(first, sizes[0], second, sizes[1], room[3:5])
+                        value = _in_common(first, sizes[0], second, sizes[1], ALIKE[k], room[3:5])
                         sure = min(np.float32(1.0), _SURE[0] * np.float32(min(n, count)) + _SURE[1])
                         if value >= ALIKE[k]:
                             out[name] = max(out[name], min(value, sure))
