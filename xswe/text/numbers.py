@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 
 import numpy as np
 
@@ -324,9 +324,10 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for node, below in enumerate(nodes):
         for letter, child in below.items():
             children[node, places[letter]] = child
-    known = np.arange(1 << 16, dtype=np.int32)
+    known = np.arange(1 << 16, dtype=np.int32) | LETTER  # as Han and Hangul are, which are most
     zeros = {unit: len(str(value)) - 1 for unit, value in (_SIZES | _HAN_UNITS).items() if unit > _LAST_LETTER}
-    for code in range(1 << 16):
+    others = range(0x4E00), range(0x9FA6, 0xAC00), range(0xD7A4, 1 << 16), map(ord, _HAN_DIGITS), map(ord, zeros)
+    for code in chain(*others):
         known[code] = _known(chr(code), places, zeros)
     return known, children, np.ascontiguousarray(np.array(values, np.int32).T)
 
