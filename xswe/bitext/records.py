@@ -51,12 +51,12 @@ class RecordBlock:
         return len(self.damaged)
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> RecordBlock:
-        """Make a block of records that were read one by one."""
-        pairs = [record.texts or ("", "") for record in records]
-        sides = [Texts.of([pair[side] for pair in pairs]) for side in range(2)]
+    def of(cls, pairs: Sequence[tuple[str, str] | None]) -> RecordBlock:
+        """Make a block of the texts of records that were read one by one; None for a damaged one."""
+        damaged = np.array([pair is None for pair in pairs], bool)
+        texts = [pair or ("", "") for pair in pairs]
+        sides = [Texts.of([pair[side] for pair in texts]) for side in range(2)]
         spans = np.stack([bounds for side in sides for bounds in (side.offsets[:-1], side.offsets[1:])], 1)
-        damaged = np.array([record.texts is None for record in records], bool)
         return cls((sides[0].data, sides[1].data), spans, damaged)
 
     @property

@@ -226,7 +226,7 @@ class Source(Described):
         if self.kind not in _BY_LINES:
             records = self.read(left_out)
             while block := list(islice(records, most)):
-                yield RecordBlock.of(block)
+                yield RecordBlock.of([record.texts for record in block])
             return
         columns = tuple(map(int, self.columns))
         with lines_counted(self.paths[0], self.span[0] if self.span else 0):

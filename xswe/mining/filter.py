@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
@@ -258,14 +258,14 @@ class _Filter:
 
     def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
         """Filter pairs in memory."""
-        given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
+        given = [(a.strip(), b.strip()) for a, b in pairs]
         return self.decided(self._in_memory(given), given)
 
     def of_file(self, file: Source) -> Filtered:
         """Filter a file without writing an output."""
         return self.decided(self._in_memory(file), file)
 
-    def _in_memory(self, given: Source | list[Record]) -> Found:
+    def _in_memory(self, given: Source | list[tuple[str, str]]) -> Found:
         """Compare the sides of all records, without files."""
         opened = PairFilter(self.model, self.config, self.threads)
         return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=opened))
@@ -304,25 +304,23 @@ class _Filter:
             written_once(work / "written", fingerprint(what), write, written, execution)
         return made
 
-    def decided(self, found: Found, given: Source | list[Record]) -> Filtered:
+    def decided(self, found: Found, given: Source | list[tuple[str, str]]) -> Filtered:
         """Decide on every record, and gather the evidence for a report."""
         learnt, note = self._learnt(found, given)
         made = _decide(found, self.config) if learnt is None else _by_learning(found, learnt, self.config)
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
-            records = given.read if isinstance(given, Source) else lambda: given
-            made = _reranked(made, found, records, self.rerank, self.config.rerank_share)
+            made = _reranked(made, found, partial(_records, given), self.rerank, self.config.rerank_share)
         made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_SKETCHED])))
         if self.gold:
             rows = (block.rows for block in FilterSteps(given, self.config).blocks(None))
             made = replace(made, gold=check_gold(self.gold, rows, made.kept))
-        shown = () if not self.config.evidence else given.read() if isinstance(given, Source) else given
-        return _shown(made, shown, self.config.languages)
+        return _shown(made, _records(given) if self.config.evidence else (), self.config.languages)
 
-    def _texts(self, given: Source | list[Record], rows: np.ndarray) -> list[tuple[str, str]]:
+    def _texts(self, given: Source | list[tuple[str, str]], rows: np.ndarray) -> list[tuple[str, str]]:
         """Return both sides of some records, given ascending rows; reading stops after the last."""
         if isinstance(given, list):
-            return [given[row].texts or ("", "") for row in rows.tolist()]
+            return [given[row] for row in rows.tolist()]
         out: list[tuple[str, str]] = []
         start, blocks = 0, given.blocks(BLOCK)
         while len(out) < len(rows):
@@ -333,7 +331,7 @@ class _Filter:
             start += len(block)
         return out
 
-    def _learnt(self, found: Found, given: Source | list[Record]) -> tuple[Learnt | None, str]:
+    def _learnt(self, found: Found, given: Source | list[tuple[str, str]]) -> tuple[Learnt | None, str]:
         """Learn to distinguish right pairs from wrong ones; or return the reason why that is impossible."""
         if self.config.method != "learned":
             return None, ""
@@ -348,6 +346,11 @@ class _Filter:
         learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
         learnt = learner.learn()
         return (None, learnt.doubt) if learnt.doubt else (learnt, "")
+
+
+def _records(given: Source | list[tuple[str, str]]) -> Iterator[Record]:
+    """Iterate over the records of a file, or of pairs in memory."""
+    return given.read() if isinstance(given, Source) else (Record(b"", b"", pair) for pair in given)
 
 
 def _near_duplicates(texts: list[tuple[str, str]]) -> float:

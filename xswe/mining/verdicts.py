@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from xswe.bitext.kernels import blank_after, mix
-from xswe.bitext.records import Record, RecordBlock
+from xswe.bitext.records import RecordBlock
 from xswe.bitext.rows import Rows
 from xswe.bitext.seen import pair_hashes, text_hashes
 from xswe.bitext.source import Source
@@ -347,7 +347,7 @@ def may_be_copies(
 class FilterSteps(TwoSteps):
     """Clean the pairs of a bitext, tell which were there before, and compare the sides of the others."""
 
-    given: Source | list[Record]  # the bitext
+    given: Source | list[tuple[str, str]]  # the bitext
     config: BitextFilter  # which pairs stay
     plan: TextPlan | None = None  # how a file is cut
     model: Path | None = None  # folder for the model, which others open
