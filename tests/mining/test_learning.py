@@ -420,7 +420,7 @@ def test_the_precision_says_of_which_kinds_it_tells_nothing():
 def test_a_precision_that_may_be_far_off_is_told_by_its_bounds_alone():
     shares = np.full(len(learning.CLASSES), 0.05)
     shares[0] = 0.55
-    aside = tuple(np.where(np.arange(200) < 20, 0.95, 0.1) for _ in KINDS)  # one in ten of those that are made is kept
+    aside = tuple(np.where(np.arange(200) < 40, 0.95, 0.1) for _ in KINDS)  # one in five of those that are made is kept
     learnt = learning.Learnt(np.repeat([0.93, 0.1], 500).astype(np.float32), np.ones(1000, np.uint8), shares, aside)
     threshold = learnt.expected().threshold("learnt", 0.9)
     low, high = threshold.within
