@@ -393,7 +393,12 @@ def _corrections(setting: str, given: Any, names: list[str], output: Path) -> di
 
 
 def _into_file(
-    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, configs: list[AlignConfig]
+    model: AnyModel,
+    folders: tuple[Path, Path],
+    pairs: list[Named],
+    output: str,
+    kind: BeadFormat,
+    configs: list[AlignConfig],
 ) -> list[AlignedPair]:
     if kind in ("docx", "html", "ladder", "jsonl"):
         raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
@@ -417,7 +422,7 @@ def _into_file(
 
 
 def _into_folder(
-    model: AnyModel, folders: tuple[Path, Path], plan: list[tuple[Named, str, AlignConfig]], into: Path, kind: str
+    model: AnyModel, folders: tuple[Path, Path], plan: list[tuple[Named, str, AlignConfig]], into: Path, kind: BeadFormat
 ) -> tuple[list[AlignedPair], int]:
     """Align each pair into the file of its name; pairs that an earlier run did in the same way are kept."""
     into.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from xswe.alignment.docx import write_docx
 from xswe.bitext.memories import Unit, moment
@@ -74,7 +74,7 @@ class Manner:
         moment(self.date)
 
 
-def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
+def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> BeadFormat:
     """Return the format: the wanted one, or for ``auto`` that of the file's name.
 
     ConfigError: there is no such format, or it needs the languages. DependencyError: the library that writes it is not
@@ -83,7 +83,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
     check_choice("format", wanted, BeadFormat)
     suffix = ".html" if suffix_of(output) == ".htm" else suffix_of(output)
     if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
-        return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)
+        return cast(BeadFormat, wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix))
     if wanted == "bucc":
         raise ConfigError("format=bucc holds pairs of ids, and beads have lines: use ladder")
     return output_format(wanted, output, languages, _OWN.values())

@@ -439,7 +439,7 @@ def _select(
             if passed < _WAITING and word + 1 < stop:
                 continue
             if count + passed > len(own):  # a later row at the border is behind those that are kept
-                limit, count = _keep_nearest(own, own_losses, count, wanted, room) - 1, wanted
+                limit, count = _keep_nearest(own, own_losses, count, wanted, room) - 1, np.int64(wanted)
             for i in range(passed):
                 row = np.int64(waiting[i])
                 places = address_of(rows, row * groups * _BYTES), address_of(bits, q * groups * 2 * _GROUP)

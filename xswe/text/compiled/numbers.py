@@ -5,6 +5,8 @@ What is seldom in a text (combining marks, eras, clocks, numbers of twenty digit
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -28,19 +30,19 @@ _OF_ERAS = tuple(map(ord, "治正和成"))  # last characters of eras
 
 
 @njit(**INNER)
-def _is_digit(room: np.ndarray, k: int, count: int) -> bool:
+def _is_digit(room: np.ndarray, k: int, count: int) -> Any:
     """Return True if there is a digit at a place."""
     return 0 <= k < count and 0x30 <= room[k] <= 0x39
 
 
 @njit(**INNER)
-def _code(room: np.ndarray, k: int, count: int) -> int:
+def _code(room: np.ndarray, k: int, count: int) -> Any:
     """Return the code of the character at a place, 0 outside."""
     return np.int64(room[k]) & _CODE if 0 <= k < count else np.int64(0)
 
 
 @njit(**INNER)
-def _read(data: np.ndarray, low: int, high: int, characters: np.ndarray, room: np.ndarray) -> int:
+def _read(data: np.ndarray, low: int, high: int, characters: np.ndarray, room: np.ndarray) -> Any:
     """Write what is known of the characters of a text; returns how many there are, or -1 if it is left to Python."""
     count, place = np.int64(0), low
     while place < high:
@@ -61,7 +63,7 @@ def _read(data: np.ndarray, low: int, high: int, characters: np.ndarray, room: n
 
 
 @njit(**INNER)
-def _may_be_rewritten(room: np.ndarray, count: int) -> bool:  # noqa: C901 (one pass over the characters)
+def _may_be_rewritten(room: np.ndarray, count: int) -> Any:  # noqa: C901 (one pass over the characters)
     """Return True if a text may hold a year, a share, a time or a number that is written in a way of its own."""
     for k in range(count):
         code, after = _code(room, k, count), _code(room, k + 1, count)
@@ -101,14 +103,14 @@ def _may_be_rewritten(room: np.ndarray, count: int) -> bool:  # noqa: C901 (one 
 
 
 @njit(**INNER)
-def _numbers(room: np.ndarray, count: int, out: np.ndarray) -> int:
+def _numbers(room: np.ndarray, count: int, out: np.ndarray) -> Any:
     """Write the numbers in digits, lowest first; returns how many there are, or -1 if they are left to Python."""
     found, k = np.int64(0), np.int64(0)
     while k < count:
         if not _is_digit(room, k, count):
             k += 1
             continue
-        value, size = np.int64(0), 0
+        value, size = np.int64(0), np.int64(0)
         while _is_digit(room, k, count):
             value = 10 * value + np.int64(room[k]) - 0x30
             size += value > 0
@@ -136,7 +138,7 @@ def _numbers(room: np.ndarray, count: int, out: np.ndarray) -> int:
 
 
 @njit(**INNER)
-def _size(room: np.ndarray, k: int, count: int, children: np.ndarray, values: np.ndarray) -> tuple[int, int]:
+def _size(room: np.ndarray, k: int, count: int, children: np.ndarray, values: np.ndarray) -> Any:
     """Return the zeros of a word for a magnitude at a place, 0 for no such word, and where it ends."""
     if k < count and room[k] >> ZEROS > 1:
         end, zeros = k + 1, np.int64(room[k] >> ZEROS)
@@ -151,7 +153,7 @@ def _size(room: np.ndarray, k: int, count: int, children: np.ndarray, values: np
 @njit(**INNER)
 def _written_out(  # noqa: C901 (one pass over the characters)
     room: np.ndarray, count: int, children: np.ndarray, values: np.ndarray, out: np.ndarray
-) -> int:
+) -> Any:
     """Copy a text with the magnitudes of numbers in digits: 1.5 million is 1500000; returns its size, -1 without room."""
     size, k = np.int64(0), np.int64(0)
     while k < count:
@@ -190,7 +192,7 @@ def _written_out(  # noqa: C901 (one pass over the characters)
             continue
         if size + end - k + 64 > len(out):
             return np.int64(-1)
-        leading = True
+        leading: Any = True
         while k < end:
             leading = leading and k + 1 < end and not 0x31 <= room[k] <= 0x39
             if _is_digit(room, k, count) and not leading:
@@ -206,7 +208,7 @@ def _written_out(  # noqa: C901 (one pass over the characters)
 
 
 @njit(**INNER)
-def _is_ending(letters: np.ndarray, low: int, high: int, children: np.ndarray, values: np.ndarray) -> bool:
+def _is_ending(letters: np.ndarray, low: int, high: int, children: np.ndarray, values: np.ndarray) -> Any:
     """Return True if what follows a German number within its word is an ending."""
     node = np.int64(ENDINGS)
     for k in range(low, high):
@@ -217,7 +219,7 @@ def _is_ending(letters: np.ndarray, low: int, high: int, children: np.ndarray, v
 
 
 @njit(**INNER)
-def _word(letters: np.ndarray, low: int, high: int, children: np.ndarray, values: np.ndarray) -> tuple[int, int, bool]:
+def _word(letters: np.ndarray, low: int, high: int, children: np.ndarray, values: np.ndarray) -> Any:
     """Return the node of a word, 0 if there is none; its value, -1 for none; whether longer words may begin with it."""
     node, value, begins = np.int64(WORDS), np.int64(-1), False
     for k in range(low, high):
@@ -232,7 +234,7 @@ def _word(letters: np.ndarray, low: int, high: int, children: np.ndarray, values
 
 
 @njit(**INNER)
-def _han_value(room: np.ndarray, low: int, high: int) -> int:
+def _han_value(room: np.ndarray, low: int, high: int) -> Any:
     """Return the value of a number in Han."""
     plain, total, section, digit, units = np.int64(0), np.int64(0), np.int64(0), np.int64(0), False
     for k in range(low, high):
@@ -253,7 +255,7 @@ def _han_value(room: np.ndarray, low: int, high: int) -> int:
 @njit(**INNER)
 def _in_words(  # noqa: C901 (one pass over the characters)
     room: np.ndarray, count: int, children: np.ndarray, values: np.ndarray, letters: np.ndarray, out: np.ndarray
-) -> int:
+) -> Any:
     """Write the numbers in words; returns how many there are, or -1 if they are left to Python."""
     found, size, before, start = np.int64(0), np.int64(0), np.int64(-1), np.int64(0)
     joins, last, han = False, np.int64(-1), np.int64(0)
@@ -296,7 +298,7 @@ def _in_words(  # noqa: C901 (one pass over the characters)
 
 
 @njit(**INNER)
-def _lacking(a: np.ndarray, n: int, b: np.ndarray, m: int, out: np.ndarray) -> int:
+def _lacking(a: np.ndarray, n: int, b: np.ndarray, m: int, out: np.ndarray) -> Any:
     """Write those of ascending numbers that others do not have, as often; returns how many."""
     found = j = np.int64(0)
     for k in range(n):
@@ -311,7 +313,7 @@ def _lacking(a: np.ndarray, n: int, b: np.ndarray, m: int, out: np.ndarray) -> i
 
 
 @njit(**INNER)
-def _may_be_hours(a: np.ndarray, n: int, b: np.ndarray, m: int) -> bool:
+def _may_be_hours(a: np.ndarray, n: int, b: np.ndarray, m: int) -> Any:
     """Return True if numbers are the same as hours on the dial."""
     if n == 0 or m == 0 or a[n - 1] > 24 or b[m - 1] > 24:
         return False
@@ -327,7 +329,7 @@ def _may_be_hours(a: np.ndarray, n: int, b: np.ndarray, m: int) -> bool:
 
 
 @njit(**INNER)
-def _are_among(a: np.ndarray, n: int, b: np.ndarray, m: int) -> bool:
+def _are_among(a: np.ndarray, n: int, b: np.ndarray, m: int) -> Any:
     """Return True if numbers are all among others."""
     for k in range(n):
         there = False
@@ -351,7 +353,7 @@ def _compared(  # noqa: C901 (the steps of same_numbers)
     texts: np.ndarray,
     letters: np.ndarray,
     numbers: np.ndarray,
-) -> int:
+) -> Any:
     """Compare the texts of a pair."""
     rewritten = len(offsets) > 2 * pairs + 1
     for side in range(2):
