@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.mining.gold import on_gold
-from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
+from xswe.mining.margin import Candidates, Pairs, Score, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
 from xswe.mining.threshold import PrecisionEstimate, estimate_from_decoys, extrapolate_decoys, wrong_fraction
 from xswe.search.lists import Neighbours, SearchConfig
@@ -53,6 +55,14 @@ def test_lists_may_be_wider_than_the_neighbourhoods():
     distance = score_candidates(KNOWN, "distance", 1)
     nearest = KNOWN.backward[:, 0][KNOWN.forward_ids]
     np.testing.assert_allclose(distance.forward, KNOWN.forward - (KNOWN.forward[:, :1] + nearest) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("score", get_args(Score))
+def test_no_score_grows_without_bound(score):
+    cosines, near = (np.float32(grid.ravel()) for grid in np.meshgrid(np.linspace(-1, 1, 41), np.linspace(-0.5, 1, 61)))
+    made = score_cosines(cosines, near, near, score)
+    assert np.abs(made).max() <= 10
+    assert (np.sign(made) == np.sign(cosines))[(cosines > near) & (near >= 0)].all()
 
 
 def test_no_ratio_comes_from_a_division_by_next_to_nothing():
