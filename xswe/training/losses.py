@@ -91,7 +91,11 @@ def _to_gradient(
 
 
 class CosineLoss(Protocol):
-    """A loss of a matrix of cosines, block by block of its rows, so that threads share them."""
+    """A loss of a matrix of cosines, block by block of its rows, so that threads share them.
+
+    All blocks go through ``forward``, then ``value`` is asked, then all blocks go through ``backward``: what a block needs
+    of others may be kept in between. The same object then serves the next prefix of the vectors, with other cosines.
+    """
 
     def forward(self, cosines: np.ndarray, start: int) -> Any:
         """Process the rows from ``start`` on, in place; return their part of the loss."""
