@@ -14,11 +14,10 @@ documentation, too), and more ways to write a number were read (found on news an
 one, Japanese was taken from the cosine again, and other names were never counted as judged; after a sixth one, numbers
 in digits and Han units, and small ones that English says by an article or a word, were read (1万7千, 1日2回, 10代). All
 else was chosen on other bitext (news, Kyoto's articles, lectures, subtitles; of each, the examples held none of the same
-source), such as the square in which the share of made pairs that pass is counted. Noise is made by the generator below,
-which shares nothing with the one that the filter learns from: other kinds of cuts, other names, other encodings. It is
-made, not found: no bitext with judged noise is at hand. ``mixed`` are all kinds in equal parts, each also alone;
-records are shuffled. ``true`` counts scrambled sentences as right, which no average of vectors sees; ``true of what is
-judged`` also the kinds of which the filter says that its precision does not tell.
+source). Noise is made by the generator below, which shares nothing with the one that the filter learns from: other kinds
+of cuts, other names, other encodings. It is made, not found: no bitext with judged noise is at hand. ``mixed`` are all
+kinds in equal parts, each also alone; records are shuffled. ``true`` counts scrambled sentences as right, which no average
+of vectors sees; ``true of what is judged`` also the kinds of which the filter says that its precision does not tell.
 What the output has figures of is left alone: a run that was killed goes on. Beside: the cosine alone, and the ratio
 margin from the threshold of CCMatrix on (1.06; Schwenk and others, 2021).
 """

@@ -420,23 +420,15 @@ def test_the_precision_says_of_which_kinds_it_tells_nothing():
 def test_a_precision_that_may_be_far_off_is_told_by_its_bounds_alone():
     shares = np.full(len(learning.CLASSES), 0.05)
     shares[0] = 0.55
-    aside = tuple(np.where(np.arange(200) < 40, 0.95, 0.1) for _ in KINDS)  # one in five of those that are made is kept
+    aside = tuple(np.where(np.arange(200) < 20, 0.95, 0.1) for _ in KINDS)  # one in ten of those that are made is kept
     learnt = learning.Learnt(np.repeat([0.93, 0.1], 500).astype(np.float32), np.ones(1000, np.uint8), shares, aside)
     threshold = learnt.expected().threshold("learnt", 0.9)
     low, high = threshold.within
     assert threshold.precision is None
     assert low < 0.9
-    assert high > 0.97
+    assert high > 0.99
     assert "precision cannot be estimated: it lies between 8" in threshold.sentence()
     assert "precision=0.9 is aimed at, not promised" in threshold.sentence()
-
-
-def test_wrong_pairs_pass_in_the_square_of_the_share_of_those_that_are_made():
-    shares = np.zeros(len(learning.CLASSES))
-    shares[:2] = 0.5
-    made = (np.repeat([0.9, 0.01], 100), *(np.zeros(0) for _ in KINDS[1:]))  # a half passes
-    places, values = learning._calibration(np.repeat([0.9, 0.01], 1000), made, shares)
-    assert np.interp(0.9, places, values) == pytest.approx(1 - 0.25)  # of 1,000 pairs that pass 250 are wrong
 
 
 def test_shares_of_classes_are_found_again():

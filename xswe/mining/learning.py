@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -40,7 +39,7 @@ _EACH, _ASIDE = 800, 400  # wrong pairs of each kind that are made to learn from
 _EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
 _SURELY = 0.5  # probability from which a pair is learnt as right
 _HARDLY = 0.05  # up to which one is learnt as of another language
-_HOPELESS = 0.02  # probability up to which trees are believed, whatever wrong pairs that were made say
+_HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong pairs that were made say
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
 _BLIND = 0.25  # of a kind that is kept more often, the share in the bitext cannot be estimated
@@ -139,8 +138,8 @@ class Learnt:
     def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
         """Return the bounds of the precision above a threshold.
 
-        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and how much nearer to right
-        ones the wrong pairs that are made are than those that there are.
+        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and wrong pairs that are made
+        are nearer to right ones than most that there are, of which fewer, and perhaps none, are kept.
         """
         kept = self.kept(threshold)
         all_kept = max(1, int((self.probabilities >= np.float32(threshold)).sum()))
@@ -150,9 +149,8 @@ class Learnt:
             (counts[kind] ** 2) * (part * (1 - part) + 1 / made[kind]) / made[kind] for kind, part in kept.items()
         )
         wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR / max(float(self.shares[0]), 0.1)
-        harder = sum(counts[kind] * (part - _of_those_there(part)) for kind, part in kept.items()) / all_kept
-        wide += harder / 4  # on the bitext of `_of_those_there` no error was more than seven tenths of all this
-        return max(0.0, precision - wide), min(1.0, precision + wide)
+        harder = sum(counts[kind] * part * (1 - part) for kind, part in kept.items()) / all_kept
+        return max(0.0, precision - wide), min(1.0, precision + wide + harder)
 
     def noise(self, threshold: float) -> Noise:
         """Return the estimated share of each kind of wrong pairs, and how much of it is kept."""
@@ -374,15 +372,6 @@ def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -
     return weighed(probabilities, shares), shares
 
 
-def _of_those_there(part: Any) -> Any:
-    """Return what share of the wrong pairs that there are passes, given the share of those that are made.
-
-    These are made of right pairs, and nearer to them than most that there are: on news, articles, lectures and subtitles
-    with noise of another maker, the square tells the precision without bias; the share itself tells 4 points too little.
-    """
-    return part**2
-
-
 def _calibration(
     probabilities: np.ndarray, aside: tuple[np.ndarray, ...], shares: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -399,8 +388,7 @@ def _calibration(
     for scores, share in zip(aside, shares[1:], strict=True):
         if len(scores):
             counts = np.bincount(np.searchsorted(edges, scores, "right"), minlength=len(edges) + 1)
-            above = counts[::-1].cumsum()[::-1] / len(scores)
-            wrong += share * len(probabilities) * -np.diff(_of_those_there(above), append=0)
+            wrong += share * len(probabilities) * counts / len(scores)
     there = all_of_them > 0
     values = np.clip(1 - wrong[there] / all_of_them[there], 0, 1)
     places = middles[there]
