@@ -70,15 +70,17 @@ def found(mini, mixed):
     return xswe.filter(mini, mixed[0], languages=PAIR, explain=True, evidence=True)
 
 
-def test_wrong_pairs_are_seen_and_the_precision_is_told(found, mixed):
+def test_wrong_pairs_are_seen_and_the_precision_lies_within_what_is_told(found, mixed):
     kinds = mixed[1]
     kept = {kind: found.kept[kinds == kind].mean() for kind in set(kinds)}
     assert kept["right"] > 0.9
     assert max(kept["neighbour"], kept["truncated"]) < 0.08
     assert kept["number"] < 0.15
     true = (kinds[found.kept] == "right").mean()
-    assert found.threshold.precision == pytest.approx(true, abs=0.04)
-    assert found.threshold.within[0] <= true <= found.threshold.within[1] + 0.01
+    low, high = found.threshold.within
+    assert low <= true <= high + 0.01
+    assert high - low < 0.07
+    assert (found.threshold.precision is None) == ("precision cannot be estimated: it lies between" in str(found))
     assert found.threshold.recall == pytest.approx(kept["right"], abs=0.06)
     assert "not judged: the order of words" in str(found)
     assert found.counts["other sentence"] + found.counts["word salad"] > 300
