@@ -27,6 +27,7 @@ from xswe.bitext.output import WRITTEN
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
+from xswe.io.suffixes import SUFFIXES
 from xswe.serving.passages import Corpus
 
 PAIRS = [
@@ -208,3 +209,23 @@ def test_dedup_reads_lines_and_tables(tmp_path, suffix):
 def test_dedup_refuses_memories(tmp_path, suffix):
     with pytest.raises(ConfigError, match="dedup reads lines of one language"):
         xswe.dedup(None, put(tmp_path, suffix), threshold=None)
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix, one in SUFFIXES.items() if one.has_rows and suffix != ".zip"])
+def test_a_file_of_rows_is_read_as_its_format_or_refused(tmp_path, mini, suffix):
+    """Skipping damaged records is no leave to take all of a file that has no lines for damaged."""
+    if suffix in BY_SUFFIX:
+        assert format_by_name(f"a{suffix}") != "tsv"
+        return
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"\x93NUMPY\n" * 50)
+    with pytest.raises(InputError, match=rf"pairs are not read from \{suffix} files; use \.tsv, "):
+        xswe.filter(mini, path, tmp_path / "o.tsv", languages=("en", "de"), on_error="skip")
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_no_span_is_read_of_what_is_read_whole(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"en": "A cat.", "de": "Eine Katze."}\n' * 3, encoding="utf-8")
+    with pytest.raises(ConfigError, match="only lines of text that are not packed are read by spans"):
+        Source((str(path),), ("en", "de"), span=(0, 10))

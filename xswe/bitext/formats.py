@@ -10,6 +10,7 @@ from xswe.errors import InputError
 from xswe.io.lines import OnError
 from xswe.io.settings import for_all
 from xswe.io.sources import packing_of, suffix_of
+from xswe.io.suffixes import SUFFIXES
 
 PairFormat = Literal["tsv", "moses", "csv", "tmx", "catalogue", "xliff", "jsonl", "parquet", "xlsx", "hub"]
 
@@ -49,11 +50,14 @@ BY_SUFFIX: dict[str, PairFormat] = {suffix: kind for kind, one in FORMATS.items(
 def format_by_name(path: str | Path) -> PairFormat:
     """Return the format that a file's suffix says; tab-separated text where it says none.
 
-    InputError: files of that format are not read packed.
+    InputError: files of that format have no pairs, or are not read packed.
     """
-    kind = BY_SUFFIX.get(suffix_of(path), "tsv")
+    suffix = suffix_of(path)
+    if suffix in SUFFIXES and SUFFIXES[suffix].has_rows and suffix not in (*BY_SUFFIX, ".zip"):
+        raise InputError(path, f"pairs are not read from {suffix} files", f"use {', '.join(BY_SUFFIX)}")
+    kind = BY_SUFFIX.get(suffix, "tsv")
     if packing_of(path) and not FORMATS[kind].packed:
-        raise InputError(path, f"{suffix_of(path)} files are not read packed", "unpack it")
+        raise InputError(path, f"{suffix} files are not read packed", "unpack it")
     return kind
 
 

@@ -80,6 +80,8 @@ class Source(Described):
             object.__setattr__(self, "languages", languages_of(self.paths[0]))
         if self.kind == "jsonl" and not self.by_name and len(self.languages) != 2:
             object.__setattr__(self, "columns", _fields_of(self.paths[0]))
+        if self.span and not self.is_cut:
+            raise ConfigError(f"{self.name}: only lines of text that are not packed are read by spans; read it whole")
         if self.kind == "tsv" and not all(isinstance(column, int) for column in self.columns):
             raise ConfigError(f"columns={list(self.columns)}: columns of tab-separated text are counted from 0")
 

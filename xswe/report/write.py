@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from xswe.alignment.phrases import FoundInFiles
 from xswe.alignment.sentences import AlignedTexts
 from xswe.errors import ConfigError
 from xswe.evaluation.evaluate import Comparison
 from xswe.io.files import check_output
+from xswe.io.settings import check_choice, for_all
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel, open_model
@@ -102,19 +103,26 @@ def _page_of_path(
     path: Path, kind: Kind, model: AnyModel | None, languages: tuple[str, ...], settings: dict[str, Any]
 ) -> str:
     """Return the page of a run's folder or files."""
-    if kind == "auto":
-        kind = "run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"
-    if kind == "run":
-        return training_page(path)
-    if kind == "hits":
-        return terms_page(view_of_hits(path, languages), settings)
-    if kind == "space":
-        return space_page(open_space(model, path, languages))
-    if kind == "compare":
-        return comparison_page(read_comparison(path), settings)
-    if kind == "mined":
-        return pairs_page(view_of_file(path, languages or (() if model is None else model.pair)), model, settings)
-    raise ConfigError(f"kind={kind!r}: use one of {', '.join(get_args(Kind))}")
+    check_choice("kind", kind, Kind)
+    return _PAGES[kind](path, model, languages, settings)
+
+
+# What makes the page of a path, given the model, the languages and the settings.
+_PAGES: dict[str, Callable[[Path, AnyModel | None, tuple[str, ...], dict[str, Any]], str]] = for_all(
+    Kind,
+    {
+        "auto": lambda path, *given: _PAGES["run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"](
+            path, *given
+        ),
+        "run": lambda path, *_: training_page(path),
+        "hits": lambda path, _, languages, settings: terms_page(view_of_hits(path, languages), settings),
+        "space": lambda path, model, languages, _: space_page(open_space(model, path, languages)),
+        "compare": lambda path, _model, _languages, settings: comparison_page(read_comparison(path), settings),
+        "mined": lambda path, model, languages, settings: pairs_page(
+            view_of_file(path, languages or (() if model is None else model.pair)), model, settings
+        ),
+    },
+)
 
 
 def report_of(
