@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import xswe
+
 TOOLS = Path(__file__).parents[1] / "tools"
 
 
@@ -52,11 +54,15 @@ def test_what_is_no_release_is_refused(release, checkout, version, said):
         release.written(checkout, version, "2026-11-23")
 
 
-def test_this_checkout_could_be_released(release):
+def test_this_checkout_is_a_release_or_could_be_one(release):
     root = TOOLS.parent
     heading = next(line for line in (root / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))
-    assert heading.endswith("(not released)")
-    assert release.written(root, heading.split()[1], "2026-11-23")
+    version, told = re.fullmatch(r"## (\S+) \((.+)\)", heading).groups()
+    if told == "not released":
+        assert release.written(root, version, "2026-11-23")
+    else:
+        assert version == xswe.__version__
+        assert f"version: {version}\ndate-released: {told}\n" in (root / "CITATION.cff").read_text("utf-8")
 
 
 def test_links_of_the_description_hold_away_from_the_repository():
