@@ -472,8 +472,8 @@ def mine_sides(
         exact = SearchConfig(memory=config.neighbours.memory, threads=config.neighbours.threads)
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
         if not np.isfinite(scores).any():
-            cure = "give sources and targets in this order, and as they stand in the files"
-            raise InputError(config.gold or "", f"none of its {len(scores):,} pairs is found among the lines", cure)
+            hint = "give sources and targets in this order, and as they stand in the files"
+            raise InputError(config.gold or "", f"none of its {len(scores):,} pairs is found among the lines", hint)
     vectors = (both[0].vectors, both[1].vectors)
     mined = choose_pairs(lists, config, both, scores, both[0] is both[1], reranker, vectors)
     seconds["select"] = time.monotonic() - start

@@ -295,7 +295,7 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
     steps[0] = min(steps[0], scores[-1])  # the lowest place keeps all
     above = np.searchsorted(-scores, -steps, "right")
     expected = view.evidence.expected
-    told = [] if expected is None else [expected.threshold("", None, float(step)) for step in steps]
+    estimates = [] if expected is None else [expected.threshold("", None, float(step)) for step in steps]
     at = int(np.abs(steps - value).argmin()) if np.isfinite(value) else 0
     above[0] = len(scores) if at or not np.isfinite(value) else above[0]
     return {
@@ -304,8 +304,8 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         "high": high,
         "steps": steps.round(6).tolist(),
         "above": above.tolist(),
-        "precision": [_expected(one.precision, one.within) for one in told],
-        "recall": [_expected(one.recall, one.recall_within) for one in told],
+        "precision": [_expected(one.precision, one.within) for one in estimates],
+        "recall": [_expected(one.recall, one.recall_within) for one in estimates],
         "unsure": "" if expected is None else expected.unsure,
         "at": at,
         "languages": list(view.languages),

@@ -281,7 +281,8 @@ class Objective:
                 value += weight * own
                 if not gradient:
                     continue
-                for vectors, change in ((left, by_left), (right, by_right))[: 1 + (right is not left)]:
+                changes = [(left, by_left)] if right is left else [(left, by_left), (right, by_right)]
+                for vectors, change in changes:
                     total = d_source if vectors is source else d_target[: len(vectors)]
                     total += np.float32(weight) * change
         return value, d_source, d_target
