@@ -17,7 +17,6 @@ from xswe.errors import ConfigError
 from xswe.io import results
 from xswe.io.files import check_folder
 from xswe.io.suffixes import SUFFIXES, TABLES
-from xswe.mining import negatives
 from xswe.model import vector_files
 from xswe.text.languages import LANGUAGES
 from xswe.text.readers import READERS
@@ -31,7 +30,6 @@ READ_OR_WRITTEN = {
     "corrections": corrections.SUFFIXES,
     "rows": rows.SUFFIXES,
     "links": (*words._TABLES, *words._PAGES),
-    "negatives": negatives._SUFFIXES,
     "tables": {*results._TEXT_WRITERS, *results._LIBRARIES},
     "vectors": vector_files.SUFFIXES,
 }

@@ -23,7 +23,6 @@ from xswe.cli.help import settings
 from xswe.cli.verbs import VERBS
 from xswe.face import FORMER
 from xswe.io import results
-from xswe.mining import negatives
 from xswe.model import vector_files
 from xswe.text.readers import READERS
 
@@ -97,7 +96,6 @@ def format_table() -> str:
         "tables": {".json", *results._TEXT_WRITERS, *results._LIBRARIES},
         "`evaluate tasks=`, `serve corpora=`": bitext,
         "`phrases input=`": bitext | {*READERS},
-        "hard negatives": {*negatives._SUFFIXES},
         "vectors": {*vector_files.SUFFIXES},
     }
     names = sorted({suffix for held in roles.values() for suffix in held})

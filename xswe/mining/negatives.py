@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from xswe.settings import NegativesSettings
 
 _BLOCK = 16_384  # rows whose candidates are looked at together
-_SUFFIXES = (".csv", ".jsonl", ".parquet", ".tsv")
 
 
 @dataclass(frozen=True)
