@@ -167,4 +167,4 @@ def test_what_is_offered_is_there_at_once():
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
     bare, asked = (min(seconds(code) for _ in range(3)) for code in ("pass", program))
-    assert asked < 20 * bare
+    assert asked < 20 * max(bare, 0.01)  # some kernels count time in ticks, of which Python's start may take none
