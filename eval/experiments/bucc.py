@@ -154,7 +154,9 @@ def extract_by(model: AnyModel, files: BuccFiles, config: MineConfig, scores: Se
             for name, path in (("source", files.source), ("target", files.target))
         ]
         lists = find_neighbours(sides[0].vectors, sides[1].vectors, config.depth, config.neighbours)
-        found = [choose_pairs(lists, replace(config, score=score)).pairs for score in scores]  # type: ignore[arg-type]
+        vectors = sides[0].vectors, sides[1].vectors
+        by_score = [replace(config, score=score) for score in scores]  # type: ignore[arg-type]
+        found = [choose_pairs(lists, how, vectors=vectors).pairs for how in by_score]
         return [
             Extracted(list(zip(sides[0].names(pairs.source), sides[1].names(pairs.target), strict=True)), pairs.scores)
             for pairs in found

@@ -224,7 +224,7 @@ def planted(model: StaticModel, root: Path, pair: str, lines: int) -> list[dict[
                 config = replace(_ONE_THREAD, score=kind)  # type: ignore[arg-type]
                 how = GoldSearch(config.neighbours, config.score, config.k, config.select)
                 scores = gold_scores(known, sides, lists, partial(model.encode, threads=1), how) if gold else None
-                mined = choose_pairs(lists, config, sides, scores)
+                mined = choose_pairs(lists, config, sides, scores, vectors=(sides[0].vectors, sides[1].vectors))
                 rows = zip(mined.pairs.source.tolist(), mined.pairs.target.tolist(), strict=True)
                 here = [(" ".join(sides[0].texts[i].split()), " ".join(sides[1].texts[j].split())) for i, j in rows]
                 precision, recall, f1 = precision_recall_f1(len(here), sum(pair in right for pair in here), len(right))

@@ -41,7 +41,8 @@ from xswe.io.files import read_json, write_json
 from xswe.io.results import table
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
-from xswe.mining.share import Twins, distances_in_units
+from xswe.mining.share import distances_in_units
+from xswe.mining.twins import Twins
 from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.vectors import Vectors
 
@@ -224,7 +225,7 @@ def cell(found: Found, places: tuple[np.ndarray, ...], planted: int, scores: tup
     rows = []
     for score in scores:
         config = MineConfig(score=score)  # type: ignore[arg-type]
-        every = choose_pairs(found.lists, MineConfig(score=score, threshold=None)).pairs  # type: ignore[arg-type]
+        every = choose_pairs(found.lists, MineConfig(score=score, threshold=None), vectors=found.vectors).pairs  # type: ignore[arg-type]
         mined = choose_pairs(found.lists, config, vectors=found.vectors)
         right, kept = _right(every, own), _right(mined.pairs, own)
         best, count = best_f1(every, right, planted)

@@ -9,10 +9,10 @@ import pytest
 
 import xswe
 from xswe.mining.margin import Pairs
-from xswe.mining.share import Twins, _distances, estimate_parallel
+from xswe.mining.share import _distances, estimate_parallel
+from xswe.mining.twins import Twins
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
-from xswe.search.vectors import Vectors
 
 ONE = SearchConfig(threads=1)
 
@@ -93,22 +93,6 @@ def test_near_duplicates_are_no_mismatches(mini, sample):
     true = float(((rows[0] == rows[1]) & (rows[0] < 300)).mean())
     assert found.threshold.precision == pytest.approx(true, abs=0.05)
     assert found.threshold.share[1] < 450 / 850 < found.threshold.share[2]
-
-
-def test_twins_are_found_among_the_neighbours_of_a_line():
-    source = np.array([[1, 0, 0]], np.float32)
-    target = np.array([[0.9, 0.43, 0], [0.8, 0, 0.6], [0.88, 0.47, 0], [0.7, 0.1, 0.7]], np.float32)
-    target /= np.linalg.norm(target, axis=1, keepdims=True)
-    lists = find_neighbours(source, target, 4, ONE)
-    twins = Twins.of(lists, Vectors(source), Vectors(target))
-    assert lists.forward_ids.tolist() == [[0, 2, 1, 3]]
-    assert twins.forward.tolist() == [[0, 0, 2, 2]]
-    left = twins.left_out(lists)
-    assert left.forward_ids.tolist() == [[0, 1, -1, -1]]
-    assert np.isneginf(left.forward[0, 2:]).all()
-    pair = Pairs.of(np.ones(1), np.zeros(1), np.array([2]))
-    near = lists.forward[0]
-    np.testing.assert_allclose(_distances(pair, lists, twins, False)[0, 1], near[1] - near[2], atol=1e-6)
 
 
 def test_distances_are_from_the_next_best_both_ways():

@@ -23,6 +23,7 @@ from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, Selection, score_candidates, select
 from xswe.mining.side import Encode, Side
 from xswe.mining.threshold import PrecisionEstimate
+from xswe.mining.twins import Twins
 from xswe.search.kernels import merge
 from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
@@ -47,6 +48,21 @@ class Hidden:
 
     vectors: Vectors  # of the gold texts that the side does not hold already, float32 (g, d)
     hashes: np.ndarray  # of the side's texts and then of these, uint64 (n + g,)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """Vectors after those of a side."""
+
+    side: Vectors
+    more: Vectors
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return the given rows of both, float32 (n, d)."""
+        old = rows < len(self.side)
+        out = np.empty((len(rows), self.side.dim), np.float32)
+        out[old], out[~old] = self.side.take(rows[old]), self.more.take(rows[~old] - len(self.side))
+        return out
 
 
 def read_gold(path: str | Path) -> list[tuple[str, str]]:
@@ -100,7 +116,8 @@ def gold_scores(
     """
     hidden = tuple(_hide([pair[k] for pair in gold], side, encode) for k, side in enumerate(sides))
     all_lists = with_hidden(lists, sides[0].vectors, sides[1].vectors, (hidden[0].vectors, hidden[1].vectors), how.search)
-    pairs = select(score_candidates(all_lists, how.score, how.k), how.select)
+    twins = Twins.of(all_lists, *(_Joined(side.vectors, own.vectors) for side, own in zip(sides, hidden, strict=True)))
+    pairs = select(score_candidates(all_lists, how.score, how.k, among=twins.left_out(all_lists)), how.select)
     a, b = hidden[0].hashes[pairs.source], hidden[1].hashes[pairs.target]
     found = dict(zip(zip(a.tolist(), b.tolist(), strict=True), pairs.scores.tolist(), strict=True))
     gold_a, gold_b = (text_hashes(Texts.of([pair[k] for pair in gold])).tolist() for k in (0, 1))

@@ -78,14 +78,18 @@ class Candidates:
     backward_ids: np.ndarray  # int32 (targets, c)
 
 
-def score_candidates(lists: Neighbours, score: Score, k: int = 4, skip: int = 0) -> Candidates:
+def score_candidates(
+    lists: Neighbours, score: Score, k: int = 4, skip: int = 0, among: Neighbours | None = None
+) -> Candidates:
     """Score neighbours both ways against both neighbourhoods, of ``k`` lines each.
 
-    Every line's best ``skip`` neighbours are left out, of the candidates and of the neighbourhoods.
+    Every line's best ``skip`` neighbours are left out, of the candidates and of the neighbourhoods; the latter are those of
+    ``among``, which may be lists without near-duplicates, instead of ``lists`` where given.
     """
+    among = among or lists
     if not len(lists.forward) or not len(lists.backward):
         return Candidates(lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
-    a, b = neighbourhood(lists.forward, k, skip), neighbourhood(lists.backward, k, skip)
+    a, b = neighbourhood(among.forward, k, skip), neighbourhood(among.backward, k, skip)
     forward_ids, backward_ids = lists.forward_ids[:, skip:], lists.backward_ids[:, skip:]
     forward = score_cosines(lists.forward[:, skip:], a[:, None], b[forward_ids], score)
     backward = score_cosines(lists.backward[:, skip:], b[:, None], a[backward_ids], score)

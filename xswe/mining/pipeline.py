@@ -24,7 +24,7 @@ from xswe.mining.gold import GoldSearch, gold_scores, on_gold, read_gold
 from xswe.mining.hard_rules import FilterConfig, filter_candidates
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.rerank import rerank_pairs
-from xswe.mining.share import Parallel, Twins, estimate_parallel
+from xswe.mining.share import Parallel, estimate_parallel
 from xswe.mining.side import Side, SideConfig, prepare_side
 from xswe.mining.threshold import (
     DECOY_CORRECTION,
@@ -39,6 +39,7 @@ from xswe.mining.threshold import (
     near_duplicate_note,
     with_limits,
 )
+from xswe.mining.twins import Twins
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.search.kernels import merge
@@ -250,16 +251,17 @@ class _Selector:
     """What selects pairs among the neighbours of all lines, both ways."""
 
     lists: Neighbours
+    distinct: Neighbours  # the same without near-duplicates: neighbourhoods, and what decoys are selected among
     config: MineConfig
     sides: tuple[Side, Side] | None  # without them there are no pair filters
     within: bool  # both sides are the same lines
 
     def select(self, how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
         """Select pairs without each line's best ``skip`` neighbours; return also how many candidates each filter drops."""
-        lists, config = self.lists, self.config
+        lists, config = self.distinct if skip else self.lists, self.config
         arrays = (lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
         part = Neighbours(*(array[:, : config.depth + skip] for array in arrays))
-        candidates = score_candidates(part, config.score, config.k, skip)
+        candidates = score_candidates(part, config.score, config.k, skip, self.distinct)
         dropped: dict[str, int] = {}
         if self.sides is not None:
             source, target = (side.traits for side in self.sides)
@@ -271,14 +273,12 @@ class _Selector:
         return self.select(how, skip)[0]
 
 
-def _estimated(
-    pairs: Pairs, selector: _Selector, others: _Selector, twins: Twins
-) -> tuple[PrecisionEstimate, Parallel | None]:
-    """Estimate how many pairs are right from decoys, which ``others`` selects: its lists hold no near-duplicates."""
+def _estimated(pairs: Pairs, selector: _Selector, twins: Twins) -> tuple[PrecisionEstimate, Parallel | None]:
+    """Estimate how many pairs are right from decoys."""
     config, lists = selector.config, selector.lists
     # One-to-one decoys resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
     one_to_one = pairs if config.select == "max" else selector.pairs("max")
-    decoys = [others.pairs("max", rank) for rank in range(1, config.decoy_ranks + 1)]
+    decoys = [selector.pairs("max", rank) for rank in range(1, config.decoy_ranks + 1)]
     lines = min(len(lists.forward), len(lists.backward)) // (2 if selector.within else 1)  # at most so many pairs
     how = DECOY_CORRECTION[config.score], config.score in MARGINS, LEAST_MATCHED_SHARE[config.score]
     parallel = None if selector.within else estimate_parallel(one_to_one, decoys[0], lists, twins, lines)
@@ -303,16 +303,16 @@ def choose_pairs(
 
     Without ``sides`` there are no pair filters. ``gold`` are scores of gold pairs to calibrate on; ``config.gold`` is not
     looked at. ``within``: both sides are the same lines. ``reranker`` scores the pairs near the threshold,
-    which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are known, so that
-    they are no mismatches.
+    which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are known: they
+    count once in a neighbourhood, and are no mismatches.
     """
-    selector = _Selector(lists, config, sides, within)
+    compared = vectors is not None and (config.decoy_ranks > 0 or config.score in MARGINS)
+    twins = Twins.of(lists, *vectors) if vectors is not None and compared else Twins.none(lists)
+    selector = _Selector(lists, twins.left_out(lists) if compared else lists, config, sides, within)
     pairs, ruled_out = selector.select(config.select)
-    twins = Twins.of(lists, *vectors) if vectors is not None and config.decoy_ranks else None
-    others = selector if twins is None else replace(selector, lists=twins.left_out(lists))
     threshold, expected, parallel = Threshold(-np.inf, "none"), None, None
     if config.decoy_ranks:
-        expected, parallel = _estimated(pairs, selector, others, twins or Twins.none(lists))
+        expected, parallel = _estimated(pairs, selector, twins)
     if isinstance(config.threshold, (int, float)):
         threshold = Threshold(float(config.threshold), "given")
     elif config.calibrates and expected is not None:
@@ -326,7 +326,7 @@ def choose_pairs(
         weight = None if expected is None or expected.unsure else expected.weight_above(value)
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
         texts = (sides[0].texts.take, sides[1].texts.take)
-        mask = rerank_pairs(pairs, others.pairs("max", 1), value, texts, reranker, most, weight)
+        mask = rerank_pairs(pairs, selector.pairs("max", 1), value, texts, reranker, most, weight)
         origin = f"{threshold.origin}; {most:,} pairs reranked"
         threshold = Threshold(threshold.value, origin, share=threshold.share)
         kept = pairs.take(mask)

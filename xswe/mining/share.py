@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xswe.io.products import row_products
 from xswe.mining.margin import Pairs
+from xswe.mining.twins import Twins
 from xswe.search.lists import Neighbours
-from xswe.search.vectors import Vectors
 
 # In the logarithm of the likelihood ratio: of the cosine, of the lesser and of the greater distance from the next best,
 # each in units of the distance from the median to the 95 % quantile of the mismatched pairs, and of the logarithm of the
@@ -37,8 +36,6 @@ _UNSEEN = 12.0
 _NONE = 0.02  # such a share may be seen where no line has a translation
 _LEAST, _MOST, _BEGIN = 0.1, 0.999, 0.1  # pairs at least, share at most, and the share to begin with
 _STEPS, _SOME = 500, 500_000  # of the estimate, and pairs that are looked at in each
-_SAME = 0.8  # cosine from which on two lines of one side say nearly the same
-_BLOCK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,50 +115,3 @@ def _distances(pairs: Pairs, lists: Neighbours, twins: Twins, without_best: bool
     cosine = np.maximum(*cosines)
     gaps = [np.where(np.isfinite(other), cosine - other, cosine) for other in others]
     return np.stack([cosine, np.minimum(*gaps), np.maximum(*gaps)], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Twins:
-    """Near-duplicates among the neighbours of a line: int8 (n, k), the first such place in its list, both ways."""
-
-    forward: np.ndarray
-    backward: np.ndarray
-
-    @classmethod
-    def of(cls, lists: Neighbours, source: Vectors, target: Vectors) -> Twins:
-        """Compare the neighbours of each line with those before them."""
-        return cls(_groups(lists.forward_ids, target), _groups(lists.backward_ids, source))
-
-    @classmethod
-    def none(cls, lists: Neighbours) -> Twins:
-        """Return twins without any near-duplicates."""
-        ways = (lists.forward_ids, lists.backward_ids)
-        return cls(*(np.broadcast_to(np.arange(ids.shape[1], dtype=np.int8), ids.shape) for ids in ways))
-
-    def left_out(self, lists: Neighbours) -> Neighbours:
-        """Return the lists with only the first of near-duplicate neighbours."""
-        out = []
-        for scores, ids, groups in (
-            (lists.forward, lists.forward_ids, self.forward),
-            (lists.backward, lists.backward_ids, self.backward),
-        ):
-            again = groups != np.arange(groups.shape[1])
-            order = np.argsort(again, axis=1, kind="stable")
-            out += [np.where(again, -np.inf, scores).astype(np.float32), np.where(again, -1, ids)]
-            out[-2:] = [np.take_along_axis(column, order, 1) for column in out[-2:]]
-        return Neighbours(*out)
-
-
-def _groups(ids: np.ndarray, vectors: Vectors) -> np.ndarray:
-    groups = np.tile(np.arange(ids.shape[1], dtype=np.int8), (len(ids), 1))
-    for start in range(0, len(ids), _BLOCK):
-        part = np.asarray(ids[start : start + _BLOCK])
-        columns = [vectors.take(np.maximum(column, 0)) for column in part.T]
-        for later in range(1, len(columns)):
-            for earlier in range(later):
-                group = groups[start : start + _BLOCK]
-                free = (group[:, later] == later) & (group[:, earlier] == earlier) & (part[:, later] >= 0)
-                same = np.flatnonzero(free)
-                same = same[row_products(columns[earlier][same], columns[later][same]) >= _SAME]
-                group[same, later] = earlier
-    return groups

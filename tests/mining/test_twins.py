@@ -1,0 +1,75 @@
+"""Near-duplicates among the neighbours of a line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.mining.margin import Pairs
+from xswe.mining.share import _distances
+from xswe.mining.twins import Twins
+from xswe.search.lists import SearchConfig
+from xswe.search.neighbours import find_neighbours
+from xswe.search.vectors import Vectors
+
+ONE = SearchConfig(threads=1)
+LINES, PAIRS = 700, 200  # lines a side, of which the first so many are translations of each other
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture(scope="module")
+def sides(sample):
+    """Lines of both sides."""
+    order = np.random.default_rng(5).permutation(len(sample["en"])).tolist()
+    german = [*order[:PAIRS], *order[LINES : 2 * LINES - PAIRS]]
+    return [sample["en"][row] for row in order[:LINES]], [sample["de"][row] for row in german]
+
+
+def repeated(sides):
+    """The lines, and all of them once more with something at the end."""
+    return [[*side, *(line + tail for line in side)] for side, tail in zip(sides, (" Yes.", " Ja."), strict=True)]
+
+
+def test_twins_are_found_among_the_neighbours_of_a_line():
+    source = np.array([[1, 0, 0]], np.float32)
+    target = np.array([[0.9, 0.43, 0], [0.8, 0, 0.6], [0.88, 0.47, 0], [0.7, 0.1, 0.7]], np.float32)
+    target /= np.linalg.norm(target, axis=1, keepdims=True)
+    lists = find_neighbours(source, target, 4, ONE)
+    twins = Twins.of(lists, Vectors(source), Vectors(target))
+    assert lists.forward_ids.tolist() == [[0, 2, 1, 3]]
+    assert twins.forward.tolist() == [[0, 0, 2, 2]]
+    left = twins.left_out(lists)
+    assert left.forward_ids.tolist() == [[0, 1, -1, -1]]
+    assert left.forward[0, 2:].tolist() == [lists.forward[0, 3]] * 2  # what follows is no nearer
+    pair = Pairs.of(np.ones(1), np.zeros(1), np.array([2]))
+    near = lists.forward[0]
+    np.testing.assert_allclose(_distances(pair, lists, twins, False)[0, 1], near[1] - near[2], atol=1e-6)
+
+
+@pytest.mark.parametrize("score", ["ratio", "distance", "csls"])
+def test_a_translation_stands_out_although_lines_are_repeated(mini, sides, score):
+    """Its near-duplicates would else be neighbours that it hardly exceeds."""
+    once, twice = (xswe.mine(mini, *lines, score=score, threshold=None, threads=1) for lines in (sides, repeated(sides)))
+    scores = []
+    for found in (once, twice):
+        right = (found.source_rows % LINES == found.target_rows % LINES) & (found.source_rows % LINES < PAIRS)
+        scores.append(float(np.median(found.scores[right])))
+    lost = (scores[0] - scores[1]) / (scores[0] - float(score == "ratio"))
+    assert lost < 0.25
+
+
+def test_gold_is_scored_as_the_lines_are(mini, sides, tmp_path):
+    """Hidden among lines of which there are near-duplicates, as well as among the same lines when all are on the sides."""
+    lines = repeated(sides)
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("".join(f"{a}\t{b}\n" for a, b in zip(*(side[:100] for side in lines), strict=True)), encoding="utf-8")
+    whole = xswe.mine(mini, *lines, threads=1, gold=str(gold), min_score=0.0)
+    hidden = xswe.mine(mini, *(side[100:] for side in lines), threads=1, gold=str(gold), min_score=0.0)
+    assert hidden.threshold.recall == pytest.approx(whole.threshold.recall, abs=0.05)
+    kept = set(zip(whole.source_rows.tolist(), whole.target_rows.tolist(), strict=True))
+    assert whole.threshold.recall == pytest.approx(sum((i, i) in kept for i in range(100)) / 100, abs=0.011)
