@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from tests.clusters import ray_cluster  # noqa: F401
+from tests.clusters import any_executor, ray_cluster, ray_here  # noqa: F401
 from tests.kernels import alone, compile_once
 from tests.warm import LIBRARIES, serving
 from xswe import progress
@@ -74,7 +74,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files with tests of Ray last, which is busy as long as it is there; of several processes, the longest first."""
-    on_ray = {item.path for item in items if "ray_cluster" in getattr(item, "fixturenames", ())}
+    on_ray = {item.path for item in items if {"ray_cluster", "any_executor"} & {*getattr(item, "fixturenames", ())}}
     first = LONGEST if hasattr(config, "workerinput") else ()
     places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}
     items.sort(key=lambda item: (item.path in on_ray, places[item.path]))

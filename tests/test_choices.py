@@ -351,7 +351,7 @@ def _(choice, folder):
             done_by = one._replace(run=lambda *_, own=name: called.append(own) or (one for one in ()))
             patch.setitem(run._CLUSTERS, name, done_by)
         patch.setattr(run, "_await_others", lambda *_: called.append("wait"))
-        run.run_shards(stage, holding(ExecutionConfig(index=0, count=2), kind=choice))
+        run.run_shards(stage, holding(ExecutionConfig("array", 0, 2), kind=choice))
     return tuple(called)
 
 

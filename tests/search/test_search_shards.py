@@ -11,7 +11,7 @@ import pytest
 
 from tests.clusters import damage, slices
 from tests.search.test_index_faults import killed
-from xswe.errors import ConfigError, Unfinished
+from xswe.errors import ConfigError
 from xswe.search import clusters, exact
 from xswe.search.clusters import ClustersJob, group_count
 from xswe.search.exact import TileJob
@@ -70,17 +70,6 @@ def same(found, expected):
     return all(getattr(found, name).tobytes() == getattr(expected, name).tobytes() for name in NAMES)
 
 
-def in_an_array(paths, config, folder):
-    """Let the tasks of an array come until all stages are done."""
-    for _ in range(6):
-        for how in slices(2):
-            try:
-                return find_neighbours(*paths, 3, config, how, folder)
-            except Unfinished:
-                continue
-    raise AssertionError
-
-
 @pytest.fixture(scope="module", params=["exact", "clusters"])
 def whole(request, paths):
     """A method, and what it finds in a single shard, between both sides and within one."""
@@ -88,20 +77,19 @@ def whole(request, paths):
     return request.param, find_neighbours(*paths, 3, config), neighbours_within(paths[1], 3, config)
 
 
-def test_here_and_by_an_array(paths, tmp_path, whole, small):
+def test_however_it_is_cut(paths, tmp_path, whole, small):
     method, between, within = whole
     config = settings(method)
     assert same(find_neighbours(*(np.load(path) for path in paths), 3, replace(config, threads=3)), between)
     assert same(neighbours_within(paths[1], 3, replace(config, memory=1e-6)), within)
-    assert same(in_an_array(paths, config, tmp_path / "between"), between)
-    assert len(list(tmp_path.glob("between/neighbours-*/*.safetensors"))) > 4
     assert same(neighbours_within(paths[1], 3, config, *slices(1), tmp_path / "within"), within)
 
 
-@pytest.mark.slow
-def test_on_ray(ray_cluster, paths, tmp_path, whole, small):
+def test_every_executor_finds_the_same(any_executor, paths, tmp_path, whole, small):
     method, between, _ = whole
-    assert same(find_neighbours(*paths, 3, settings(method), ExecutionConfig("ray"), tmp_path), between)
+    found = any_executor(lambda how: find_neighbours(*paths, 3, settings(method), how, tmp_path))
+    assert same(found, between)
+    assert any_executor.kind == "local" or len(list(tmp_path.glob("neighbours-*/*.safetensors"))) > 4
 
 
 def search_until(last, method, paths, folder):

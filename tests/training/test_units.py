@@ -100,12 +100,15 @@ def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_h
     assert written(tasks[1]) == alone
 
 
-@pytest.mark.slow
-def test_a_cluster_counts_the_same_words(ray_cluster, make, counted_here, tmp_path, monkeypatch):
+def test_every_executor_counts_the_same_words(any_executor, make, counted_here, tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "_TEXTS_PER_SHARD", 400)
     config, alone = counted_here
-    make(config, stages=(stages := Stages(tmp_path, execution=ExecutionConfig("ray"))))
-    assert written(stages) == alone
+
+    def count(how: ExecutionConfig) -> Stages:
+        make(config, stages=(stages := Stages(tmp_path, execution=how)))
+        return stages
+
+    assert written(any_executor(count)) == alone
 
 
 @pytest.mark.parametrize("kind", ["subwords", "teacher"])

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -23,7 +23,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import xswe
-from tests.clusters import Squares
+from tests.clusters import RUNS, RayHere, Squares
 from xswe import progress
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
@@ -293,6 +293,58 @@ def test_other_settings_that_cannot_work():
             ExecutionConfig(**wrong)
 
 
+@pytest.mark.parametrize("heavy", [False, True])
+def test_every_executor_does_each_shard_once(any_executor, tmp_path, heavy):
+    stage = stage_in(tmp_path, heavy=heavy)
+    any_executor(lambda how: run_shards(stage, how, threads=1))
+    assert made(stage) == SQUARES
+    assert runs(tmp_path) == list(range(7))
+    stage.path(3).unlink()
+    any_executor(lambda how: run_shards(stage, how, threads=1))
+    assert made(stage) == SQUARES
+    assert runs(tmp_path) == [3]
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_every_executor_does_the_rest_where_a_shard_fails(any_executor, tmp_path, heavy):
+    (tmp_path / "trouble-2").write_text("bad line")
+    stage = stage_in(tmp_path, heavy=heavy)
+    for task in any_executor.tasks:
+        with pytest.raises(
+            (XsweError, Unfinished), match=r"a\.txt:7: not UTF-8.*1 of 7 shards failed.*goes on|not, of the"
+        ):
+            run_shards(stage, task, threads=1)
+    assert runs(tmp_path) == list(range(7))
+    assert [shard for shard in range(7) if stage.counts(shard) is None] == [2]
+    (tmp_path / "trouble-2").unlink()
+    any_executor(lambda how: run_shards(stage, how, threads=1))
+    assert (made(stage), runs(tmp_path)) == (SQUARES, [2])
+
+
+def test_every_executor_hands_on_the_arrays_in_order(any_executor, tmp_path):
+    assert any_executor(lambda how: mapped(tmp_path, execution=how)) == list(range(7))
+    assert computed(tmp_path) == list(range(7))
+    stage = stage_in(tmp_path)
+
+    def ahead(how: ExecutionConfig) -> list[str]:
+        with shards_ahead(stage, how, threads=1) as wait:
+            return [wait(shard) or stage.path(shard).read_text() for shard in range(stage.count)]
+
+    assert any_executor(ahead) == SQUARES
+
+
+def test_a_setting_belongs_to_an_executor_and_is_refused_with_others():
+    others = {"index": 1, "count": 9, "wait": 1.0, "address": "auto", "workers": 2, "cpus": 2.0, "gpus": 1.0}
+    assert others.keys() == {name for host in HOSTS.values() for name in host.settings}
+    assert others.keys() == {field.name for field in fields(ExecutionConfig)} - {"kind", "shard"}
+    for kind, host in HOSTS.items():
+        changed = {name: value for name, value in others.items() if name in host.settings}
+        assert ExecutionConfig(kind, **changed).kind == kind
+        for name in others.keys() - changed.keys():
+            with pytest.raises(ConfigError, match=rf"^execution\.{name} does nothing with execution={kind}: leave it out$"):
+                ExecutionConfig(kind, **changed, **{name: others[name]})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("heavy", [False, True])
 def test_on_ray_as_here_though_a_worker_is_killed(ray_cluster, tmp_path, heavy):
@@ -329,28 +381,6 @@ def test_the_stages_of_a_block_join_a_cluster_once(monkeypatch):
     assert states == ["joined", "left"]
 
 
-class Cluster:
-    """A Ray of four processors and some cards, that notes what is promised, put there, and given to tasks."""
-
-    def __init__(self, cards: int) -> None:
-        self.cards, self.needs, self.there, self.given = cards, {}, [], []
-
-    def cluster_resources(self) -> dict[str, int]:
-        return {"CPU": 4, "GPU": self.cards}
-
-    def put(self, stage: Stage) -> int:
-        self.there.append(stage)
-        return len(self.there)
-
-    def remote(self, *given, **needs):
-        """Promise a worker something, or begin one, or a task."""
-        self.needs |= needs
-        self.given.append(given)
-        return self
-
-    __call__ = remote
-
-
 @dataclass(frozen=True)
 class Planned(Job):
     """A job that has its plan with it."""
@@ -360,18 +390,18 @@ class Planned(Job):
 
 def test_a_plan_of_many_files_is_put_to_a_cluster_once(tmp_path):
     plan = TextPlan(tuple(f"/shared/corpus/{number}.txt" for number in range(100_000)), (1,) * 100_000, 1)
-    there = Cluster(0)
+    there = RayHere()
     pool = _Pool(there, Stage(tmp_path, "clean", plan.count, ".blocks", Planned(plan), "one"), ExecutionConfig("ray"))
     for shard in (0, 1, 99_999):
         pool.submit(shard)
     assert len(there.there) == 1
-    assert max(len(pickle.dumps(given, 2)) for given in there.given[1:]) < 4096
+    assert max(len(pickle.dumps(given, 2)) for given in there.given) < 4096
 
 
 @pytest.mark.parametrize(("device", "gpus", "asked"), [("cpu", 1.0, None), ("cuda", 0.0, 1.0), ("cuda", 0.5, 0.5)])
 def test_a_search_on_cards_asks_for_one_a_task(tmp_path, device, gpus, asked):
     def workers(cards):
-        there = Cluster(cards)
+        there = RayHere(cards)
         pool = _Pool(there, Stage(tmp_path, "tiles", 9, ".safetensors", job, "one"), ExecutionConfig("ray", gpus=gpus))
         return there.needs.get("num_gpus"), len(pool._actors)
 
@@ -439,15 +469,6 @@ def test_a_block_that_fails_calls_off_what_is_not_begun(in_turn, tmp_path):
         wait(0)
         raise KeyError
     assert stage.counts(6) is None
-
-
-@pytest.mark.slow
-def test_a_failure_on_ray_is_said_as_here(ray_cluster, tmp_path):
-    (tmp_path / "trouble-2").write_text("bad line")
-    stage = stage_in(tmp_path)
-    with pytest.raises(XsweError, match=r"a\.txt:7: not UTF-8.*1 of 7 shards failed"):
-        run_shards(stage, ExecutionConfig("ray"))
-    assert runs(tmp_path) == list(range(7))
 
 
 @given(st.lists(st.sampled_from(["", "a", "猫が寝ている", "x" * 40, "\ufeff", "a\rb"])), st.integers(1, 90), st.booleans())
@@ -831,7 +852,7 @@ def test_arrays_are_made_once_and_kept_if_others_or_a_later_run_need_them(tmp_pa
     for folder, keeps in ((tmp_path / "x", kind == "array" or not brief), *[(NOWHERE / "x", False)] * (kind == "local")):
         made.clear()
         for _ in range(2):
-            found = arrays_once(folder, "this", make, ExecutionConfig(kind, 0, 1))
+            found = arrays_once(folder, "this", make, RUNS[kind].tasks[0])
             assert {name: each.tolist() for name, each in found.items()} == {"a": [0, 1, 2], "b": []}
         assert len(made) == (1 if keeps else 2)
         assert set(read_arrays(folder)) == ({"a", "b"} if keeps else set())

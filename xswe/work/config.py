@@ -7,7 +7,7 @@ import os
 import typing
 
 from xswe.errors import ConfigError
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, for_all, refuse_unused
 
 Executor = typing.Literal["local", "array", "ray"]
 
@@ -18,14 +18,15 @@ class _Host(typing.NamedTuple):
     does: str  # who does the shards, for messages
     has_peers: bool = False
     has_workers: bool = False
+    settings: tuple[str, ...] = ()  # that only it looks at, and others like it
 
 
 HOSTS = for_all(
     Executor,
     {
         "local": _Host("this process"),
-        "array": _Host("the tasks of a batch queue", has_peers=True),
-        "ray": _Host("a Ray cluster", has_workers=True),
+        "array": _Host("the tasks of a batch queue", has_peers=True, settings=("index", "count", "wait")),
+        "ray": _Host("a Ray cluster", has_workers=True, settings=("address", "workers", "cpus", "gpus")),
     },
 )
 
@@ -61,6 +62,9 @@ class ExecutionConfig:
 
     def __post_init__(self) -> None:
         check_choice("execution", self.kind, Executor)
+        known = ("kind", "shard", *HOSTS[self.kind].settings)
+        unused = [field.name for field in dataclasses.fields(self) if field.name not in known]
+        refuse_unused(self, {f"with execution={self.kind}": unused}, "execution")
         if self.kind == "array":
             index, count = self.slice
             if not 0 <= index < count:
