@@ -5,13 +5,14 @@
     python -m eval.experiments.mutate output=… near=1 workers=2     # a first look, in a third of the time
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
-own tests (``tests/ROOM``) and all that import the changed module are run against it: first the files that name the module
-or the function, then (but for ``near``) the others, up to the first that fails. A mutation is caught if a test fails that
-passes without it, or the tests take more memory than there is, or more than ``seconds`` of a processor or twice as many
-in all. A run that was stopped goes on. Where the code is another than the one recorded (``commit``), what no longer
-stands is dropped and drawn anew, and what stands is tried again, beginning with the test that caught it. A survivor's
-``why`` is the reason, written by hand, why it can make no difference; where that was plain beforehand, no test was run
-(``seconds`` 0).
+own tests (``tests/ROOM``; those beside the folders for the modules beside the rooms) and all that import the changed
+module are run against it: first the files that name the module or the function, then (but for ``near``) the others, up to
+the first that fails. A mutation is caught if a test fails that passes without it, or crashes. If the tests take more than
+``seconds`` of a processor (three times as many for what is compiled again) or five times as many by the clock, it is run
+again at the end, alone, and if they still do, it is a timeout: nobody waits for it, so it does not count as caught. A run
+that was stopped goes on. Where the code is another than the one recorded (``commit``), what no longer stands is dropped and
+drawn anew, and what stands is tried again, beginning with the test that caught it. A survivor's ``why`` is the reason,
+written by hand, why it can make no difference; where that was plain beforehand, no test was run (``seconds`` 0).
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,7 +36,8 @@ from typing import Any, ClassVar
 
 from eval.settings import DATA, ROOT, run_script
 
-ROOMS = tuple(sorted(path.name for path in (ROOT / "tests").iterdir() if (ROOT / "xswe" / path.name).is_dir()))
+BESIDE = "xswe"  # the modules that lie in no room
+ROOMS = (*sorted(path.name for path in (ROOT / "tests").iterdir() if (ROOT / "xswe" / path.name).is_dir()), BESIDE)
 DEFAULTS: dict[str, Any] = {
     "output": None,
     "places": 100,
@@ -44,7 +45,7 @@ DEFAULTS: dict[str, Any] = {
     "rooms": ",".join(ROOMS),
     "again": 0,
     "near": 0,
-    "seconds": 900,
+    "seconds": 60,
     "workers": 1,
     "work": "runs/mutate",
 }
@@ -60,6 +61,7 @@ PAD = 120  # blanks at the end of each file of the copy, so that a changed file 
 
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
 MEMORY = 16 << 30  # bytes of address space that the tests may take
+TIMEOUTS = {sign * signal + shift for signal in (9, 24) for sign, shift in ((-1, 0), (1, 128))}  # SIGKILL, SIGXCPU
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Place:
     @property
     def room(self) -> str:
         """The room of the library that it lies in."""
-        return Path(self.file).parts[1]
+        return room_of(self.file)
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,12 @@ class _Finder(ast.NodeVisitor):
             self.add(start, end, repr(node.value * 1.5 if node.value else 0.5))
 
 
+def room_of(file: str) -> str:
+    """Return the room of the library that a file lies in."""
+    parts = Path(file).parts
+    return parts[1] if len(parts) > 2 else BESIDE
+
+
 def places_of(file: str, text: str) -> list[Place]:
     """Return all places of a file where a mutation can be made."""
     finder = _Finder(file, text)
@@ -228,32 +236,32 @@ class Tree:
         within = [one for one in self.functions[file] if one.first <= line <= one.last]
         return max(within, key=lambda one: one.first)
 
-    def pytest(self, files: list[str], cache: Path, more: Sequence[str] = ("-x",)) -> subprocess.CompletedProcess:
-        """Run test files in the copy, on one thread, up to the first failure if nothing else is said."""
+    def pytest(self, files: list[str], cache: Path, seconds: int = 0) -> subprocess.CompletedProcess:
+        """Run test files in the copy, on one thread: all, or within a time and up to the first failure."""
         ours = {"PYTHONPATH": str(self.copy), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         ours |= {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         ours |= {"XSWE_DATA": str(DATA)}
-        call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", *more, *files]
+        call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", *(["-x"] if seconds else []), *files]
         call += [f"--deselect={test}" for test in self.unsound]
-        if more and shutil.which("prlimit"):
-            call = ["prlimit", f"--as={MEMORY}", f"--cpu={self.seconds}", *call]
-            call = ["timeout", "-s", "KILL", str(2 * self.seconds), *call]  # what waits for ever takes no processor
+        if seconds and shutil.which("prlimit"):
+            call = ["prlimit", f"--as={MEMORY}", f"--cpu={seconds}", *call]
+            call = ["timeout", "-s", "KILL", str(5 * seconds), *call]  # what waits for ever takes no processor
         how: dict[str, Any] = {"capture_output": True, "text": True, "check": False, "start_new_session": True}
         return subprocess.run(call, cwd=self.copy, env=os.environ | ours, **how)
 
-    def tests_of(self, place: Place) -> list[list[str]]:
+    def tests_of(self, place: Place) -> list[str]:
         """Return the test files of a place: those that import its module or name it or its function; its room's others."""
         module, stem = ".".join(Path(place.file).with_suffix("").parts), Path(place.file).stem
         names = re.compile(rf"\b({re.escape(stem)}|{re.escape(place.function)})\b")
         near, others = {}, []
         for path in sorted((self.copy / "tests").rglob("test_*.py")):
             text, file = path.read_text("utf-8"), str(path.relative_to(self.copy))
-            own = place.room == path.parent.name
+            own = path.parent.name == ("tests" if place.room == BESIDE else place.room)
             if module in text or (own and names.search(text)):
                 near[file] = (path.stem != f"test_{stem}", module not in text, -len(names.findall(text)))
             elif own:
                 others.append(file)
-        return [part for part in (sorted(near, key=near.__getitem__), [] if self.near and near else others) if part]
+        return [*sorted(near, key=near.__getitem__), *([] if self.near and near else others)]
 
     def compiles(self, place: Place) -> bool:
         """Tell whether a change of this place may be one of compiled code."""
@@ -264,30 +272,34 @@ class Tree:
         """Return which tests fail without a change."""
         if not tests:
             return set()
-        done = self.pytest(sorted(tests), self.work / "numba", ())
+        done = self.pytest(sorted(tests), self.work / "numba")
         if done.returncode > 1:
             raise RuntimeError(f"the tests did not run: {done.stdout[-500:]}")
         return set(FAILED.findall(done.stdout))
 
     def verdict(self, place: Place, known: str) -> str:
-        """Make the change, run the tests, and take it back; returns "caught: TEST", or "survived".
+        """Make the change, run the tests, and take it back; returns "caught: TEST", "timeout" or "survived".
 
         ``known`` is the test that caught the change before, if one did: it is run first.
         """
         path = self.copy / place.file
         before, times = path.read_bytes(), path.stat()
         changed = before[: place.start] + place.now.encode() + before[place.end :]
-        more, cache = len(changed) - len(before), self.work / "numba"
+        more, cache, seconds = len(changed) - len(before), self.work / "numba", self.seconds
         try:
             path.write_bytes(changed[: len(changed) - more] if more > 0 else changed + b" " * -more)
             if self.compiles(place):
-                cache = self._fresh_cache(place)
+                cache, seconds = self._fresh_cache(place), 3 * seconds
             else:
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-            for files in [*([[known]] if known else []), *self.tests_of(place)]:
-                done = self.pytest(files, cache)
-                if done.returncode < 0:
-                    return f"caught: killed by signal {-done.returncode}"
+            for files in [*([[known]] if known else []), self.tests_of(place)]:
+                if not files:
+                    continue
+                done = self.pytest(files, cache, seconds)
+                if done.returncode in TIMEOUTS:
+                    return "timeout"
+                if done.returncode < 0 or done.returncode > 128:
+                    return f"caught: killed by signal {abs(done.returncode) % 128}"
                 if done.returncode not in (0, 4 if files == [known] else 0, 5):  # 4: there is no such test any more
                     failed = FAILED.search(done.stdout)
                     return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
@@ -335,7 +347,7 @@ def main(settings: dict[str, Any]) -> None:
     places = [
         place
         for file, text in sorted(tree.texts.items())
-        if Path(file).parts[1] in rooms and not file.endswith("__init__.py")
+        if room_of(file) in rooms and not file.endswith("__init__.py")
         for place in places_of(file, text)
     ]
     before = json.loads(output.read_text(encoding="utf-8")) if output.is_file() else {"mutations": []}
@@ -343,7 +355,7 @@ def main(settings: dict[str, Any]) -> None:
     standing = {_key(asdict(place)): place for place in [*places, *sample]}
     kept = {_key(entry): entry for entry in before["mutations"] if _key(entry) in standing}
     if settings["again"]:
-        keys = [key for key, entry in kept.items() if entry["verdict"] == "survived" and not entry.get("why")]
+        keys = [key for key, entry in kept.items() if not (entry["verdict"].startswith("caught") or entry.get("why"))]
     else:
         drawn = [key for key in dict.fromkeys(_key(asdict(place)) for place in sample) if key not in kept]
         keys = drawn[: max(0, settings["places"] - len(kept))]
@@ -359,15 +371,18 @@ def main(settings: dict[str, Any]) -> None:
         print(f"{place.file}:{place.line} {place.was!r} -> {place.now!r}: {verdict}", flush=True)
         entry = {name: value for name, value in asdict(place).items() if name not in ("start", "end")}
         entry |= {"verdict": verdict, "seconds": round(time.monotonic() - start, 1), "commit": commit}
-        entry |= {"why": old["why"]} if "why" in old and verdict == "survived" else {}
+        entry |= {"why": old["why"]} if "why" in old and not verdict.startswith("caught") else {}
         with lock:
             kept[key] = entry
             found = report(list(kept.values()), len(places), settings)
-            output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            output.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     with ThreadPoolExecutor(settings["workers"]) as pool:
         while chosen:
             list(pool.map(attempt, chosen))
+            for place in chosen:
+                if kept[_key(asdict(place))]["verdict"] == "timeout":
+                    attempt(place)  # alone
             by = {place: kept[_key(asdict(place))]["verdict"].removeprefix("caught: ") for place in chosen}
             Tree.unsound |= (failed := tree.failing({test for test in by.values() if test.startswith("tests/")}))
             print(f"fail without a change: {', '.join(sorted(failed)) or 'none'}", flush=True)
@@ -380,12 +395,13 @@ def _key(entry: dict[str, Any]) -> tuple[str, ...]:
 
 
 def report(mutations: list[dict[str, Any]], places: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """Count per room what was caught and what survived, with and without a reason."""
-    rooms: dict[str, dict[str, int]] = defaultdict(lambda: {"caught": 0, "equivalent": 0, "survived": 0})
+    """Count per room what was caught, what took too long, and what survived, with and without a reason."""
+    kinds = ("caught", "equivalent", "timeout", "survived")
+    rooms: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(kinds, 0))
     for entry in mutations:
-        caught = "caught" if entry["verdict"].startswith("caught") else "equivalent" if entry.get("why") else "survived"
-        rooms[Path(entry["file"]).parts[1]][caught] += 1
-    total = {name: sum(room[name] for room in rooms.values()) for name in ("caught", "equivalent", "survived")}
+        verdict = entry["verdict"].partition(":")[0]
+        rooms[room_of(entry["file"])]["equivalent" if entry.get("why") and verdict != "caught" else verdict] += 1
+    total = {name: sum(room[name] for room in rooms.values()) for name in kinds}
     ordered = sorted(mutations, key=lambda entry: (entry["file"], entry["line"], entry["was"]))
     return {
         "seed": settings["seed"],
