@@ -16,11 +16,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pytest
 
 from xswe.errors import InputError, Unfinished
 from xswe.io.files import whole_file
 from xswe.work.config import HOSTS, ExecutionConfig
+from xswe.work.stage import Advancing, Job
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,26 @@ class Squares:
 
     def files(self, output: Path) -> list[Path]:
         return [output]
+
+
+@dataclass(frozen=True)
+class Rows(Job):
+    """Arrays of a row a shard; every shard that is computed leaves its number in a log."""
+
+    log: Path
+    fails: int = -1
+
+    def open(self) -> None:
+        """Open nothing."""
+
+    def compute(self, opened: Advancing | None, shard: int) -> tuple[dict[str, np.ndarray], dict]:
+        if shard == self.fails:
+            raise InputError("in.txt", "damaged", "mend it")
+        if opened is not None:
+            opened.advance(6)
+        with self.log.open("a") as stream:
+            stream.write(f"{shard}\n")
+        return {"row": np.full(3, shard)}, {"lines": 3}
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import xswe
-from tests.clusters import RUNS, RayHere, Squares
+from tests.clusters import RUNS, RayHere, Rows, Squares
 from xswe import progress
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
@@ -699,26 +699,6 @@ def test_where_locks_do_nothing_a_folder_is_made_whole_by_whoever_is_first(tmp_p
     assert len(set(made)) == 2
     assert is_made(tmp_path / "made", "this")
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["made"]
-
-
-@dataclass(frozen=True)
-class Rows(Job):
-    """Arrays of a row a shard; every shard that is computed leaves its number in a log."""
-
-    log: Path
-    fails: int = -1
-
-    def open(self) -> None:
-        """Open nothing."""
-
-    def compute(self, opened: Advancing | None, shard: int) -> tuple[dict[str, np.ndarray], dict]:
-        if shard == self.fails:
-            raise InputError("in.txt", "damaged", "mend it")
-        if opened is not None:
-            opened.advance(6)
-        with self.log.open("a") as stream:
-            stream.write(f"{shard}\n")
-        return {"row": np.full(3, shard)}, {"lines": 3}
 
 
 def mapped(folder: Path, fails: int = -1, execution: ExecutionConfig | None = None) -> list[int]:
