@@ -16,7 +16,7 @@ from xswe.text.abbreviations import AT_THE_END, BEFORE_NUMBERS, EITHER, STARTERS
 from xswe.text.boundaries import _TAKEN
 from xswe.text.detection import _FREQUENT
 from xswe.text.languages import LANGUAGES
-from xswe.text.numbers import IN_WORDS
+from xswe.text.numbers import IN_WORDS, numbers_in_words
 from xswe.text.stopwords import ATTACHED_PARTICLES, BOUNDARY_STOPWORDS
 from xswe.training.units_stage import SHIPPED
 
@@ -29,7 +29,7 @@ TABLES: dict[str, tuple[Iterable[str], Iterable[str], set[str]]] = {
     "text/stopwords.py BOUNDARY_STOPWORDS": (BOUNDARY_STOPWORDS, LANGUAGES, set()),
     "text/stopwords.py ATTACHED_PARTICLES": (ATTACHED_PARTICLES, LANGUAGES.keys() - SPACED, set()),
     "text/numbers.py IN_WORDS": (IN_WORDS, LANGUAGES, set()),
-    "text/abbreviations.py WITHIN": (WITHIN, SPACED, set()),
+    "text/abbreviations.py WITHIN": (WITHIN.keys() - {""}, SPACED, set()),
     "text/abbreviations.py AT_THE_END": (AT_THE_END, SPACED, set()),
     "text/abbreviations.py EITHER": (EITHER, SPACED, set()),
     "text/abbreviations.py BEFORE_NUMBERS": (BEFORE_NUMBERS, SPACED, set()),
@@ -53,5 +53,21 @@ def test_every_language_is_in_the_table_or_does_without(place):
 @pytest.mark.parametrize("place", TABLES)
 def test_no_table_has_a_language_that_is_none(place):
     there, _, without = TABLES[place]
-    assert {*there} - {""} <= {*LANGUAGES}
+    assert {*there} <= {*LANGUAGES}
     assert not {*there} & without
+
+
+def test_a_language_with_a_part_of_the_rules_of_sentences_has_all():
+    rules = {name: {*there} for name, (there, *_) in TABLES.items() if name.startswith(("text/abbrev", "text/bound"))}
+    assert len(rules) == 6
+    every = set().union(*rules.values())
+    missing = [f"xswe/{name}: {', '.join(sorted(every - there))}" for name, there in rules.items() if every - there]
+    assert not missing, f"sentences are cut by all of these tables or by none; add {'; '.join(missing)}"
+
+
+FIVE = {"en": "five", "de": "fünf", "zh": "五", "ja": "五"}
+
+
+def test_each_language_whose_words_for_numbers_are_known_has_some():
+    assert FIVE.keys() == IN_WORDS, "give its word for five here"
+    assert [numbers_in_words(word) for word in FIVE.values()] == [{5}] * len(FIVE)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.text import abbreviations, boundaries
+from xswe.text import boundaries
 from xswe.text.boundaries import split_sentences
 
 # Sentences are parted by "|".
@@ -213,7 +213,6 @@ def test_a_long_text_is_cut_as_a_short_one():
 
 def test_parts_of_a_long_text_begin_where_a_sentence_does(monkeypatch):
     """However long the parts are: what is cut off of a sentence is looked at again with what follows it."""
-    from xswe.text import boundaries
 
     for language, marked in ((code, text) for code, texts in KNOWN.items() for text in texts):
         joint = "" if language in ("zh", "ja") else " "
@@ -231,14 +230,8 @@ def test_mistakes(monkeypatch):
     assert split_sentences("", "en") == split_sentences(" \n\n ", "ja") == []
     with pytest.raises(ConfigError, match="unknown language 'fr'"):
         split_sentences("A.", "fr")
-    from xswe.text import boundaries
 
     boundaries._library.cache_clear()
     monkeypatch.setitem(sys.modules, "sentencex", None)
     with pytest.raises(DependencyError, match=r"xswe\[sentences\]"):
         split_sentences("A.", "en")
-
-
-def test_a_language_with_abbreviations_has_all_that_is_asked_of_it():
-    tables = [abbreviations.AT_THE_END, abbreviations.EITHER, abbreviations.BEFORE_NUMBERS, abbreviations.STARTERS]
-    assert all(set(table) == set(boundaries._TAKEN) for table in tables)

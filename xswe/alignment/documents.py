@@ -301,6 +301,9 @@ def _documents(folder: Path) -> list[str]:
     return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
 
 
+_OLD_CODES = ("chi", "ger")  # of ISO 639-2, by the English names
+
+
 def _key(name: str, fine: bool = False) -> str:
     """Return a name without languages and suffixes: ``a/news.en.txt`` and ``a/news_de.html`` are ``a/news``.
 
@@ -308,7 +311,7 @@ def _key(name: str, fine: bool = False) -> str:
     """
     bare = without_packing(name).as_posix() if fine else name
     bare = re.sub(r"\.[a-z]+\d?$" if fine else r"(?:\.[a-z]+\d?)+$", "", bare, flags=re.IGNORECASE)
-    codes = "|".join([*LANGUAGES, *(one.iso3 for one in LANGUAGES.values()), "eng", "deu", "ger", "jpn", "zho"])
+    codes = "|".join([*(code for one in LANGUAGES.values() for code in one.codes), *_OLD_CODES])
     end = "(?=[._-]|$)" if fine else "$"
     return re.sub(rf"(?:[._-](?:{codes})){end}|^(?:{codes})[._-]", "", bare, flags=re.IGNORECASE).lower()
 

@@ -26,6 +26,11 @@ class Language:
     bcp: str  # the code that mteb uses
 
     @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes by which the names of files tell it."""
+        return self.code, self.iso3, self.bcp.split("-")[0]
+
+    @property
     def spaced(self) -> bool:
         """True if its words are separated by blanks."""
         return self.script not in ("han", "kana")

@@ -99,8 +99,8 @@ LEADING_WORDS = word_set(
 @lru_cache(maxsize=8)
 def boundary_stopwords(japanese: bool, latin: str = "") -> frozenset[str]:
     """Return the boundary stopwords of Japanese, or of Chinese; and of English and German, or of the one that is named."""
-    left_out = {"zh" if japanese else "ja", {"en": "de", "de": "en"}.get(latin)}
-    return word_set(" ".join(words for code, words in BOUNDARY_STOPWORDS.items() if code not in left_out))
+    codes = ("ja" if japanese else "zh", *([latin] if latin else ["en", "de"]))
+    return word_set(" ".join(BOUNDARY_STOPWORDS[code] for code in codes))
 
 
 def english_or_german(text: str) -> str:
