@@ -25,6 +25,11 @@ VERBS = {
     "align": (["model=mini", "source={}", "target={}"], SIDES),
     "corpus": (["corpus.paths=[{}]", "pair=en-de"], [PAIRS]),
     "encode": (["model=mini", "input={}"], [SIDES[0]]),
+    "link": (["model=mini", "input={}", "languages=[en,de]"], [PAIRS]),
+    "lexicon": (["model=mini", "source={}", "target={}"], SIDES),
+    "phrases": (["model=mini", "queries=the train", "input={}"], [SIDES[1]]),
+    "search": (["model=mini", "queries=the train", "input={}", "k=3"], [SIDES[1]]),
+    "split": (["input={}", "language=en"], [SIDES[0]]),
 }
 
 
