@@ -1,0 +1,205 @@
+"""mteb's tasks as ours, against a small mteb of our own: the real one takes seconds to import."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.evaluation import tasks as module
+from xswe.evaluation.metrics import Row, pearson
+from xswe.evaluation.mteb_bridge import _both_ways, _note, _rows, _scored
+from xswe.evaluation.tasks import Job, Preset, averages, check, is_path, jobs, score_vectors, subset_names
+
+SUBSETS = {
+    "STS17": {
+        "en-en": ["eng-Latn"],
+        "en-de": ["eng-Latn", "deu-Latn"],
+        "ko-ko": ["kor-Hang"],
+        "fr-en": ["fra-Latn", "eng-Latn"],
+    },
+    "Tatoeba": {
+        "deu-eng": ["deu-Latn", "eng-Latn"],
+        "jpn-eng": ["jpn-Jpan", "eng-Latn"],
+        "cmn-eng": ["cmn-Hans", "eng-Latn"],
+    },
+    "Alone": ["jpn-Jpan"],
+    "Reviews": {"movies": ["eng-Latn"], "books": ["eng-Latn"], "zh": ["zho-Hans"]},
+}
+
+
+class Mteb:
+    """What the module asks of mteb; a task of it knows its subsets and splits."""
+
+    def get_task(self, name, hf_subsets=None, eval_splits=None):
+        metadata = SimpleNamespace(name=name, eval_langs=SUBSETS[name])
+        return SimpleNamespace(metadata=metadata, hf_subsets=hf_subsets, eval_splits=eval_splits)
+
+    def get_tasks(self, exclude_superseded):
+        return [] if exclude_superseded else [self.get_task(name) for name in SUBSETS]
+
+    def get_benchmark(self, name):
+        assert name == "a benchmark"
+        return SimpleNamespace(
+            tasks=[self.get_task("STS17", ["en-en", "en-de"], ["test"]), self.get_task("Alone", ["default"], ["dev"])]
+        )
+
+
+@pytest.fixture(autouse=True)
+def mteb(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mteb", Mteb())
+    module._registered.cache_clear()
+    yield
+    module._registered.cache_clear()
+
+
+def named(found):
+    return {job.name: job.subsets for job in found}
+
+
+def test_a_subset_is_named_by_our_languages_english_first():
+    about = {name: SimpleNamespace(eval_langs=langs) for name, langs in SUBSETS.items()}
+    assert subset_names(about["STS17"]) == {"en": "en-en", "en-de": "en-de"}
+    assert subset_names(about["Tatoeba"]) == {"en-de": "deu-eng", "en-ja": "jpn-eng", "en-zh": "cmn-eng"}
+    assert subset_names(about["Alone"]) == {"ja": "default"}
+    assert subset_names(about["Reviews"]) == {"en": "movies", "en:books": "books", "zh": "zh"}
+
+
+def test_the_tasks_of_a_model_are_in_its_languages():
+    (job,), skipped = jobs("tatoeba", ("en", "ja"))
+    assert (job.name, job.subsets, job.task.hf_subsets, skipped) == ("tatoeba", {"en-ja": "jpn-eng"}, ["jpn-eng"], [])
+    assert jobs("Tatoeba", ("en", "de", "zh"))[0][0].subsets == {"en-de": "deu-eng", "en-zh": "cmn-eng"}
+    none, (row,) = jobs("alone", ("en", "de"))
+    assert (none, row.task, row.metric, row.value, row.note) == (
+        [],
+        "alone",
+        "skipped",
+        None,
+        "Alone has nothing in en, de",
+    )
+    with pytest.raises(ConfigError, match="unknown task 'nonesuch'"):
+        jobs("nonesuch", ("en",))
+
+
+def test_a_preset_takes_pairs_or_one_language_or_a_benchmark(monkeypatch):
+    every, names = ("en", "de", "zh", "ja"), ("STS17", "Tatoeba", "Alone")
+    for only, expected in (
+        ("pairs", {"sts17": {"en-de": "en-de"}, "tatoeba": {"en-de": "deu-eng", "en-ja": "jpn-eng", "en-zh": "cmn-eng"}}),
+        ("en", {"sts17": {"en": "en-en"}}),
+        (None, {name.lower(): subset_names(SimpleNamespace(eval_langs=SUBSETS[name])) for name in names}),
+    ):
+        monkeypatch.setitem(module.PRESETS, "own", Preset(names, only=only))
+        found, skipped = jobs("OWN", every)
+        assert named(found) == expected
+        assert {row.task for row in skipped} == {name.lower() for name in names} - set(expected)
+    monkeypatch.setitem(module.PRESETS, "own", Preset(benchmark="a benchmark"))
+    found, _ = jobs("own", every)
+    assert [(job.name, job.task.hf_subsets, job.task.eval_splits) for job in found] == [
+        ("sts17", ["en-en", "en-de"], ["test"]),
+        ("alone", ["default"], ["dev"]),
+    ]
+    assert named(jobs("own", ("en", "ja"))[0]) == {"sts17": {"en": "en-en"}, "alone": {"ja": "default"}}
+
+
+def test_what_may_be_a_task(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").touch()
+    names = ("a/b", "there", "own.tsv", "BUCC.v2", "tatoeba", "nothing")
+    assert [is_path(name) for name in names] == [True, True, True, False, False, False]
+    check(["XLing", "Reviews", "own.tsv", "bucc.V2"])
+    for wrong, said in (([], "tasks is empty"), (["tatoeba", "tatooba"], "unknown task 'tatooba'")):
+        with pytest.raises(ConfigError, match=said):
+            check(wrong)
+
+
+def test_an_average_is_over_tasks_each_of_which_is_the_mean_of_its_subsets(monkeypatch):
+    monkeypatch.setitem(
+        module.PRESETS, "jmteb", Preset(averages=(("average", None), ("few", ("A", "B")), ("none", ("C", "D", "E", "F"))))
+    )
+    rows = [
+        Row("a", "en", "main_score", 0.5, 1),
+        Row("a", "ja", "main_score", 0.7, 1),
+        Row("b", "en", "main_score", 0.1, 1),
+    ]
+    rows += [Row("b", "en", "accuracy", 0.9, 1), Row("b", "ja", "main_score", None, 1)]
+    whole, few, none = averages("JMTEB", rows)
+    assert (whole.task, whole.subset, whole.metric, whole.n, few.metric) == ("jmteb", "ja", "average", 2, "few")
+    assert [whole.value, few.value] == pytest.approx([(0.6 + 0.1) / 2] * 2)
+    assert (none.metric, none.value) == ("skipped", None)
+    assert none.note == "no none: 4 of 4 tasks were not measured (c, d, e, …)"
+    (lacking, *_) = averages("jmteb", [*rows, Row("c", "en", "skipped", None, 0)])
+    assert lacking.note == "no average: 1 of 3 tasks were not measured (c)"
+    assert averages("tatoeba", rows) == []
+
+
+def job_of(kind, **task):
+    about = SimpleNamespace(type=kind, descriptive_stats=task.pop("stats", None))
+    return Job("x", SimpleNamespace(metadata=about, **task), {"en-de": "theirs"})
+
+
+def sides(rows=6):
+    found = np.random.default_rng(3).normal(size=(2, rows, 4)).astype(np.float32)
+    return list(found / np.linalg.norm(found, axis=2, keepdims=True))
+
+
+def test_scores_of_a_similarity_task_are_kept_where_they_give_its_correlation():
+    both, scores = sides(), [0.0, 1.0, 2.0, 3.0, 5.0, 4.0]
+    cosines = (both[0] * both[1]).sum(axis=1)
+    own = pearson(cosines, np.array(scores))
+    for data in ({"test": {"score": scores}}, {"theirs": {"test": {"score": scores}}}):
+        job = job_of("STS", data_loaded=True, dataset=data)
+        for theirs, kept in ((own, True), (own + 9e-4, True), (own - 1.2e-3, False), (None, False)):
+            found = _scored(job, "theirs", "test", {} if theirs is None else {"cosine_pearson": theirs}, both)
+            assert set(found) == ({"cosine_spearman", "cosine_pearson"} if kept else set())
+            for items in found.values():
+                np.testing.assert_allclose(items, [cosines, scores], atol=1e-6)
+    same = {"cosine_pearson": own}
+    for job, given in (
+        (job_of("STS", data_loaded=False, dataset={}), both),
+        (job_of("Reranking", data_loaded=True, dataset={}), both),
+        (job_of("STS", data_loaded=True, dataset={}), both[:1]),
+    ):
+        assert _scored(job, "theirs", "test", same, given) == {}
+
+
+def test_a_bitext_is_scored_in_the_direction_that_mteb_scored():
+    left, right = sides()
+    expected = {row.metric: row for row in score_vectors(right, left, "x", "en-de")}
+    f1 = expected["f1_forward"].value
+    assert f1 != {row.metric: row for row in score_vectors(left, right, "x", "en-de")}["f1_forward"].value
+    for off, found in ((0.0, expected), (4e-3, expected), (-4e-3, expected), (7e-3, {})):
+        got = _both_ways("x", "en-de", {"f1": f1 + off}, [left, right])
+        assert {name: row.value for name, row in got.items()} == {name: row.value for name, row in found.items()}
+    assert _both_ways("x", "en-de", {"accuracy": f1}, [left, right]) == {}
+    assert _both_ways("x", "en-de", {"f1": f1}, [left]) == {}
+    assert _both_ways("x", "en-de", {"f1": f1}, [left[1:], right]) == {}
+
+
+def test_a_data_set_of_another_size_is_said():
+    stats = {"test": {"num_samples": 9, "hf_subset_descriptive_stats": {"theirs": {"num_samples": 7}}}}
+    assert _note(job_of("STS", stats=stats), "theirs", "test", [5, 5], "local") == "local, 5 of the data set's 7 pairs"
+    assert (
+        _note(job_of("STS", stats={"test": {"num_samples": 1234}}), "theirs", "test", [5, 5], None)
+        == "5 of the data set's 1,234 pairs"
+    )
+    for kind, sizes in (("STS", [7, 7]), ("STS", [5, 6]), ("STS", [5]), ("Clustering", [5, 5])):
+        assert _note(job_of(kind, stats=stats), "theirs", "test", sizes, "local") == "local"
+    assert _note(job_of("STS"), "theirs", "test", [5, 5], None) is None
+
+
+def test_a_row_for_each_score_of_mteb():
+    entry = {"hf_subset": "theirs", "main_score": 0.25, "accuracy": 0.5, "worst": float("nan"), "n": 3, "languages": ["en"]}
+    result = SimpleNamespace(scores={"test": [entry]}, dataset_revision="r1", mteb_version="2.0")
+    for kind, n in (("STS", 5), ("Clustering", 9)):
+        wrapped = SimpleNamespace(sizes={("theirs", "test"): [4, 5]}, sides={})
+        rows = _rows(job_of(kind, data_loaded=False), result, wrapped, "local")
+        assert [(row.metric, row.value, row.n, row.subset, row.source, row.split, row.note) for row in rows] == [
+            ("main_score", 0.25, n, "en-de", "mteb 2.0", "test", "local"),
+            ("accuracy", 0.5, n, "en-de", "mteb 2.0", "test", "local"),
+        ]
+    result.scores["test"][0]["main_score"] = float("nan")
+    skipped, _ = _rows(job_of("STS", data_loaded=False), result, wrapped, None)
+    assert (skipped.metric, skipped.value, skipped.note) == ("skipped", None, "mteb's main score is nan")
