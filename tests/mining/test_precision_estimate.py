@@ -1,0 +1,134 @@
+"""An expected precision, from figures that are worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from xswe.mining.dedup import Deduplicated
+from xswe.mining.threshold import (
+    LEAST_PAIRS,
+    OFF,
+    UNFOUND,
+    PrecisionEstimate,
+    _best_cut,
+    estimate_from_likelihoods,
+    with_limits,
+)
+
+
+def falling_estimate(**changed):
+    """A hundred pairs with scores 0.99, 0.98, …, of which all but each tenth are right."""
+    falling = np.arange(99, -1, -1) / 100.0
+    right = np.cumsum(np.arange(100) % 10 != 9).astype(np.float64)
+    return PrecisionEstimate(falling, right, **{"lines": 100} | changed)
+
+
+def test_likelihoods_are_summed_from_the_highest_score_on():
+    scores, right = np.array([0.2, 0.9, 0.5], np.float32), np.array([0.1, 0.9, 0.5])
+    for mismatches, weight in ((3, 0.5), (1, 1.0), (0, 1.0), (6, 0.25)):
+        found = estimate_from_likelihoods(scores, right, 7, np.zeros(mismatches, np.float32))
+        assert found.falling.tolist() == pytest.approx([0.9, 0.5, 0.2])
+        assert found.right.tolist() == pytest.approx([0.9, 1.4, 1.5])
+        assert (found.lines, found.weight) == (7, pytest.approx(weight))
+        assert "too few" in found.unsure
+    assert estimate_from_likelihoods(scores[:0], right[:0], 7, np.zeros(2, np.float32)).weight == 0.0
+
+
+def test_limits_are_from_counting_and_from_measured_errors():
+    falling, mismatches = np.array([1.0, 0.75, 0.5, 0.25]), np.array([0.75, 0.4375, 0.625], np.float32)
+    estimate = PrecisionEstimate(falling, np.array([1.0, 1.9, 2.5, 2.6]), 9, mismatches, weight=0.1)
+    found = with_limits(estimate, doubt=0.2)
+    for k, (above, right) in enumerate(zip((0, 1, 2, 3), estimate.right, strict=True), 1):
+        counted = 0.196 * math.sqrt(above + 1)
+        low, high = max(0.0, right - counted - OFF[0] * k), min(k, right + counted + OFF[1] * k)
+        assert found.limits[:, k - 1].tolist() == pytest.approx([low, high])
+    assert found.unfound == pytest.approx(1 - math.exp(-0.2))
+    assert with_limits(estimate, doubt=0.01).unfound == UNFOUND
+
+
+def test_precision_and_recall_between_two_scores():
+    found = falling_estimate(unfound=0.5)
+    assert found.translations == pytest.approx(90 / 0.75)
+    for least, most, pairs, right in (
+        (0.90, None, 10, 9),
+        (0.5, None, 50, 45),
+        (0.0, None, 100, 90),
+        (0.8, 0.9, 11, 9),
+        (0.905, None, 9, 9),
+    ):
+        assert found.between(least, most) == pytest.approx((right / pairs, right / 120))
+    for least, most in ((1.0, None), (0.9, 0.8)):
+        assert found.between(least, most) == (None, None)
+    assert falling_estimate(unfound=0.0).between(0.0, None) == pytest.approx((0.9, 1.0))
+
+
+def test_bounds_of_precision_recall_and_share():
+    limits = np.array([np.arange(1, 101) * 0.8, np.arange(1, 101) * 0.95])
+    found = falling_estimate(limits=limits, unfound=0.1, lines=200)
+    precision, recall = found.within(0.5)
+    assert precision == pytest.approx((0.8, 0.95))
+    low, high = 40 / (40 + 95 - 47.5), 47.5 / (47.5 + 80 - 40)
+    assert recall == pytest.approx((0.9 * low, high))
+    assert found.within(0.0) == (pytest.approx((0.8, 0.95)), pytest.approx((0.9, 1.0)))
+    assert found.share == pytest.approx((90 / 200, 80 / 200, 95 / 0.9 / 200))
+    assert falling_estimate(limits=limits, unfound=0.1, lines=91).share[2] == 1.0
+    assert found.within(1.0) is None
+    assert (falling_estimate().within(0.5), falling_estimate().share) == (None, None)
+
+
+def test_what_is_too_little_for_a_precision():
+    assert falling_estimate().unsure == ""
+    few = falling_estimate()
+    few = PrecisionEstimate(few.falling[: LEAST_PAIRS - 1], few.right[: LEAST_PAIRS - 1], 100)
+    assert few.unsure == "49 pairs are too few"
+    assert falling_estimate(lines=1800).unsure == ""  # 90 of 1,800 are five per cent
+    assert "too few of the lines" in falling_estimate(lines=1801).unsure
+    assert "too few of the lines" in falling_estimate(least_share=0.91).unsure
+    assert falling_estimate(least_share=0.9).unsure == ""
+    wrong = PrecisionEstimate(np.arange(99, -1, -1) / 100.0, np.arange(1, 101) * 0.59, 100)
+    assert "too few of the lines" in wrong.unsure
+    assert PrecisionEstimate(wrong.falling, np.arange(1, 101) * 0.6 + 1e-9, 100).unsure == ""
+
+
+def test_the_weight_of_a_mismatch_above_a_score():
+    found = falling_estimate(mismatches=np.array([0.95, 0.9, 0.1], np.float32), weight=0.3)
+    assert found.weight_above(0.9) == pytest.approx((10 - 9) / (2 + 1))
+    assert found.weight_above(0.1) == pytest.approx((90 - 81) / (3 + 1))
+    assert found.weight_above(2.0) == 0.3
+
+
+def test_the_best_cut_is_where_f1_is_highest_or_a_precision_is_just_reached():
+    falling = np.array([0.9, 0.8, 0.8, 0.5, 0.2])
+    precisions, recalls = np.array([1.0, 1.0, 0.9, 0.8, 0.4]), np.array([0.2, 0.4, 0.6, 0.9, 1.0])
+    assert _best_cut(falling, precisions, recalls, None) == pytest.approx((0.5 + 0.2) / 2)
+    for wanted, cut in ((0.8, 0.35), (0.85, 0.65), (0.95, 0.85), (0.4, 0.2), (1.0, 0.85)):
+        assert _best_cut(falling, precisions, recalls, wanted) == pytest.approx(cut)
+    assert _best_cut(falling, precisions * 0.5, recalls, 0.9) == pytest.approx(0.85)  # the highest there is
+    assert _best_cut(falling[:1], precisions[:1], recalls[:1], None) == 0.9
+
+
+def test_no_pair_and_no_right_pair():
+    none = PrecisionEstimate(np.zeros(0), np.zeros(0), 9)
+    assert none.choose() == -math.inf
+    wrong = PrecisionEstimate(np.array([0.5, 0.4]), np.zeros(2), 9)
+    assert wrong.choose() == np.nextafter(0.5, 1.0)
+
+
+def test_which_duplicates_go_and_which_line_they_follow():
+    kinds = np.array([0, 1, 2, 3, 3, 3, 4, 3], np.uint8)
+    scores = np.array([np.nan, 1, 0.1, 0.8, 0.7999, np.nan, 0, 0.9], np.float32)
+    nearest = np.array([-1, 0, 1, 0, 2, 3, 0, 3])
+    found = Deduplicated(nearest, scores, kinds, 0.8, ["x"] * 8)
+    assert found.reasons.tolist() == [0, 1, 2, 3, 0, 0, 4, 3]
+    assert found.kept.tolist() == [True, False, False, False, True, True, False, False]
+    assert found.duplicate_of.tolist() == [-1, 0, 1, 0, -1, -1, 0, 3]
+    assert found.clusters.tolist() == [0, 0, 0, 0, 4, 5, 0, 0]
+    assert found.counts == {"kept": 3, "exact": 1, "near": 1, "semantic": 2, "damaged": 1}
+    assert str(found) == ("8 lines read, 3 kept; dropped: 1 exact, 1 near, 2 semantic, 1 damaged; largest cluster: 6 lines")
+    assert found.rethreshold(None).reasons.tolist() == [0, 1, 2, 0, 0, 0, 4, 0]
+    assert [tuple(line)[:2] for line in found][6:] == [(6, "damaged"), (7, "semantic")]
+    assert repr(found) == "Deduplicated(3 of 8 lines kept, threshold 0.8)"
+    assert "largest cluster: 0 lines" in str(Deduplicated(nearest[:0], scores[:0], kinds[:0], None, []))
