@@ -31,6 +31,21 @@ def test_words_of_several_tables(tmp_path):
         merge_tables([tables[0], (["x"], np.ones((1, 3), np.float32))], "average")
 
 
+@pytest.mark.parametrize("name", ["v.bin", "v.vec"])
+def test_the_binary_form_is_read_whatever_the_file_is_called(tmp_path, name):
+    rows = np.array([[1, 2], [3, 4], [0, -1]], "<f4")
+    words = ("cat", "dog", "Katze")
+    (tmp_path / name).write_bytes(
+        b"3 2\n" + b"".join(f"{w} ".encode() + r.tobytes() for w, r in zip(words, rows, strict=True))
+    )
+    model = import_model([tmp_path / name], ["en", "de"], ImportConfig("word2vec-binary"))
+    np.testing.assert_allclose(
+        model.encode(["cat", "dog"]), rows[:2] / np.linalg.norm(rows[:2], axis=1)[:, None], rtol=1e-6
+    )
+    few = import_model([tmp_path / name], ["en", "de"], ImportConfig("word2vec-binary", limit=2))
+    assert (model.encode(["Katze"]).any(), few.encode(["Katze"]).any(), few.encode(["dog"]).any()) == (True, False, True)
+
+
 def reference_encode(text, table, pieces):
     """The reference implementation's rule for en and de, as the paper's appendix and its helper describe it."""
     found = []
