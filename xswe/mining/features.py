@@ -466,6 +466,55 @@ _CAPITAL = np.uint64(1)  # lowest bit of a word's prefix: it is a capital word w
 
 
 @njit(**INNER)
+def _character(data: np.ndarray, place: int) -> tuple[Any, int]:
+    """Return the code of a character of UTF-8, that of ASCII for one of full width, and how many bytes it has."""
+    a = np.int64(data[place])
+    width = 1 if a < 0x80 else 2 if a < 0xE0 else 3 if a < 0xF0 else 4
+    code = a
+    if width == 2:
+        code = (a & 0x1F) << 6 | np.int64(data[place + 1]) & 0x3F
+    elif width == 3:
+        code = (a & 0x0F) << 12 | (np.int64(data[place + 1]) & 0x3F) << 6 | np.int64(data[place + 2]) & 0x3F
+    elif width == 4:
+        code = np.int64(0x10000)  # all beyond the basic plane are alike here
+    if 0xFF01 <= code <= 0xFF5E:
+        code -= 0xFEE0
+    return code, width
+
+
+@njit(**INNER)
+def _is_damage(code: int, before: int, within: bool) -> bool:
+    """Tell whether a character is of damaged encoding.
+
+    Such are a replacement character, control characters beyond ASCII, private use, half-width Kana, what is left of two or
+    three bytes that were read one by one, and what follows a question mark ``within`` a word.
+    """
+    if code == 0xFFFD or 0x80 <= code <= 0x9F or 0xE000 <= code <= 0xF8FF or 0xFF61 <= code <= 0xFF9F:
+        return True
+    if before == 0x3F and within:
+        return True
+    beside = 0x80 <= code <= 0xBF or code == 0x20AC or 0x2013 <= code <= 0x203A or code == 0x2122
+    quote = code == 0xBB or code == 0x201C or code == 0x201D or code == 0x2019
+    return bool(0xC0 <= before <= 0xFF and beside and not quote)
+
+
+@njit(**INNER)
+def _ending(code: int) -> int:
+    """Return how a text ends that ends with this character: 1 to 4 with a mark, 0 without; -1 if it ends before it."""
+    if code <= 0x20 or code == 0x3000 or code == 0x22 or code == 0x27 or code == 0x29 or 0x2018 <= code <= 0x201F:
+        return -1
+    if code == 0x300D or code == 0x300F or code == 0xBB or code == 0xAB:
+        return -1
+    if code == 0x2E or code == 0x3002 or code == 0x2026:
+        return 1
+    if code == 0x3F:
+        return 2
+    if code == 0x21:
+        return 3
+    return 4 if code == 0x3A or code == 0x3B or code == 0x2C or code == 0x3001 else 0
+
+
+@njit(**INNER)
 def _scan(  # noqa: C901 (one pass over the characters)
     data: np.ndarray, low: int, high: int, words: np.ndarray, counts: np.ndarray, names: np.ndarray
 ) -> None:
@@ -483,18 +532,9 @@ def _scan(  # noqa: C901 (one pass over the characters)
     digits, in_number, in_kana = _START, False, False
     place, before = low, np.int64(0)
     while place < high:
-        a = np.int64(data[place])
-        width = 1 if a < 0x80 else 2 if a < 0xE0 else 3 if a < 0xF0 else 4
-        code, start = a, place
-        if width == 2:
-            code = (a & 0x1F) << 6 | np.int64(data[place + 1]) & 0x3F
-        elif width == 3:
-            code = (a & 0x0F) << 12 | (np.int64(data[place + 1]) & 0x3F) << 6 | np.int64(data[place + 2]) & 0x3F
-        elif width == 4:
-            code = np.int64(0x10000)
+        start = place
+        code, width = _character(data, place)
         place += width
-        if 0xFF01 <= code <= 0xFF5E:
-            code -= 0xFEE0  # full width
         counts[_CHARACTERS] += 1
         latin = 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or (0xC0 <= code <= 0x24F and code != 0xD7 and code != 0xF7)
         if latin:
@@ -558,43 +598,14 @@ def _scan(  # noqa: C901 (one pass over the characters)
         elif 0x250 <= code <= 0x1FFF or 0xA000 <= code <= 0xD7FF:
             counts[_LETTERS] += 1
             counts[_OTHER] += 1
-        # A replacement character, control characters beyond ASCII, private use, half-width Kana, what is left of two or
-        # three bytes that were read one by one, and question marks within words.
-        beside = 0x80 <= code <= 0xBF or code == 0x20AC or 0x2013 <= code <= 0x203A or code == 0x2122
-        pair = 0xC0 <= before <= 0xFF and beside and code != 0xBB and code != 0x201D and code != 0x2019 and code != 0x201C
-        odd = code == 0xFFFD or 0x80 <= code <= 0x9F or 0xE000 <= code <= 0xF8FF or 0xFF61 <= code <= 0xFF9F
-        if before == 0x3F and (latin or (code == 0x3F and width == 1)):
-            odd = True
-        if odd or pair:
+        if _is_damage(code, before, latin or (code == 0x3F and width == 1)):
             counts[_DAMAGED] += 1
         stop = code == 0x3002 or code == 0x21 or code == 0x3F or (code == 0x2E and (place >= high or data[place] <= 0x20))
         if stop and not (before == 0x21 or before == 0x3F or before == 0x2E):
             counts[_STOPS] += 1
         before = code
-        if (
-            code > 0x20
-            and code != 0x22
-            and code != 0x27
-            and code != 0x29
-            and not 0x2018 <= code <= 0x201F
-            and code
-            not in (
-                0x300D,
-                0x300F,
-                0xBB,
-                0xAB,
-                0x3000,
-            )
-        ):
-            ended = 0
-            if code == 0x2E or code == 0x3002 or code == 0x2026:
-                ended = 1
-            elif code == 0x3F:
-                ended = 2
-            elif code == 0x21:
-                ended = 3
-            elif code == 0x3A or code == 0x3B or code == 0x2C or code == 0x3001:
-                ended = 4
+        ended = _ending(code)
+        if ended >= 0:
             counts[_END] = ended
     counts[_WORDS], counts[_FIGURES] = words_found, figures
 
