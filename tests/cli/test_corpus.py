@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.bitext.test_blocks import moses_zip
 from tests.cli.test_configuration import composed
 from tests.cli.verbs import run_verb
-from tests.corpus.test_blocks import moses_zip
 from xswe.cli.help import settings
 from xswe.cli.main import main
 from xswe.corpus.bitext import Bitext, CorpusConfig

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from tests.corpus.test_blocks import fast, moses_zip
+from tests.bitext.test_blocks import fast, moses_zip
 from xswe.corpus.cards import cache_folder, cards, corpus_sources, find_card
 from xswe.errors import ConfigError, InputError
 

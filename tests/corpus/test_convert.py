@@ -14,8 +14,8 @@ from operator import call
 import numpy as np
 import pytest
 
+from tests.bitext.test_blocks import moses_zip
 from tests.corpus.loading import load_bitext
-from tests.corpus.test_blocks import moses_zip
 from xswe.bitext import lines as blocks
 from xswe.bitext.seen import Admission
 from xswe.bitext.source import find_pairs

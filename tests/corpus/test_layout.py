@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.bitext.test_blocks import fast
 from tests.corpus.loading import load_bitext
-from tests.corpus.test_blocks import fast
 from xswe.bitext.checks import CHECKED, check_columns_are_text
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.corpus.bitext import CorpusConfig, corpus_files

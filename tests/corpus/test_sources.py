@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
+from tests.bitext.test_blocks import moses_zip
 from tests.corpus.loading import load_bitext
-from tests.corpus.test_blocks import moses_zip
 from xswe.corpus.bitext import CorpusConfig, corpus_files, describe
 from xswe.corpus.convert import convert, converted_folder, prepare
 from xswe.errors import ConfigError
