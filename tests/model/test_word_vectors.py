@@ -64,6 +64,8 @@ def test_word2vec_binary(tmp_path, newline):
     assert read_vectors(tmp_path / "v.vectors", binary=True)[0] == WORDS
     with pytest.raises(InputError, match="ends after 3 of 4 vectors"):
         read_vectors(tmp_path / "short.bin")
+    (tmp_path / "empty.bin").write_bytes(b"5 3\n " + bytes(12) + newline + body)  # a word without a letter is left out
+    assert read_vectors(tmp_path / "empty.bin")[0] == WORDS
 
 
 def test_many_words_in_blocks(tmp_path):
