@@ -43,6 +43,9 @@ def test_same_seed_same_draws():
     items = np.random.default_rng(0).random(50)
     np.testing.assert_array_equal(resample(row(items), Bootstrap(20)), resample(row(items), Bootstrap(20)))
     assert (resample(row(items), Bootstrap(20)) != resample(row(items), Bootstrap(20, seed=1))).any()
+    generator = np.random.default_rng([Bootstrap.seed, 50])
+    each = [items[generator.integers(0, 50, 50)].mean() for _ in range(700)]
+    assert resample(row(items), Bootstrap(700)).tolist() == each  # however many are made at once
 
 
 def test_a_model_does_not_differ_from_itself():

@@ -263,6 +263,9 @@ class Comparison:
     p: float
 
 
+_DRAWN = 1 << 14  # items at once: a draw of few items takes less than a call
+
+
 def resample(row: Row, settings: Bootstrap) -> np.ndarray:
     """Return the figure of each draw, float64 (rounds,); the same number of items always gives the same draws."""
     items = row.items
@@ -271,10 +274,10 @@ def resample(row: Row, settings: Bootstrap) -> np.ndarray:
     n = items.shape[-1]
     generator = np.random.default_rng([settings.seed, n])
     correlate = CORRELATIONS[row.metric.rsplit("_", 1)[-1]] if items.ndim == 2 else None
-    out = np.empty(settings.rounds)
-    for k in range(settings.rounds):
-        drawn = items[..., generator.integers(0, n, n)]
-        out[k] = correlate(drawn[0], drawn[1]) if correlate else drawn.mean()
+    out, step = np.empty(settings.rounds), max(1, _DRAWN // max(1, n))
+    for start in range(0, settings.rounds, step):
+        drawn = items[..., generator.integers(0, n, (min(step, settings.rounds - start), n))]
+        out[start : start + step] = [*map(correlate, *drawn)] if correlate else drawn.mean(axis=-1)
     return out
 
 
