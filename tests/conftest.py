@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib.util
 import os
@@ -21,17 +20,15 @@ from tokenizers import Tokenizer
 
 from tests.clusters import any_executor, ray_cluster, ray_here  # noqa: F401
 from tests.kernels import alone, compile_once
+from tests.parsed import parsed_once
 from tests.warm import LIBRARIES, serving
 from xswe import progress
 from xswe.corpus.cards import sample_sentences
 from xswe.io.files import file_digest, whole_folder
 from xswe.io.resources import resource
-from xswe.model.ensemble import pretrained
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
-from xswe.text import subwords as subwords_module
-from xswe.text.compiled import lookup as lookup_module
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
 from xswe.text.words import WordSplitter
@@ -120,28 +117,8 @@ def nothing_flushed() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def mini_parsed_once() -> Iterator[None]:
-    """Parse the tokenizer of the package's model, and of its copies, once for all tests, of which hundreds load them.
-
-    The trie of its pieces is built once, too; all else that a look-up has is its own.
-    """
-    path = pretrained("mini") / "tokenizer.json"
-    read, state_of, build = subwords_module.state_for_later, SubwordUnits.state, lookup_module.build_trie
-    parsed, size = functools.cache(lambda: read(path)), path.stat().st_size
-
-    def is_mini(given: Path) -> bool:
-        return given == path or (given.is_file() and given.stat().st_size == size and given.read_bytes() == parsed()[0])
-
-    def state(self: SubwordUnits) -> dict[str, Any]:
-        of_mini = isinstance(self._source, bytes) and self._source is parsed()[0]
-        return parsed()[1] if of_mini else state_of(self)
-
-    built = functools.lru_cache(maxsize=2)(build)
-    with (
-        patch.object(subwords_module, "state_for_later", lambda given: parsed() if is_mini(given) else read(given)),
-        patch.object(SubwordUnits, "state", state),
-        patch.object(lookup_module, "build_trie", lambda pieces: built(tuple(pieces))),
-    ):
+def tokenizers_parsed_once() -> Iterator[None]:
+    with parsed_once():
         yield
 
 
