@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.util
 import os
@@ -35,7 +36,7 @@ from xswe.text.words import WordSplitter
 
 progress.silence()
 compile_once()
-gc.set_threshold(50_000)  # what is imported and parsed here would else be looked through again and again
+gc.set_threshold(200_000)  # what is imported and parsed here would else be looked through again and again
 # A first call compiles, and other processes work beside: time is no judge of a test.
 hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
@@ -88,6 +89,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "encoders" if Path(file).name in ENCODERS else file
 
     return Together(config, log) if config.option.dist == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Let one of several processes translate a file of tests, and what it imports, for all of them."""
+    with alone(collector.path, set()) if isinstance(collector, pytest.Module) else contextlib.nullcontext():
+        return (yield)
 
 
 def pytest_collection_finish() -> None:
