@@ -37,7 +37,7 @@ LIBRARIES = (
     "torch",
     "transformers",
     *(
-        f"xswe.{module}" for module in ("model.sentence_vectors", "model.st_module", "training.sentence_pca")
+        f"xswe.{module}" for module in ("model.sentence_vectors", "model.st_module", "teacher.gte", "training.sentence_pca")
     ),  # which need them
 )
 # Begun without its site packages it takes a hundredth of a second.
