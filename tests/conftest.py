@@ -44,7 +44,7 @@ hypothesis.settings.load_profile("untimed")
 # these is left with one at the end, alone.
 LONGEST = (
     *("test_cli.py", "test_browser.py", "test_learning.py", "test_report_pages.py", "test_index.py", "test_readme.py"),
-    *("test_index_faults.py", "test_running.py", "test_configuration.py", "test_mine_shards.py", "test_static.py"),
+    *("test_index_faults.py", "test_running.py", "test_mine_shards.py", "test_static.py"),
     *("test_index_lives.py", "test_filter.py", "test_filter_shards.py", "test_shown_words.py", "test_rerank.py"),
 )
 # Files whose tests need torch and transformers, which a process takes ten seconds to import.
@@ -52,7 +52,7 @@ ENCODERS = {
     *("test_cli.py", "test_train_verb.py", "test_rehearsal.py", "test_models.py", "test_ablate.py", "test_paper_table.py"),
     *("test_transformer.py", "test_gte.py", "test_e5.py", "test_encoder.py", "test_refine.py", "test_graded.py"),
     *("test_losses.py", "test_ranking.py", "test_optimisers.py", "test_spans.py", "test_extract_shards.py"),
-    "test_pipeline.py",
+    *("test_pipeline.py", "test_configuration.py", "test_hidden_phrases.py", "test_parity.py"),
 }
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 

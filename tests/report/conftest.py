@@ -90,7 +90,6 @@ def filtered(mini, sample):
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory) -> Path:
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("report") / "run"
     few = {"refine.max_steps": 30, "refine.batch_size": 64, "refine.eval_steps": 10, "pca.dim": 64}
     few |= {"objective.prefixes": (64, 32), "corpus.limit": 600}
