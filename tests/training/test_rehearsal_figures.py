@@ -1,0 +1,86 @@
+"""The figures of a rehearsal that need no teacher, worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from xswe.training import rehearsal as module
+from xswe.training.config import PCAConfig, TrainConfig
+from xswe.training.refine import RefineConfig
+from xswe.training.rehearsal import Side, _bytes, _bytes_of, _count, _disk, _memory, _remarks, _round, _span, stated
+
+CONFIG = TrainConfig(("en", "de"), pca=PCAConfig(dim=64), refine=RefineConfig(batch_size=32), teacher=None)
+
+
+def side(pairs=1000.0, known=True, characters=50.0):
+    return Side("en", pairs, known, ["a"], characters)
+
+
+def test_numbers_are_rounded_to_two_digits():
+    written = [_round(number) for number in (0, 7.4, 99.4, 100, 1234, 1250, 98_765, 1_049_999, 99_999)]
+    assert written == ["0", "7", "99", "100", "1,200", "1,200", "99,000", "1,000,000", "100,000"]
+    assert [_count(1234.0, known) for known in (True, False)] == ["1,234", "about 1,200"]
+
+
+def test_times_and_sizes_are_in_units_that_people_use():
+    assert [_span(seconds) for seconds in (0, 89.4, 90, 5399, 5400, 129_599, 129_600)] == [
+        "0 seconds",
+        "89 seconds",
+        "1.5 minutes",
+        "90.0 minutes",
+        "1.5 hours",
+        "36.0 hours",
+        "1.5 days",
+    ]
+    assert [_bytes(number) for number in (0, 5e5, 999e6, 1e9, 25.04e9)] == ["0 MB", "0 MB", "999 MB", "1.0 GB", "25.0 GB"]
+
+
+def test_packed_files_hold_three_times_their_size(tmp_path):
+    for name in ("a.txt", "b.gz", "c.zip", "d.tsv"):
+        (tmp_path / name).write_bytes(bytes(100))
+    assert _bytes_of(sorted(tmp_path.iterdir())) == 800.0
+    assert _bytes_of([]) == 0.0
+
+
+def test_memory_and_disk_without_a_teacher():
+    bigrams = replace(CONFIG, refine=RefineConfig(batch_size=32, bigrams=500))
+    assert _memory(CONFIG, None, 1000) == 3 * 1000 * 64 * 4 + 4 * 32**2 * 2
+    assert _memory(bigrams, None, 1000) == 3 * 1500 * 64 * 4 + 4 * 32**2 * 2
+    texts, bags, tables = 1000 * 58.0, 1000 * (4 * 10 + 8.0), 3 * 1000 * 64 * 4
+    assert _disk(CONFIG, None, 1000, [side()]) == texts + bags + tables
+    assert _disk(CONFIG, None, 1000, [side(), side()]) == 2 * (texts + bags) + tables
+    assert _disk(CONFIG, None, 0, [side(characters=1.0)]) == 1000 * 9.0 + 1000 * 12.0  # a unit at least
+
+
+def test_a_card_says_how_many_pairs_it_has(monkeypatch):
+    sizes = {"en-de": "4.5 M", "ja-en": "300 k", "en-zh": "", "de-ja": "1234"}
+    card = SimpleNamespace(release_for=lambda pair, version: SimpleNamespace(pairs=sizes))
+    monkeypatch.setattr(module, "find_card", lambda name: card)
+    monkeypatch.setattr(module, "card_version", lambda entry: ("x", None))
+    pairs = ("en", "de"), ("de", "en"), ("en", "ja"), ("en", "zh"), ("de", "ja"), ("zh", "ja")
+    assert [stated({}, pair) for pair in pairs] == pytest.approx([4.5e6, 4.5e6, 3e5, 1e6, 1234, 1e6])
+
+
+def test_what_is_to_be_read_before_a_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "available_memory", lambda: 1000)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda place: SimpleNamespace(free=2000))
+
+    def said(sides=None, memory=0.0, disk=0.0, config=CONFIG):
+        return [
+            line.partition(":")[0]
+            for line in _remarks(config, sides or [side()], memory, disk, Path(tmp_path / "none" / "there"))
+        ][1:]
+
+    assert said() == said(memory=900.0, disk=1800.0) == []
+    assert said(memory=901.0) == ["memory"]
+    assert said(disk=1801.0) == ["disk"]
+    assert said([side(known=False), side()]) == ["the corpus was not read to its end"]
+    assert said([side(320.0)]) == []
+    assert said([side(319.0)]) == ["en"]
+    assert said([side(1.0)], config=replace(CONFIG, refine=RefineConfig(batch_size=32, max_steps=0, epochs=0.0))) == []
+    monkeypatch.setattr(module, "available_memory", lambda: 0)  # where the system does not say
+    assert said(memory=1e12) == []
