@@ -16,7 +16,7 @@ from xswe.mining.pipeline import MineConfig
 from xswe.search import clusters, exact
 from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.lists import NONE, SearchConfig, empty_lists
-from xswe.search.neighbours import find_neighbours
+from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.vectors import Vectors, VectorWriter, quantise
 
 ONE = SearchConfig(threads=1)
@@ -76,6 +76,24 @@ def test_merge_is_the_same_in_any_order_and_holds_no_id_twice(candidates, k, ran
     for score, name in candidates:
         merge(scores, ids, NOTHING, np.array([[score]], np.float32), np.array([[name]], np.int32), NOTHING)
     assert [(-s, i) for s, i in zip(scores[0].tolist(), ids[0].tolist(), strict=True) if i >= 0] == wanted
+
+
+def test_the_nearest_before_and_after_of_any_number_of_vectors():
+    """Whatever part of a tile is left at the end."""
+    every = np.random.default_rng(7).standard_normal((75, 6)).astype(np.float32)
+    every /= np.linalg.norm(every, axis=1, keepdims=True)
+    scores = products(every, every)
+    for n in range(1, len(every) + 1):
+        found = neighbours_within(every[:n], 2, ONE)
+        for values, ids, others in (
+            (found.forward, found.forward_ids, lambda row: range(row)),
+            (found.backward, found.backward_ids, lambda row, n=n: range(row + 1, n)),
+        ):
+            for row in range(n):
+                wanted = sorted(others(row), key=lambda other: (-scores[row, other], other))[:2]
+                assert ids[row, : len(wanted)].tolist() == wanted
+                assert values[row, : len(wanted)].tolist() == [scores[row, other] for other in wanted]
+                assert (ids[row, len(wanted) :] == NONE).all()
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(1, 1, 1), (3, 2, 4), (700, 1300, 4), (1500, 600, 1), (2100, 513, 17)])
