@@ -235,3 +235,27 @@ def test_mistakes(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     with pytest.raises(DependencyError, match=r"xswe\[sentences\]"):
         split_sentences("A.", "en")
+
+
+@pytest.mark.parametrize(
+    ("text", "spans", "longest"),
+    [
+        ("「ああ。いい」", [(0, 4), (4, 7)], 7),
+        ("「ああ。いい」と。", [(0, 4), (4, 9)], 9),
+        ("「ああ。い。う」", [(0, 4), (4, 6), (6, 8)], 8),
+        ("（ああ。い）う。", [(0, 4), (4, 8)], 8),
+    ],
+)
+def test_a_quote_is_one_sentence_up_to_a_length(monkeypatch, text, spans, longest):
+    assert len(text) == longest
+    for most, joined in ((longest + 1, True), (longest, True), (longest - 1, False)):
+        monkeypatch.setattr(boundaries, "_LONGEST_QUOTE", most)
+        found = boundaries._quotes_closed(text, spans)
+        assert (found == [(0, longest)]) == joined
+        assert [text[start:end] for start, end in found][-1].endswith(text[-1])
+
+
+def test_what_is_never_closed_stays_cut():
+    assert boundaries._quotes_closed("「ああ。いい。", [(0, 4), (4, 7)]) == [(0, 4), (4, 7)]
+    assert boundaries._quotes_closed("ああ。「い」", [(0, 3), (3, 6)]) == [(0, 3), (3, 6)]
+    assert boundaries._quotes_closed("", []) == []
