@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -182,6 +183,29 @@ def test_the_band_around_a_coarse_path_holds_the_fine_one():
     assert (band.low[0], band.high[9]) == (0, 22)
     assert (np.diff(band.low) >= 0).all()
     assert (np.diff(band.high) >= 0).all()
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9), st.integers(1, 4), st.data())
+def test_a_band_is_no_wider_than_is_said(steps, search, data):
+    cells = np.cumsum([(0, 0), *steps], axis=0)
+    (half_n, half_m), more = cells[-1].tolist(), st.integers(0, 1)
+    n, m = 2 * half_n + data.draw(more), 2 * half_m + data.draw(more)
+    between = [*cells.tolist(), *((a + b) // 2 for a, b in pairwise(cells))]  # of steps of several lines, the middle
+    found = Band.around(cells, n, m, search)
+    for row in range(n + 1):
+        behind = [2 * column for line, column in between if line >= (row - search) // 2]
+        before = [2 * column for line, column in between if line <= (row + search + 1) // 2]
+        low = min([*behind, m + 1]) - search
+        assert found.low[row] == (0 if row == 0 else min(max(low, 0), m))
+        assert found.high[row] == (m + 1 if row == n else min(max(before) + search + 1, m + 1))
+    found = Band.near(cells, *cells[-1], search)
+    n, m = cells[-1]
+    for row in range(n + 1):
+        behind = [column for line, column in cells.tolist() if line >= row]
+        before = [column for line, column in cells.tolist() if line <= row]
+        assert found.low[row] == (0 if row == 0 else max(min(behind) - search, 0))
+        assert found.high[row] == (m + 1 if row == n else min(max(before) + search, m) + 1)
 
 
 def test_edited_documents_are_aligned_as_they_were_edited(mini, gold, sample):
