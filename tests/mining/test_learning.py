@@ -393,17 +393,48 @@ def test_a_kind_that_is_told_from_right_pairs_by_its_number_alone_is_taken_for_a
     assert np.delete(limits, 8).tolist() == [1.0] * (len(shares) - 1)
 
 
-def test_a_kind_that_many_pairs_are_for_sure_is_taken_for_as_many_as_its_visible_part_tells():
+@pytest.mark.parametrize(
+    ("kind", "possible", "seen_share", "wanted"),
+    [
+        ("other numbers", 0.6, 0.12, 2 * 0.12),
+        ("other numbers", 0.6, 0.03, 0.006),  # which right pairs may look like
+        ("other names", 0.3, 0.12, 2 * 0.12),
+        ("other names", 0.6, 0.12, 0.006),  # a fifth of the pairs that have a name: which right ones may look like, too
+    ],
+)
+def test_a_kind_that_many_pairs_are_for_sure_is_taken_for_as_many_as_its_visible_part_tells(
+    kind, possible, seen_share, wanted
+):
+    place = learning.CLASSES.index(kind)
     shares = np.full(len(learning.CLASSES), 0.01)
-    shares[0], shares[8] = 0.67, 0.25
+    shares[0], shares[place] = 0.67, 0.25
     seen = np.full((10, len(shares)), 1e-6)
-    seen[:5, 8], seen[5:, 8], seen[5:, 0] = 1, 0.4, 0.6  # half of them are seen however few there are
+    seen[:5, place], seen[5:, place], seen[5:, 0] = 1, 0.4, 0.6  # half of them are seen however few there are
     pairs = np.full((100, len(shares)), 1e-6)
-    pairs[:88, 0], pairs[88:, 8] = 1, 1
-    for rows, wanted in ((pairs, 2 * 0.12), (pairs[:91], 0.006)):  # 12 %, and 3 %, which right pairs may look like
-        parts = [part / part.sum(axis=1, keepdims=True) for part in (seen, rows)]
-        limits = learning._limits(parts[0], np.full(10, 8), shares, np.full(len(shares) - 1, 0.6), parts[1])
-        assert limits[8] == pytest.approx(wanted)
+    pairs[:, 0] = 1
+    pairs[: round(100 * seen_share), [0, place]] = 1e-6, 1
+    parts = [part / part.sum(axis=1, keepdims=True) for part in (seen, pairs)]
+    limits = learning._limits(parts[0], np.full(10, place), shares, np.full(len(shares) - 1, possible), parts[1])
+    assert limits[place] == pytest.approx(wanted)
+
+
+def test_changed_names_are_told_where_few_pairs_have_a_name(mini, pairs):
+    names = "Alice Bernard Claudia Dominik Esther Ferdinand Gisela Herbert Ingrid Jonas Katharina Leopold Margaret Norbert "
+    known = (names + "Ottilie Patrick Renate Sebastian Theresa Ulrich Vanessa").split()
+    said = [
+        ("A man shows {} the way to the river.", "Ein Mann zeigt {} den Weg zum Fluss."),
+        ("Two children wave at {} from the window.", "Zwei Kinder winken {} vom Fenster aus zu."),
+        ("The old woman is talking with {} in the garden.", "Die alte Frau spricht mit {} im Garten."),
+        ("In the evening they cooked for {} and sang.", "Am Abend kochten sie für {} und sangen."),
+    ]
+    named, changed = [], []
+    for source, target in said:
+        for place, name in enumerate(known[:16]):
+            changed.append(place % 3 == 0)
+            named.append((source.format(name), target.format(known[place + 5] if changed[-1] else name)))
+    kept = xswe.filter(mini, named + pairs, languages=PAIR, method="learned", threads=1).kept[: len(named)]
+    assert kept[np.flatnonzero(changed)].mean() <= 0.1
+    assert kept[~np.array(changed)].mean() >= 0.95
 
 
 def test_the_precision_says_of_which_kinds_it_tells_nothing():

@@ -38,13 +38,15 @@ _LEAST_RIGHT = 150  # of the sample that seem right
 _EACH, _ASIDE = 800, 400  # wrong pairs of each kind that are made to learn from, and to look at what is learnt
 _EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
 _SURELY = 0.5  # probability from which a pair is learnt as right
+_RENAMED = 3.0  # so many times as likely, by its features, to have another name as to be right: not learnt as right
 _HARDLY = 0.05  # up to which one is learnt as of another language
 _HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong pairs that were made say
 _RIGHT_SHARE = 0.5  # of the weight of all that is learnt
 _FLOOR = 0.004  # least share of the records that each kind is taken for
 _BLIND = 0.25  # of a kind that is kept more often, the share in the bitext cannot be estimated
-_NAMES = "other names"  # measured on changes of another maker 53 to 85 % are kept, whatever is kept of those made here
+_NAMES = "other names"  # measured on changes of another maker 3 to 86 % are kept, whatever is kept of those made here
 _MANY = 0.05  # pairs that look like a kind even where it is taken for rare: of right pairs up to 4 % did
+_MANY_NAMED = 0.3  # the same for names, of the pairs in which there is one to change: of right ones up to 17 % did
 _VISIBLE = 0.15  # least share of a kind that looks like it then, for the rest to be estimated from it
 _LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
 _OWN_ERROR = 0.01  # of a precision, if there were hardly any noise: wrong pairs that are made are not quite those there are
@@ -234,8 +236,12 @@ class Learner:
         if key not in _first:
             _first[key] = _fitted(_Data(examples[:, _NO_HABITS], given.classes, given.weights))
         first = _first[key]
-        likely, _ = priors_fitted(self._predicted(first, self._features[rows], habits=False))
-        right, aside = likely[:, 0] >= _SURELY, np.arange(len(rows)) % 3 == 0
+        begun = self._predicted(first, self._features[rows], habits=False)
+        likely, _ = priors_fitted(begun)
+        # Where few pairs have a name, changed ones are few of all, and taken for right: learnt so, few would be told.
+        alike = begun / _learnt_shares()
+        right = (likely[:, 0] >= _SURELY) & (alike[:, CLASSES.index(_NAMES)] < _RENAMED * alike[:, 0])
+        aside = np.arange(len(rows)) % 3 == 0
         doubt = ""
         if int((right & ~aside).sum()) < _LEAST_RIGHT:
             doubt = "too few pairs seem right to learn from"
@@ -348,7 +354,8 @@ def _limits(
     own, found = (weighed(each, few).argmax(axis=1) for each in (seen, probabilities))
     for place in np.flatnonzero(unseen).tolist():
         visible, there = (own[classes == place] == place).mean(), (found == place).mean()
-        if there >= _MANY and visible >= _VISIBLE:
+        many = _MANY_NAMED * possible[place - 1] if CLASSES[place] == _NAMES else _MANY
+        if there >= many and visible >= _VISIBLE:
             most[place] = max(most[place], there / visible)
     return most
 
