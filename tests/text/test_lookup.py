@@ -163,6 +163,20 @@ def test_the_table_of_words_is_bounded_and_survives_growth(units, monkeypatch):
     assert 1 << 12 < table.used[0] <= 5 << 10
 
 
+def test_a_chunk_is_added_to_the_table_once_and_has_a_slot(units):
+    fast = fast_of(units)
+    stem = "abcdefghijklmnopqrstu"
+    texts = Texts.of([f"one two{n % 300} {stem} {stem}{stem}{n % 7} zwei{n % 50}, two{n % 300}" for n in range(600)])
+    fast(texts)
+    table = fast._own.words
+    used, slots = table.used.copy(), table.slots.copy()
+    assert used[0] > 350
+    assert np.count_nonzero(slots.reshape(-1, 8)[:, 3]) == used[0]
+    fast(texts)
+    assert (fast._own.words.used == used).all()
+    assert (fast._own.words.slots == slots).all()
+
+
 def test_threads_share_the_alphabet(units, sample):
     from concurrent.futures import ThreadPoolExecutor
 
