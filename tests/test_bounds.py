@@ -59,9 +59,9 @@ BOUNDS = {
         0 < learning_rate < inf; 0 < scale < inf; hard >= 0""",
     "xswe.training.triplets:SpanTraining(triples=('a.tsv',), min_size=2)": "pairs >= 0; max_size >= 2",
     "xswe.work.config:ExecutionConfig": "shard >= 1",
-    "xswe.work.config:ExecutionConfig('ray')": "workers >= 1",
+    "xswe.work.config:ExecutionConfig('ray')": "workers >= 1; 0 <= cpus < inf; 0 <= gpus < inf",
     "xswe.work.config:ExecutionConfig('array', count=4, index=0)": "0 <= index <= 3",
-    "xswe.work.config:ExecutionConfig('array', count=4, index=2)": "count >= 3",
+    "xswe.work.config:ExecutionConfig('array', count=4, index=2)": "count >= 3; 0 <= wait < inf",
 }
 FACTORS = {"xswe.corpus.cleaning:CleanConfig": "ratio", "xswe.mining.hard_rules:FilterConfig": "length_ratio"}
 HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

@@ -71,6 +71,9 @@ class ExecutionConfig:
                 raise ConfigError(f"execution.index={index}: must be from 0 to execution.count - 1, which is {count - 1}")
         if self.workers is not None and self.workers < 1:
             raise ConfigError(f"execution.workers={self.workers}: give at least 1, or null for as many as fit")
+        for name in ("wait", "cpus", "gpus"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"execution.{name}={getattr(self, name)}: must be a number, at least 0")
         if self.shard < 1:
             raise ConfigError(f"execution.shard={self.shard}: give the bytes of text of a shard")
 
