@@ -88,6 +88,7 @@ def test_compiled_columns_are_those_of_the_plain_reader(tmp_path_factory, conten
 
 @settings(max_examples=30)
 @example([b"\r\x00"], [b"a"])
+@example([b""], [b"\xfe\xff"])  # refused as a whole, which names no line
 @given(st.lists(line, max_size=6), st.lists(line, max_size=6))
 def test_compiled_moses_sides_are_those_of_the_plain_reader(tmp_path_factory, a, b):
     folder = tmp_path_factory.getbasetemp()
@@ -103,7 +104,7 @@ def test_compiled_moses_sides_are_those_of_the_plain_reader(tmp_path_factory, a,
     else:  # of two damaged sides, and sides of unequal length, any may be named first
         damaged = [outcome(lambda path=path: list(read_lines(path)), whole=False) for path in file.files]
         ends = [min(len(a), len(b)) + 1] if len(a) != len(b) else []
-        assert found in [*(one for one in damaged if isinstance(one, int)), *ends]
+        assert found in [*(one for one in damaged if not isinstance(one, list)), *ends]
 
 
 def test_lines_come_in_blocks_however_the_stream_is_cut(monkeypatch):
