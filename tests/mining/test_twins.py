@@ -7,6 +7,7 @@ import pytest
 
 import xswe
 from xswe.mining.margin import Pairs
+from xswe.mining.pipeline import mine_vectors
 from xswe.mining.share import _distances
 from xswe.mining.twins import Twins
 from xswe.search.lists import SearchConfig
@@ -73,3 +74,18 @@ def test_gold_is_scored_as_the_lines_are(mini, sides, tmp_path):
     assert hidden.threshold.recall == pytest.approx(whole.threshold.recall, abs=0.05)
     kept = set(zip(whole.source_rows.tolist(), whole.target_rows.tolist(), strict=True))
     assert whole.threshold.recall == pytest.approx(sum((i, i) in kept for i in range(100)) / 100, abs=0.011)
+
+
+def test_lines_are_no_twins_because_all_cosines_of_an_encoder_are_high(mini, sides):
+    """Cosines of e5 lie between 0.7 and 1, those of any two lines about 0.8."""
+    narrow = []
+    for side in sides:
+        vectors = mini.encode(side) + np.float32(2 / 16)  # of 256 dimensions: twice the norm, the same for all
+        narrow.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    assert np.median(narrow[0] @ narrow[0].T) > 0.78
+    lists = find_neighbours(*narrow, 5, ONE)
+    twins = Twins.of(lists, *map(Vectors, narrow))
+    assert (twins.forward != np.arange(5)).mean() < 0.01
+    found = mine_vectors(*narrow)
+    right = int(((found.pairs.source == found.pairs.target) & (found.pairs.source < PAIRS)).sum())
+    assert 2 * right / (len(found.pairs) + PAIRS) > 0.9

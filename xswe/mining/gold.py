@@ -57,6 +57,9 @@ class _Joined:
     side: Vectors
     more: Vectors
 
+    def __len__(self) -> int:
+        return len(self.side) + len(self.more)
+
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows of both, float32 (n, d)."""
         old = rows < len(self.side)

@@ -17,11 +17,17 @@ from xswe.search.lists import Neighbours
 # Cosine from which on two lines of one side say nearly the same. Of 0.8 to 0.95 the lower ones find more where lines are
 # repeated with a few words changed, the higher ones among everyday sentences, many of which are alike but not the same.
 _SAME = 0.85
+# Encoders whose cosines lie close together need more: so much of the way from the mean cosine of any two lines to 1.
+_NEARER = 0.8
+_SOME = 4_096  # lines of which the mean cosine is taken
 _BLOCK = 16_384
 
 
 class Rows(Protocol):
     """What vectors are taken from."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows, float32 (n, d)."""
@@ -63,7 +69,18 @@ class Twins:
         return Neighbours(*out)
 
 
+def _limit(vectors: Rows) -> float:
+    """Return the cosine from which on two of these say nearly the same."""
+    count = min(len(vectors), _SOME)
+    if count < 2:
+        return _SAME
+    total = vectors.take(np.linspace(0, len(vectors) - 1, count).astype(np.int64)).sum(0, dtype=np.float64)
+    mean = float(total @ total - count) / (count * (count - 1))
+    return max(_SAME, mean + _NEARER * (1 - mean))
+
+
 def _groups(ids: np.ndarray, vectors: Rows) -> np.ndarray:
+    limit = _limit(vectors)
     groups = np.tile(np.arange(ids.shape[1], dtype=np.int8), (len(ids), 1))
     for start in range(0, len(ids), _BLOCK):
         part = np.asarray(ids[start : start + _BLOCK])
@@ -73,6 +90,6 @@ def _groups(ids: np.ndarray, vectors: Rows) -> np.ndarray:
                 group = groups[start : start + _BLOCK]
                 free = (group[:, later] == later) & (group[:, earlier] == earlier) & (part[:, later] >= 0)
                 same = np.flatnonzero(free)
-                same = same[row_products(columns[earlier][same], columns[later][same]) >= _SAME]
+                same = same[row_products(columns[earlier][same], columns[later][same]) >= limit]
                 group[same, later] = earlier
     return groups
