@@ -118,7 +118,7 @@ def _warn_of_languages(said: str) -> None:
 
 
 def detected_languages(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
-    """Return the most frequent language of each side; none if under a quarter of its texts are in it, or both have the same."""
+    """Return the most frequent language of each side; none if it is that of less than a quarter, or both have the same."""
     found = []
     for texts in (source, target):
         ((code, count),) = Counter(filter(None, map(likely_language, texts))).most_common(1) or [("", 0)]
