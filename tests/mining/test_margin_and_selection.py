@@ -132,7 +132,7 @@ def test_pairs_are_those_of_the_written_out_loop(vectors):
 
 
 @settings(max_examples=15)
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 1000), st.sampled_from(["ratio", "distance", "cosine"]))
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 1000), st.sampled_from(get_args(Score)))
 def test_what_every_selection_promises(n, m, seed, score):
     generator = np.random.default_rng(seed)
     a, b = (generator.standard_normal((size, 6)).astype(np.float32) for size in (n, m))

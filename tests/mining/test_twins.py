@@ -9,6 +9,7 @@ import xswe
 from xswe.mining.margin import Pairs
 from xswe.mining.pipeline import mine_vectors
 from xswe.mining.share import _distances
+from xswe.mining.threshold import MARGINS
 from xswe.mining.twins import Twins
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
@@ -52,7 +53,7 @@ def test_twins_are_found_among_the_neighbours_of_a_line():
     np.testing.assert_allclose(_distances(pair, lists, twins, False)[0, 1], near[1] - near[2], atol=1e-6)
 
 
-@pytest.mark.parametrize("score", ["ratio", "distance", "csls"])
+@pytest.mark.parametrize("score", MARGINS)
 def test_a_translation_stands_out_although_lines_are_repeated(mini, sides, score):
     """Its near-duplicates would else be neighbours that it hardly exceeds."""
     once, twice = (xswe.mine(mini, *lines, score=score, threshold=None, threads=1) for lines in (sides, repeated(sides)))

@@ -1,7 +1,8 @@
 """Scores of candidate pairs, and the pairs that are selected by them.
 
 A cosine says little by itself: some sentences (hubs) are near everything. With a(x) the mean cosine of x with its k
-nearest on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019):
+nearest on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019; of near-duplicates, mining counts the first,
+see :mod:`xswe.mining.twins`):
 
     cosine     cos(x, y)
     ratio      cos(x, y) / b, with a b of at least 0.1
