@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -150,6 +152,22 @@ def test_every_loss_of_the_table_is_trained_by_its_weight_alone(name):
     assert values[1] == pytest.approx(2 * values[0])
 
 
+OTHER = {"temperature": 0.2, "margin": 0.1, "distillation_temperature": 0.2, "distillation_on": ("source",)}
+OTHER |= {"prefixes": (4, 8), "prefix_weights": (1.0, 2.0), "directions": "source"}
+BEFOREHAND = {"distillation_centred"}  # done to the teacher's vectors, once
+
+
+@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(Objective) if one.name not in BEFOREHAND])
+def test_every_setting_of_the_objective_changes_what_is_trained(name):
+    """As a weight without an entry in the table of losses would not."""
+    generator = np.random.default_rng(7)
+    left, right, teacher = (unit(generator, 6, 8) for _ in range(3))
+    common = dict.fromkeys(LOSSES, 1.0) | ({"prefixes": (4, 8)} if name == "prefix_weights" else {})
+    changed = common | {name: OTHER.get(name, 2.0)}  # a weight, if nothing else is named
+    values = [Objective(**one)(left, right, (np.arange(6), np.arange(6)), teacher)[0] for one in (common, changed)]
+    assert values[0] != values[1]
+
+
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.compares_translations])
 def test_a_loss_that_compares_no_translations_trains_one_language(name):
     generator = np.random.default_rng(6)
@@ -162,5 +180,5 @@ def test_a_loss_that_compares_no_translations_trains_one_language(name):
 
 
 def test_no_weight_at_all_is_refused():
-    with pytest.raises(ConfigError, match=r"objective\.ranking and objective\.distillation are weights"):
+    with pytest.raises(ConfigError, match=" and ".join(f"objective.{name}" for name in LOSSES) + " are weights"):
         Objective(**dict.fromkeys(LOSSES, 0.0))
