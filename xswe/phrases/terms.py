@@ -28,7 +28,7 @@ from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
 from xswe.text.languages import has_cjk, has_kana
-from xswe.text.stopwords import boundary_stopwords, english_or_german
+from xswe.text.stopwords import boundary_stopwords, spaced_language
 
 if TYPE_CHECKING:
     from xswe.settings import SpanSettings
@@ -377,7 +377,7 @@ def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
     for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
         place = hit.places[0]
         text, japanese = place.text, has_kana(place.context)
-        rims = boundary_stopwords(japanese, english_or_german(place.context))
+        rims = boundary_stopwords(japanese, spaced_language(place.context))
         words = [text[i:j].casefold() in rims for i, j in where.tolist()]
         if all(words):
             out.append("")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+
+from xswe.text.languages import LANGUAGES
 
 # Words that begin and end no term: what stands at the rim of a term's span in running text, nothing that itself is one.
 # A rim word is one of these as a whole. Chinese and Japanese units may hold a particle and a part of the term (``の値``):
@@ -49,71 +51,97 @@ ATTACHED_PARTICLES: dict[str, tuple[str, str]] = {
     ),
 }
 
+# Words of all texts that are no term by themselves: numbers, and what says when, how much, whether, how surely.
+GENERAL_WORDS: dict[str, str] = {
+    "en": """
+        one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second third
+        fourth fifth last next many much few several various another every everything everyone something someone anything
+        anyone nothing nobody himself herself itself themselves myself yourself never always often sometimes usually already
+        still again once twice soon later earlier now today yesterday tomorrow here away back together almost nearly just
+        even quite rather very too enough less least yet ever else instead perhaps maybe although though unless since
+        therefore thus hence moreover furthermore additionally alternatively otherwise meanwhile finally especially
+        particularly generally currently recently previously well good better best new old long short big great little small
+        large high low same different own whole able want like know think say said says make makes made take takes taken
+        took get gets got go goes going went come comes came see seen saw give gives given gave put keep let seem seems
+        become became means mean far near nearby further apart ahead aside forward backward inside outside around across
+        along behind beyond below above beside besides toward towards upon none no-one bit called named don't doesn't can't
+        won't isn't aren't wasn't didn't you're it's that's there's let's please yes okay according regarding including due
+        lot lots kind thing things way ways""",
+    "de": """
+        ein eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend millionen milliarden erste ersten
+        erster erstes zweite zweiten zweiter dritte dritten letzte letzten letzter letztes nächste nächsten nächster viele
+        vielen vieler viel wenig wenige einige einigen einiger etwas nichts niemand jemand selbst nie niemals immer oft
+        manchmal bereits schon wieder einmal bald später früher jetzt heute gestern morgen zurück zusammen fast sogar ganz
+        sehr genug weniger jemals sonst stattdessen vielleicht obwohl daher deshalb somit außerdem zudem darüber alternativ
+        andernfalls inzwischen schließlich insbesondere besonders allgemein derzeit kürzlich zuvor gut gute guten besser neu
+        neue neuen neuer neues alt alte alten lang lange langen kurz groß große großen klein kleine kleinen hoch hohe hohen
+        gleich gleiche gleichen verschiedene verschiedenen eigene eigenen möchten wollen weiß wissen denken sagen sagt sagte
+        machen macht gemacht nehmen gehen geht ging kommen kommt kam sehen geben gibt gab bekommen scheint bedeutet gemäß
+        einschließlich aufgrund bitte ja nein weit nahe meist meistens namens vorwärts rückwärts innerhalb außerhalb
+        unterhalb oberhalb neben hinter kaum lediglich bisschen""",
+}
+# Adjectives that point to something in the text, numbers, and verbs of speech: no term of several words begins with one.
+LEADING_WORDS: dict[str, str] = {
+    "en": """
+        two three four five six seven eight nine ten said says following same different next last several many much few
+        various other others such certain respective above below previous current existing specific additional entire own
+        new particular similar corresponding multiple""",
+    "de": """
+        zwei drei vier fünf sechs sieben acht neun zehn sagte sagt folgende folgenden folgender folgendes folgendem gleiche
+        gleichen gleicher gleiches verschiedene verschiedenen verschiedener nächste nächsten nächster nächstes letzte
+        letzten letzter letztes viele vielen vieler mehrere mehreren weitere weiteren weiterer weiteres bestimmte bestimmten
+        bestimmter bestimmtes jeweilige jeweiligen jeweiliger obige obigen vorherige vorherigen aktuelle aktuellen
+        vorhandene vorhandenen zusätzliche zusätzlichen gesamte gesamten eigene eigenen neue neuen neuer neues ähnliche
+        ähnlichen entsprechende entsprechenden spezifische spezifischen""",
+}
+
 
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a text, a set."""
     return frozenset(text.split())
 
 
-# Words of all texts that are no term by themselves: numbers, and what says when, how much, whether, how surely.
-GENERAL_WORDS = word_set(
-    """one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second third
-    fourth fifth last next many much few several various another every everything everyone something someone anything
-    anyone nothing nobody himself herself itself themselves myself yourself never always often sometimes usually
-    already still again once twice soon later earlier now today yesterday tomorrow here away back together almost
-    nearly just even quite rather very too enough less least yet ever else instead perhaps maybe although though
-    unless since therefore thus hence moreover furthermore additionally alternatively otherwise meanwhile finally
-    especially particularly generally currently recently previously well good better best new old long short big great
-    little small large high low same different own whole able want like know think say said says make makes made take
-    takes taken took get gets got go goes going went come comes came see seen saw give gives given gave put keep let
-    seem seems become became means mean far near nearby further apart ahead aside
-    forward backward inside outside around across along behind beyond below above beside besides toward towards upon
-    none no-one bit called named don't doesn't can't won't isn't aren't wasn't didn't you're it's that's
-    there's let's please yes okay according regarding including due lot lots kind thing things way ways ein eins zwei
-    drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend millionen milliarden erste ersten erster
-    erstes zweite zweiten zweiter dritte dritten letzte letzten letzter letztes nächste nächsten nächster viele vielen
-    vieler viel wenig wenige einige einigen einiger etwas nichts niemand jemand selbst nie niemals immer oft manchmal
-    bereits schon wieder einmal bald später früher jetzt heute gestern morgen zurück zusammen fast sogar ganz sehr
-    genug weniger jemals sonst stattdessen vielleicht obwohl daher deshalb somit außerdem zudem darüber alternativ
-    andernfalls inzwischen schließlich insbesondere besonders allgemein derzeit kürzlich zuvor gut gute guten besser
-    neu neue neuen neuer neues alt alte alten lang lange langen kurz groß große großen klein kleine kleinen hoch hohe
-    hohen gleich gleiche gleichen verschiedene verschiedenen eigene eigenen möchten wollen weiß wissen denken sagen
-    sagt sagte machen macht gemacht nehmen gehen geht ging kommen kommt kam sehen geben gibt gab bekommen scheint
-    bedeutet gemäß einschließlich aufgrund bitte ja nein weit nahe meist meistens namens vorwärts rückwärts innerhalb
-    außerhalb unterhalb oberhalb neben hinter kaum lediglich bisschen"""
-)
-# Adjectives that point to something in the text, numbers, and verbs of speech: no term of several words begins with one.
-LEADING_WORDS = word_set(
-    """two three four five six seven eight nine ten zwei drei vier fünf sechs sieben acht neun zehn
-    said says sagte sagt following same different next last several many much few various other others such certain
-    respective above below previous current existing specific additional entire own new particular similar
-    corresponding folgende folgenden folgender folgendes folgendem gleiche gleichen gleicher gleiches verschiedene
-    verschiedenen verschiedener nächste nächsten nächster nächstes letzte letzten letzter letztes viele vielen vieler
-    mehrere mehreren weitere weiteren weiterer weiteres bestimmte bestimmten bestimmter bestimmtes jeweilige
-    jeweiligen jeweiliger obige obigen vorherige vorherigen aktuelle aktuellen vorhandene vorhandenen zusätzliche
-    zusätzlichen gesamte gesamten eigene eigenen neue neuen neuer neues ähnliche ähnlichen entsprechende
-    entsprechenden spezifische spezifischen multiple"""
-)
+@cache
+def general_words() -> frozenset[str]:
+    """Return the general words of all languages."""
+    return word_set(" ".join(GENERAL_WORDS.values()))
 
 
-@lru_cache(maxsize=8)
-def boundary_stopwords(japanese: bool, latin: str = "") -> frozenset[str]:
-    """Return the boundary stopwords of Japanese, or of Chinese; and of English and German, or of the one that is named."""
-    codes = ("ja" if japanese else "zh", *([latin] if latin else ["en", "de"]))
+@cache
+def leading_words() -> frozenset[str]:
+    """Return the leading words of all languages."""
+    return word_set(" ".join(LEADING_WORDS.values()))
+
+
+@lru_cache(maxsize=16)
+def boundary_stopwords(japanese: bool, spaced: str = "") -> frozenset[str]:
+    """Return the boundary stopwords of Japanese, or of Chinese, and of the languages with blanks, or of the one named."""
+    codes = ("ja" if japanese else "zh", *([spaced] if spaced else _spaced()))
     return word_set(" ".join(BOUNDARY_STOPWORDS[code] for code in codes))
 
 
-def english_or_german(text: str) -> str:
-    """Return ``en`` or ``de``, whichever has more stopwords in a text that the other has not; empty if neither does."""
+def spaced_language(text: str) -> str:
+    """Return the language with blanks that has most of a text's stopwords, of those of one language; empty if two have."""
     words = text.casefold().split()
-    more = sum(word in _ENGLISH_ALONE for word in words) - sum(word in _GERMAN_ALONE for word in words)
-    return "en" if more > 0 else "de" if more < 0 else ""
+    counts = {code: sum(word in own for word in words) for code, own in _own().items()}
+    first, *others = (code for code, count in counts.items() if count == max(counts.values()))
+    return "" if others else first
 
 
-# Stopwords of one of both; those that are words of the other as well say nothing.
+# Stopwords of one language that are words of another as well say nothing.
 _HOMOGRAPHS = frozenset(("den", "hat", "man", "not", "war", "was", "will"))
-_ENGLISH_ALONE = boundary_stopwords(False, "en") - boundary_stopwords(False, "de") - _HOMOGRAPHS
-_GERMAN_ALONE = boundary_stopwords(False, "de") - boundary_stopwords(False, "en") - _HOMOGRAPHS
+
+
+def _spaced() -> list[str]:
+    return [code for code in BOUNDARY_STOPWORDS if LANGUAGES[code].spaced]
+
+
+@cache
+def _own() -> dict[str, frozenset[str]]:
+    """Return the stopwords of each language with blanks that no other has."""
+    sets = {code: word_set(BOUNDARY_STOPWORDS[code]) for code in _spaced()}
+    others = {code: _HOMOGRAPHS.union(*(words for other, words in sets.items() if other != code)) for code in sets}
+    return {code: words - others[code] for code, words in sets.items()}
 
 
 @lru_cache(maxsize=2)
