@@ -7,7 +7,7 @@ import pytest
 
 import xswe
 from xswe.mining.margin import Pairs
-from xswe.mining.pipeline import mine_vectors
+from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.share import _distances
 from xswe.mining.threshold import MARGINS
 from xswe.mining.twins import Twins
@@ -90,3 +90,12 @@ def test_lines_are_no_twins_because_all_cosines_of_an_encoder_are_high(mini, sid
     found = mine_vectors(*narrow)
     right = int(((found.pairs.source == found.pairs.target) & (found.pairs.source < PAIRS)).sum())
     assert 2 * right / (len(found.pairs) + PAIRS) > 0.9
+
+
+def test_of_long_lists_only_what_neighbourhoods_need_is_compared(vectors, monkeypatch):
+    """All with each other would take far longer than the search."""
+    compared, of = [], Twins.of
+    monkeypatch.setattr(Twins, "of", lambda lists, *sides: compared.append(lists.k) or of(lists, *sides))
+    a, b = vectors(60, 60, planted=30)
+    assert len(mine_vectors(a, b, MineConfig(select="kbest", best=20, k=3, neighbours=ONE)).pairs) == 60 * 20
+    assert compared == [3]

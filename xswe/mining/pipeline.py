@@ -246,6 +246,11 @@ def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float])
     return MineReport(source, target, mined.ruled_out, *counts, mined.quantiles, threshold, seconds)
 
 
+def _nearest(lists: Neighbours, count: int) -> Neighbours:
+    arrays = (lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
+    return Neighbours(*(array[:, :count] for array in arrays))
+
+
 @dataclass(frozen=True, eq=False)
 class _Selector:
     """What selects pairs among the neighbours of all lines, both ways."""
@@ -259,8 +264,7 @@ class _Selector:
     def select(self, how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
         """Select pairs without each line's best ``skip`` neighbours; return also how many candidates each filter drops."""
         lists, config = self.distinct if skip else self.lists, self.config
-        arrays = (lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
-        part = Neighbours(*(array[:, : config.depth + skip] for array in arrays))
+        part = _nearest(lists, config.depth + skip)
         candidates = score_candidates(part, config.score, config.k, skip, self.distinct)
         dropped: dict[str, int] = {}
         if self.sides is not None:
@@ -307,8 +311,9 @@ def choose_pairs(
     count once in a neighbourhood, and are no mismatches.
     """
     compared = vectors is not None and (config.decoy_ranks > 0 or config.score in MARGINS)
-    twins = Twins.of(lists, *vectors) if vectors is not None and compared else Twins.none(lists)
-    selector = _Selector(lists, twins.left_out(lists) if compared else lists, config, sides, within)
+    near = _nearest(lists, config.k) if config.select == "kbest" else lists  # of long lists, those of neighbourhoods
+    twins = Twins.of(near, *vectors) if vectors is not None and compared else Twins.none(near)
+    selector = _Selector(lists, twins.left_out(near) if compared else near, config, sides, within)
     pairs, ruled_out = selector.select(config.select)
     threshold, expected, parallel = Threshold(-np.inf, "none"), None, None
     if config.decoy_ranks:
