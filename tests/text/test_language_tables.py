@@ -17,7 +17,7 @@ from xswe.text.boundaries import _TAKEN
 from xswe.text.detection import _FREQUENT
 from xswe.text.languages import LANGUAGES
 from xswe.text.numbers import IN_WORDS, numbers_in_words
-from xswe.text.stopwords import ATTACHED_PARTICLES, BOUNDARY_STOPWORDS, GENERAL_WORDS, LEADING_WORDS
+from xswe.text.stopwords import ATTACHED_PARTICLES, BOUNDARY_STOPWORDS, GENERAL_BY_LANGUAGE, LEADING_BY_LANGUAGE
 from xswe.training.units_stage import SHIPPED
 
 SPACED = {code for code, language in LANGUAGES.items() if language.spaced}
@@ -27,8 +27,8 @@ TABLES: dict[str, tuple[Iterable[str], Iterable[str], set[str]]] = {
     "serving/messages.py Language": (get_args(Asked), LANGUAGES, set()),
     "text/detection.py _FREQUENT": (_FREQUENT, SPACED, set()),
     "text/stopwords.py BOUNDARY_STOPWORDS": (BOUNDARY_STOPWORDS, LANGUAGES, set()),
-    "text/stopwords.py GENERAL_WORDS": (GENERAL_WORDS, SPACED, set()),
-    "text/stopwords.py LEADING_WORDS": (LEADING_WORDS, SPACED, set()),
+    "text/stopwords.py GENERAL_BY_LANGUAGE": (GENERAL_BY_LANGUAGE, SPACED, set()),
+    "text/stopwords.py LEADING_BY_LANGUAGE": (LEADING_BY_LANGUAGE, SPACED, set()),
     "text/stopwords.py ATTACHED_PARTICLES": (ATTACHED_PARTICLES, LANGUAGES.keys() - SPACED, set()),
     "text/numbers.py IN_WORDS": (IN_WORDS, LANGUAGES, set()),
     "text/abbreviations.py WITHIN": (WITHIN.keys() - {""}, SPACED, set()),

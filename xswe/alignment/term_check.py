@@ -21,7 +21,7 @@ from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import splits_word
 from xswe.text.languages import check_languages, has_cjk
-from xswe.text.stopwords import general_words
+from xswe.text.stopwords import GENERAL_WORDS
 
 _WORD = re.compile(r"\w+(?:[-’']\w+)*")
 _COMPOUND = 5  # letters of a term from which on it is found at either end of a longer word, as in a German compound
@@ -245,7 +245,7 @@ class _Finder:
             for words, term in self.words.get(spelling(text[slice(*tokens[at])])[:_STEM], ()):
                 own = tokens[at : at + len(words)]
                 said = " ".join(text[a:b] for a, b in own)
-                other = said.casefold() in general_words() and said.casefold() != term.casefold()  # "last" is no "lasted"
+                other = said.casefold() in GENERAL_WORDS and said.casefold() != term.casefold()  # "last" is no "lasted"
                 if len(own) == len(words) and not other and same_term(said, " ".join(words)):
                     found.append((term, (start, own[-1][1])))
         for stem, term in self.fused:

@@ -23,7 +23,7 @@ from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import opens_sentence, without_particles
 from xswe.text.forms import Forms
 from xswe.text.languages import check_languages, has_cjk, has_kana
-from xswe.text.stopwords import BOUNDARY_STOPWORDS, attached_particles, general_words, leading_words
+from xswe.text.stopwords import BOUNDARY_STOPWORDS, GENERAL_WORDS, LEADING_WORDS, attached_particles
 
 Span = tuple[int, int]
 _Pair = tuple[str, str]  # a term and its translation, as they are counted
@@ -413,7 +413,7 @@ def _well_formed(text: str, language: str) -> bool:
     words, rims = text.casefold().split(), _function_words(language) | _PRONOUNS
     if len(text) < 3 or text[-1] == "-" or words[0] in rims or words[-1] in rims:
         return False
-    if words[0] in (leading_words() if len(words) > 1 else general_words()) and not _NEW_PLACE.match(text):
+    if words[0] in (LEADING_WORDS if len(words) > 1 else GENERAL_WORDS) and not _NEW_PLACE.match(text):
         return False
     ends_in_noun = text.split()[-1][0].isupper() or text.isupper()
     if language == "de" and len(words) > 1 and (_VERB_WITH_OBJECT.search(text) or not ends_in_noun):

@@ -239,7 +239,7 @@ class Learner:
         begun = self._predicted(first, self._features[rows], habits=False)
         likely, _ = priors_fitted(begun)
         # Where few pairs have a name, changed ones are few of all, and taken for right: learnt so, few would be told.
-        alike = begun / _learnt_shares()
+        alike = weighed(begun, np.ones(len(CLASSES)))
         right = (likely[:, 0] >= _SURELY) & (alike[:, CLASSES.index(_NAMES)] < _RENAMED * alike[:, 0])
         aside = np.arange(len(rows)) % 3 == 0
         doubt = ""

@@ -52,7 +52,7 @@ ATTACHED_PARTICLES: dict[str, tuple[str, str]] = {
 }
 
 # Words of all texts that are no term by themselves: numbers, and what says when, how much, whether, how surely.
-GENERAL_WORDS: dict[str, str] = {
+GENERAL_BY_LANGUAGE: dict[str, str] = {
     "en": """
         one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second third
         fourth fifth last next many much few several various another every everything everyone something someone anything
@@ -81,7 +81,7 @@ GENERAL_WORDS: dict[str, str] = {
         unterhalb oberhalb neben hinter kaum lediglich bisschen""",
 }
 # Adjectives that point to something in the text, numbers, and verbs of speech: no term of several words begins with one.
-LEADING_WORDS: dict[str, str] = {
+LEADING_BY_LANGUAGE: dict[str, str] = {
     "en": """
         two three four five six seven eight nine ten said says following same different next last several many much few
         various other others such certain respective above below previous current existing specific additional entire own
@@ -101,16 +101,8 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-@cache
-def general_words() -> frozenset[str]:
-    """Return the general words of all languages."""
-    return word_set(" ".join(GENERAL_WORDS.values()))
-
-
-@cache
-def leading_words() -> frozenset[str]:
-    """Return the leading words of all languages."""
-    return word_set(" ".join(LEADING_WORDS.values()))
+GENERAL_WORDS = word_set(" ".join(GENERAL_BY_LANGUAGE.values()))
+LEADING_WORDS = word_set(" ".join(LEADING_BY_LANGUAGE.values()))
 
 
 @lru_cache(maxsize=16)
@@ -124,7 +116,8 @@ def spaced_language(text: str) -> str:
     """Return the language with blanks that has most of a text's stopwords, of those of one language; empty if two have."""
     words = text.casefold().split()
     counts = {code: sum(word in own for word in words) for code, own in _own().items()}
-    first, *others = (code for code, count in counts.items() if count == max(counts.values()))
+    most = max(counts.values())
+    first, *others = (code for code, count in counts.items() if count == most)
     return "" if others else first
 
 
