@@ -233,7 +233,7 @@ def segmentation(folder: Path, settings: dict[str, Any]) -> dict[str, float]:
 
     import xswe
     from xswe.io.ragged import Texts
-    from xswe.text.languages import has_kana
+    from xswe.text.scripts import has_kana
 
     corpora = json.loads((folder / "corpora.json").read_text())
     model = xswe.load(folder / "bare")

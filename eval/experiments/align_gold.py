@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.settings import pairs_of
-from xswe.text.languages import around_runs, has_cjk
+from xswe.text.scripts import around_runs, has_cjk
 from xswe.text.segmenters import Segmenter
 
 Bead = tuple[tuple[int, ...], tuple[int, ...]]

@@ -17,7 +17,7 @@ from xswe.errors import DependencyError
 from xswe.io.ragged import Bags
 from xswe.phrases.search import Search, SpanConfig, WordSource
 from xswe.progress import track
-from xswe.text.languages import CJK_CHARACTERS
+from xswe.text.scripts import CJK_CHARACTERS
 from xswe.text.spans import Cut
 
 Encode = Callable[[Sequence[str]], np.ndarray]

@@ -34,9 +34,9 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import find_terms, same_term
-from xswe.text.languages import has_cjk
+from xswe.text.languages import LANGUAGES
+from xswe.text.scripts import has_cjk
 from xswe.text.segmenters import Segmenter, make_segmenter
-from xswe.text.stopwords import BOUNDARY_STOPWORDS
 
 DEFAULTS: dict[str, Any] = {
     "model": "mini",
@@ -48,7 +48,7 @@ DEFAULTS: dict[str, Any] = {
 _LEARNT = 40_000  # pairs that the answers are made of
 _LEAST, _SHARE = 3, 0.2  # lines that say a term by its answer; of those with the term, that say it by another
 _RUNS = {"de": r"[^\W\d_]+(?:-[^\W\d_]+)*", "ja": r"[一-鿿々ァ-ヺー]+(?: [一-鿿々ァ-ヺー]+)*", "zh": r"[一-鿿]+"}
-RIM = set(BOUNDARY_STOPWORDS["de"].split())
+RIM = LANGUAGES["de"].boundary_stopwords
 _SMALL = frozenset(
     re.findall(
         r"\w+",

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 
 from eval.parity.figures import Figure, Figures, Inputs
 from xswe.corpus.cards import sample_sentences
-from xswe.text.languages import has_cjk
+from xswe.text.scripts import has_cjk
 from xswe.text.tokenizers import MARK, pieces_only
 from xswe.text.words import WordSplitter
 

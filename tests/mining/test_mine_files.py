@@ -31,7 +31,7 @@ from xswe.mining.side import SideConfig, prepare_side
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
 from xswe.search.vectors import Vectors
-from xswe.text.languages import in_script
+from xswe.text.scripts import in_script
 from xswe.work.folder import work_folder
 
 ONE = SearchConfig(threads=1)

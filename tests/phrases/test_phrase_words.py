@@ -14,7 +14,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, TeacherWords
 from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
-from xswe.text.languages import is_punctuation
+from xswe.text.scripts import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at
 from xswe.text.subwords import SubwordUnits
 from xswe.text.units import trim_span

@@ -308,6 +308,8 @@ def test_mining_gives_all_pairs_and_a_threshold(client, sample):
     assert few["threshold"] is None
     many = post(client, "/mine", source=sample["en"][:300], target=sample["ja"][100:400])
     assert many["threshold"] is not None
+    assert many["languages"] == ["en", "ja"]
+    assert post(client, "/mine", source=["The cat is here.", "猫"], target=["The dog is here."])["languages"] == []
     kept = [pair for pair in many["pairs"] if pair["score"] >= many["threshold"]]
     right = [pair for pair in kept if pair["source_line"] == pair["target_line"] + 100]
     assert len(right) > 0.9 * len(kept) > 150

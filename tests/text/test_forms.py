@@ -12,7 +12,7 @@ from xswe.text import forms as counting
 from xswe.text.borders import opens_sentence, splits_word, whole_words
 from xswe.text.folding import japanese_characters
 from xswe.text.forms import FormCounter, count_forms
-from xswe.text.languages import in_script
+from xswe.text.scripts import in_script
 from xswe.text.stopwords import has_particle
 from xswe.text.units import AS_LOOKED_UP
 from xswe.text.words import WordSplitter, WordUnits

@@ -1,4 +1,4 @@
-"""A language with blanks between its words needs a line in the table of languages, and nothing else."""
+"""A language with blanks between its words needs an entry in the table of languages, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from xswe.mining.verdicts import BitextFilter, PairFilter
 from xswe.model.card import _examples
 from xswe.model.static import StaticModel
 from xswe.text.boundaries import has_rules, split_sentences
-from xswe.text.languages import LANGUAGES, Language, in_script, languages_in_name
+from xswe.text.languages import LANGUAGES, Language, languages_in_name
 from xswe.text.numbers import check_numbers_in_words
+from xswe.text.scripts import in_script
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
 from xswe.training.config import TrainConfig, check_settings

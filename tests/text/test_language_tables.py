@@ -1,70 +1,82 @@
-"""A language is in every table of the library that goes by languages, or the table says that it does without it."""
+"""What the library knows of each language is right, and whole, or the language is named as one that does without."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import get_args
+import json
+import unicodedata
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from xswe.corpus.cards import SAMPLE_COLUMNS
-from xswe.mining.verdicts import _LEARNT
-from xswe.model.card import _CAT
-from xswe.report.space import _TAGGERS
-from xswe.serving.messages import Language as Asked
-from xswe.text.abbreviations import AT_THE_END, BEFORE_NUMBERS, EITHER, STARTERS, WITHIN
-from xswe.text.boundaries import _TAKEN
-from xswe.text.detection import _FREQUENT
 from xswe.text.languages import LANGUAGES
+from xswe.text.languages.language import Abbreviations, Language
 from xswe.text.numbers import IN_WORDS, numbers_in_words
-from xswe.text.stopwords import ATTACHED_PARTICLES, BOUNDARY_STOPWORDS, GENERAL_BY_LANGUAGE, LEADING_BY_LANGUAGE
-from xswe.training.units_stage import SHIPPED
+from xswe.text.scripts import in_script
+from xswe.text.stopwords import spaced_language
 
-SPACED = {code for code, language in LANGUAGES.items() if language.spaced}
-# The languages of each table, those that it should have, and those that do without, in which case the library says so or
-# falls back on what all languages have. A language that is added goes into the table, or here among the latter.
-TABLES: dict[str, tuple[Iterable[str], Iterable[str], set[str]]] = {
-    "serving/messages.py Language": (get_args(Asked), LANGUAGES, set()),
-    "text/detection.py _FREQUENT": (_FREQUENT, SPACED, set()),
-    "text/stopwords.py BOUNDARY_STOPWORDS": (BOUNDARY_STOPWORDS, LANGUAGES, set()),
-    "text/stopwords.py GENERAL_BY_LANGUAGE": (GENERAL_BY_LANGUAGE, SPACED, set()),
-    "text/stopwords.py LEADING_BY_LANGUAGE": (LEADING_BY_LANGUAGE, SPACED, set()),
-    "text/stopwords.py ATTACHED_PARTICLES": (ATTACHED_PARTICLES, LANGUAGES.keys() - SPACED, set()),
-    "text/numbers.py IN_WORDS": (IN_WORDS, LANGUAGES, set()),
-    "text/abbreviations.py WITHIN": (WITHIN.keys() - {""}, SPACED, set()),
-    "text/abbreviations.py AT_THE_END": (AT_THE_END, SPACED, set()),
-    "text/abbreviations.py EITHER": (EITHER, SPACED, set()),
-    "text/abbreviations.py BEFORE_NUMBERS": (BEFORE_NUMBERS, SPACED, set()),
-    "text/abbreviations.py STARTERS": (STARTERS, SPACED, set()),
-    "text/boundaries.py _TAKEN": (_TAKEN, SPACED, set()),
-    "model/card.py _CAT": (_CAT, LANGUAGES, set()),
-    "report/space.py _TAGGERS": (_TAGGERS, LANGUAGES, set()),
-    "mining/verdicts.py _LEARNT (examples to learn from)": (_LEARNT, LANGUAGES, set()),
-    "training/units_stage.py SHIPPED (the models that ship)": (SHIPPED, LANGUAGES, set()),
-    "corpora/sample (its columns)": (SAMPLE_COLUMNS, LANGUAGES, set()),
-}
+SPACED = ("frequent", "general", "leading", "abbreviations")  # of languages with blanks between words
+OTHERS = ("particles_before", "particles_after")  # of those without
+# Of a language that is added: what the library goes without, as the comments of `Language` say, and what then is missing
+# in its place.
+WITHOUT: dict[str, set[str]] = {}
 
 
-@pytest.mark.parametrize("place", TABLES)
-def test_every_language_is_in_the_table_or_does_without(place):
-    there, wanted, without = TABLES[place]
-    missing = {*wanted} - {*there} - without
-    assert not missing, f"xswe/{place} has nothing of {', '.join(sorted(missing))}: add it, or name it here as one without"
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_a_language_has_what_its_kind_needs_or_goes_without(language: Language):
+    other = OTHERS if language.spaced else SPACED
+    wanted = {own.name for own in fields(Language)} - {*other} - WITHOUT.get(language.code, set())
+    missing = [name for name in sorted(wanted) if not getattr(language, name)]
+    assert not missing, f"{language.name} has no {', '.join(missing)}: add them, or name them in WITHOUT"
+    assert not any(getattr(language, name) for name in other)
 
 
-@pytest.mark.parametrize("place", TABLES)
-def test_no_table_has_a_language_that_is_none(place):
-    there, _, without = TABLES[place]
-    assert {*there} <= {*LANGUAGES}
-    assert not {*there} & without
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_its_lists_are_in_its_script_and_in_lower_case(language: Language):
+    lists = {name: getattr(language, name) for name in ("boundary_stopwords", "frequent", "general", "leading", *OTHERS)}
+    for name, words in lists.items():
+        assert all(in_script(word, language.code) for word in words), name
+        assert all(word == word.lower() for word in words), name
+    if language.spaced:
+        first = [character for character in language.example if character.isalpha()]
+        assert all(unicodedata.name(character).startswith(language.script.upper()) for character in first)
+    assert not language.example or in_script(language.example, language.code)
 
 
-def test_a_language_with_a_part_of_the_rules_of_sentences_has_all():
-    rules = {name: {*there} for name, (there, *_) in TABLES.items() if name.startswith(("text/abbrev", "text/bound"))}
-    assert len(rules) == 6
-    every = set().union(*rules.values())
-    missing = [f"xswe/{name}: {', '.join(sorted(every - there))}" for name, there in rules.items() if every - there]
-    assert not missing, f"sentences are cut by all of these tables or by none; add {'; '.join(missing)}"
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_its_stopwords_tell_it(language: Language):
+    if language.spaced and language.boundary_stopwords:
+        words = sorted(language.boundary_stopwords)
+        assert spaced_language(" ".join(words)) == language.code
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_a_word_is_in_one_list_of_abbreviations_and_a_starter_begins_with_a_capital(language: Language):
+    if (own := language.abbreviations) is not None:
+        lists = [own.within, own.at_the_end, own.either, own.ordinary]
+        assert len(frozenset[str]().union(*lists)) == sum(map(len, lists))
+        assert all(word[0].isupper() for word in own.starters)
+
+
+def test_no_starter_matches_the_beginning_of_a_longer_word():
+    own = Abbreviations(*[frozenset[str]()] * 4, frozenset(("In", "Indeed")), frozenset())
+    found = [own.starter.match(text) for text in ("In a", "Indeed, ", "Indium", "In-house")]
+    assert [match and match[0] for match in found] == ["In", "Indeed", None, None]
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_its_codes_are_those_of_the_standards(language: Language):
+    if (mteb := find_spec("mteb")) is None or mteb.origin is None:
+        pytest.skip("mteb, whose tables of codes are read, is not installed")
+    tables = Path(mteb.origin).parent / "languages"  # read, not imported: that takes seconds
+    shorter, named, scripts = (
+        json.loads((tables / name).read_text("utf-8"))
+        for name in ("iso_639_1_to_3.json", "iso_639_3_to_language.json", "iso_15924_to_script.json")
+    )
+    code, script = language.bcp.split("-")
+    assert (shorter[language.code], named[code], script in scripts) == (code, language.name, True)
+    assert language.name in named[language.iso3]
 
 
 FIVE = {"en": "five", "de": "fünf", "zh": "五", "ja": "五"}

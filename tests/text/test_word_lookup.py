@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tests.conftest import count_words
 from xswe.io.ragged import Bags, Texts
 from xswe.text.compiled.chunks import room_for
-from xswe.text.languages import CJK_CHARACTERS, cjk_codes, cjk_runs, has_cjk, has_kana, is_punctuation, kana_codes
+from xswe.text.scripts import CJK_CHARACTERS, cjk_codes, cjk_runs, has_cjk, has_kana, is_punctuation, kana_codes
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 BARE = {"zh": "jieba", "ja": "fugashi"}

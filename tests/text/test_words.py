@@ -12,7 +12,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import load_units
-from xswe.text.languages import cjk_runs, has_kana, is_punctuation
+from xswe.text.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.text.segmenters import make_segmenter
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 

@@ -16,7 +16,7 @@ from xswe.errors import ConfigError
 from xswe.io.results import write_table, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
-from xswe.text.languages import has_cjk
+from xswe.text.scripts import has_cjk
 
 BeadFormat = Literal[Format, "docx", "html", "ladder"]
 # Formats that only beads have, or have in their own way.

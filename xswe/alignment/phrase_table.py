@@ -13,7 +13,7 @@ from xswe.errors import ConfigError
 from xswe.io.results import Result
 from xswe.text.borders import opens_sentence
 from xswe.text.forms import Forms
-from xswe.text.languages import has_kana
+from xswe.text.scripts import has_kana
 
 _KATAKANA = re.compile("[ァ-ヺーㇰ-ㇿｦ-ﾟ]{2,}")
 _TWO_HAN = re.compile("(?<![㐀-鿿々])[㐀-鿿々]{2}(?![㐀-鿿々])")

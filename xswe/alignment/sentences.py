@@ -31,7 +31,8 @@ from xswe.io.settings import changed
 from xswe.mining.threshold import PrecisionEstimate, Threshold, estimate_from_decoys
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
-from xswe.text.languages import base_language, check_languages, has_cjk, has_kana
+from xswe.text.languages import base_language, check_languages
+from xswe.text.scripts import has_cjk, has_kana
 from xswe.text.sentences import SplitText, split_text
 from xswe.work.folder import work_folder
 

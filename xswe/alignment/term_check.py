@@ -20,7 +20,8 @@ from xswe.io.results import Result
 from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import splits_word
-from xswe.text.languages import check_languages, has_cjk
+from xswe.text.languages import check_languages
+from xswe.text.scripts import has_cjk
 from xswe.text.stopwords import GENERAL_WORDS
 
 _WORD = re.compile(r"\w+(?:[-’']\w+)*")

@@ -22,8 +22,9 @@ from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import opens_sentence, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import check_languages, has_cjk, has_kana
-from xswe.text.stopwords import BOUNDARY_STOPWORDS, GENERAL_WORDS, LEADING_WORDS, attached_particles
+from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.scripts import has_cjk, has_kana
+from xswe.text.stopwords import GENERAL_WORDS, LEADING_WORDS, attached_particles
 
 Span = tuple[int, int]
 _Pair = tuple[str, str]  # a term and its translation, as they are counted
@@ -393,9 +394,7 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
 @lru_cache(maxsize=8)
 def _function_words(language: str) -> frozenset[str]:
     """Return the function words of a language; ``war`` is one of German alone. In Han and Kana, English stands as it is."""
-    return frozenset(
-        " ".join(BOUNDARY_STOPWORDS.get(code, "") for code in {language, "de" if language == "de" else "en"}).split()
-    )
+    return LANGUAGES[language].boundary_stopwords | LANGUAGES["de" if language == "de" else "en"].boundary_stopwords
 
 
 @lru_cache(maxsize=1 << 16)

@@ -33,7 +33,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.progress import bar
 from xswe.text.borders import whole_words, without_particles
-from xswe.text.languages import has_kana
+from xswe.text.scripts import has_kana
 from xswe.text.spans import make_cutter
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice, for_all
 from xswe.text.detection import in_other_language
-from xswe.text.languages import LANGUAGES, cjk_runs, has_kana
+from xswe.text.languages import LANGUAGES
+from xswe.text.scripts import cjk_runs, has_kana
 
 REASONS = {
     "blank": "a side without text",

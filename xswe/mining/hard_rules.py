@@ -12,8 +12,9 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Candidates
-from xswe.text.languages import check_languages, in_script
+from xswe.text.languages import check_languages
 from xswe.text.numbers import have_same_numbers, written_numbers
+from xswe.text.scripts import in_script
 
 
 @dataclass(frozen=True)

@@ -110,12 +110,9 @@ def _summary(model: StaticModel) -> str:
     )
 
 
-_CAT = {"en": "A cat sleeps.", "de": "Eine Katze schläft.", "zh": "一只猫在睡觉。", "ja": "猫が寝ている。"}
-
-
 def _examples(languages: Sequence[str]) -> str:
     """Return a list of sentences in the model's own languages, as Python code."""
-    said = [_CAT[code] for code in languages if code in _CAT] or ["…"]
+    said = [LANGUAGES[code].example for code in languages if LANGUAGES[code].example] or ["…"]
     return f"[{', '.join(json.dumps(text, ensure_ascii=False) for text in said)}]"
 
 

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from xswe.text.languages import CJK_CHARACTERS, cjk_runs, has_kana
+from xswe.text.scripts import CJK_CHARACTERS, cjk_runs, has_kana
 from xswe.text.segmenters import BY_TEACHER, WHOLE_TEXTS
 from xswe.text.tokenizers import MARK, unknown_id
 from xswe.text.words import WordUnits

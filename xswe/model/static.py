@@ -25,7 +25,8 @@ from xswe.model.counts import check_counts, languages_of_units, narrow_counts
 from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.precision import PRECISIONS, WIDEST, Precision, check_precision, convert, restore, share_rows
 from xswe.text.folding import japanese_characters
-from xswe.text.languages import LANGUAGES, check_languages, in_script
+from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.scripts import in_script
 from xswe.text.stopwords import has_particle
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK

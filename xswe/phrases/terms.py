@@ -27,7 +27,7 @@ from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import has_cjk, has_kana
+from xswe.text.scripts import has_cjk, has_kana
 from xswe.text.stopwords import boundary_stopwords, spaced_language
 
 if TYPE_CHECKING:

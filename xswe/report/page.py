@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from xswe.errors import ConfigError, needs
 from xswe.io.files import whole_file
-from xswe.text.languages import has_cjk, has_kana
+from xswe.text.scripts import has_cjk, has_kana
 from xswe.version import __version__
 
 if TYPE_CHECKING:

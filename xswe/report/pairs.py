@@ -31,7 +31,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report import figures
 from xswe.report.page import figure, number, percent, render, shortened
-from xswe.text.languages import cjk_runs, has_kana
+from xswe.text.scripts import cjk_runs, has_kana
 
 _BINS, _STEPS = 60, 400  # of the histogram, and of the slider
 _FIRST, _NUMBER = 100, re.compile(rb"\s*-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan)\s*")  # lines that say where scores stand

@@ -39,7 +39,7 @@ from xswe.serving.messages import Found, Line, Marked, Matching, Phrases, Phrase
 from xswe.serving.occurrences import LONGEST, Occurrence, find_string, fold
 from xswe.serving.passages import Corpus, Passages, read_corpora
 from xswe.serving.refusals import TOO_LARGE, TOO_LONG, Refused
-from xswe.text.languages import has_cjk, has_kana
+from xswe.text.scripts import has_cjk, has_kana
 from xswe.version import __version__
 
 NEAR = 64  # units of the model that count as near to a phrase

@@ -202,11 +202,12 @@ class MinedPair(Struct):
 
 
 class Mined(Struct):
-    """Pairs, best first, and the threshold: null if it cannot be estimated."""
+    """Pairs, best first; the threshold, null if it cannot be estimated; both sides' languages, none if unclear."""
 
     pairs: list[MinedPair]
     threshold: float | None
     note: str
+    languages: list[str] = []
     seconds: float = 0.0
 
 

@@ -21,6 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 
 from xswe.alignment.words import link_vectors
+from xswe.bitext.checks import detected_languages
 from xswe.bitext.memories import write_memory
 from xswe.bitext.output import one_line
 from xswe.bitext.termbases import Candidate, write_concepts
@@ -42,7 +43,8 @@ from xswe.serving.messages import MODEL, Operation, describe
 from xswe.serving.metrics import Metrics
 from xswe.serving.passages import Corpus, Entry
 from xswe.serving.refusals import KNOWN, TOO_LARGE, TOO_LONG, TOO_MANY, Refused, refused
-from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
+from xswe.text.languages import LANGUAGES
+from xswe.text.scripts import has_cjk, is_punctuation
 
 T = TypeVar("T")
 _PAGES = Path(__file__).parent / "static"
@@ -352,6 +354,7 @@ KINDS = for_all(
 # Translations among the lines of two texts that were pasted or dropped.
 
 _FEWEST = 50  # lines of the shorter side below which no threshold can be found
+_LOOKED_AT = 200  # lines of a side that tell its language
 
 
 def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
@@ -365,10 +368,12 @@ def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
         lines = [side.numbers[chosen].tolist() for side, chosen in zip(sides, rows, strict=True)]
     scores = (round(score, 4) for score in mined.selected.scores.tolist())
     pairs = [m.MinedPair(*pair) for pair in zip(scores, *texts, *lines, strict=True)]
+    languages = list(detected_languages(request.source[:_LOOKED_AT], request.target[:_LOOKED_AT]))
     if not enough:
-        return m.Mined(pairs, None, "too few lines to find a threshold: move it yourself")
+        return m.Mined(pairs, None, "too few lines to find a threshold: move it yourself", languages)
     value = mined.threshold.value
-    return m.Mined(pairs, round(value, 4) if abs(value) < float("inf") else None, mined.threshold.sentence())
+    threshold = round(value, 4) if abs(value) < float("inf") else None
+    return m.Mined(pairs, threshold, mined.threshold.sentence(), languages)
 
 
 # Two texts side by side: their cosine, and what each word adds to it.

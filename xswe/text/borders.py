@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xswe.text.languages import cjk_codes
+from xswe.text.scripts import cjk_codes
 from xswe.text.stopwords import attached_particles
 
 _SPACED, _KATAKANA, _CONTINUES = 1, 2, 4

@@ -20,8 +20,9 @@ from importlib.metadata import version
 from typing import Any
 
 from xswe.errors import needs
-from xswe.text.abbreviations import AT_THE_END, BEFORE_NUMBERS, EITHER, STARTERS, WITHIN, ZONES
-from xswe.text.languages import LANGUAGES, check_languages, has_kana
+from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.languages.language import Abbreviations, word_set
+from xswe.text.scripts import has_kana
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +59,6 @@ _ORDINAL = re.compile(
     r"seine?[mnrs]?|unsere?[mnrs]?|jede[mnrs]?|diese[mnrs]?)\s(?:\d{1,3}\.\s?(?:und|bis|/|-)\s?)?(?:\d{1,3}|[IVX]{1,5})\.$",
     re.IGNORECASE,
 )
-
-
-# Words that the library takes for abbreviations.
-_TAKEN = {
-    "en": frozenset(("me", "may", "May", "art", "Art", "OK", "sect", "Sect")),
-    "de": frozenset(("mich", "mag", "bart", "Bart", "OK")),
-}
 _MARKS = '"`´“”„‟‘‚‛«»‹›'  # quotation marks that are nothing else
 _QUOTES = _MARKS + "'’"
 _BEFORE_A_MARK, _AFTER_A_MARK = " \n([.!?…", " \n)].,;:!?"
@@ -77,11 +71,14 @@ _MONTH = re.compile("(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _BEFORE_LATIN = re.compile(
     r"(?:(?<![。！？])[。！？]++|(?<=[\u3040-\u30ff\u4e00-\u9fff])[?!]++)[」』）”’]*+\s*+(?=[「『“‘《]*+[.a-z0-9０-９])"
 )
-_STARTERS = {
-    language: re.compile(rf"(?:{'|'.join(sorted(words, reverse=True))})(?![\w-])") for language, words in STARTERS.items()
-}
+_WITHIN = word_set("Dr Prof Mr Mrs Ms St Hr Fr Sra Srta Mme Mlle vs cf Nr No Vol pp e.g i.e")  # of languages without rules
+# What goes on with a time of the day: "at 5 p.m. Monday".
+_ZONES = """
+    ET EST EDT CT CST CDT MT MST MDT PT PST PDT GMT UTC BST CET CEST JST IST HKT Mon Tue Wed Thu Fri Sat Sun
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday
+"""
 _ZONE = re.compile(
-    rf"(?:{'|'.join(sorted(ZONES))})\b|"
+    rf"(?:{'|'.join(sorted(word_set(_ZONES)))})\b|"
     r"(?:Eastern|Central|Mountain|Pacific)(?:\s(?:[Tt]ime|Standard|Daylight|on|to|and|but|in|for|until|or)\b|[.,;:)])"
 )
 _HOURS = frozenset(("a.m", "p.m", "A.M", "P.M"))
@@ -289,20 +286,19 @@ def _further(text: str, start: int, cuts: dict[int, bool], language: str) -> dic
         places = [found.end() for found in _BEFORE_LATIN.finditer(text, start, end)]
     elif not has_rules(language):
         places = [found.end() for found in _NEWER.finditer(text, start, end)]
-    elif language in _TAKEN:
+    elif own := LANGUAGES[language].abbreviations:
         all_found = (found for found in _NEXT.finditer(text, start, end) if found.end() not in cuts)
-        places = [found.end() for found in all_found if _ends(text, start, found, language)]
+        places = [found.end() for found in all_found if _ends(text, start, found, language, own)]
     else:
         return {}
     return dict.fromkeys(set(places) - cuts.keys(), False)
 
 
-def _ends(text: str, start: int, found: re.Match[str], language: str) -> bool:
+def _ends(text: str, start: int, found: re.Match[str], language: str, own: Abbreviations) -> bool:
     """Return True if a sentence ends where a mark, or one in a bracket, stands before a capital letter or a digit."""
     word, following = _word(text, start, found.start()), text[found.end()]
-    plain = len(word) > 3 and word.isalpha() and word not in BEFORE_NUMBERS[language]
-    starters = _STARTERS.get(language)
-    starts = bool(starters and starters.match(text, found.end()))
+    plain = len(word) > 3 and word.isalpha() and word not in own.before_numbers
+    starts = bool(own.starter.match(text, found.end()))
     if following.islower():
         return plain
     if found[2]:  # a bracket
@@ -311,12 +307,12 @@ def _ends(text: str, start: int, found: re.Match[str], language: str) -> bool:
         return plain or found[1] != "."
     if found[1] != ".":  # the library takes "Excellent!! I" for a pause
         return text[found.start() - 1] in "!?"
-    if word in _TAKEN[language] or word in AT_THE_END[language]:
+    if word in own.ordinary or word in own.at_the_end:
         return True
     initial = len(word) == 1 and word.isalpha() and text[start : found.start() - 1].rstrip()[-1:] != "."
     if _FILE.search(word) or (language == "en" and initial and word.islower() and word != "v"):
         return starts or bool(_CAPITALISED.match(text, found.end()))
-    return starts and (initial or word in EITHER[language])
+    return starts and (initial or word in own.either)
 
 
 def _word(text: str, start: int, end: int) -> str:
@@ -391,13 +387,14 @@ def _is_shortened(text: str, first: int, left: int, right: int, language: str) -
     following = text[right : right + 1]
     word = _word(text, first, left - 1) if not text[left - 2].isspace() else ""
     if not has_rules(language):
-        return word in WITHIN[""] or (following.isdigit() and len(word) < 5 and word.isascii() and word.isalpha())
-    if word in WITHIN.get(language, ()) or (word in _HOURS and _ZONE.match(text, right)):
+        return word in _WITHIN or (following.isdigit() and len(word) < 5 and word.isascii() and word.isalpha())
+    own = LANGUAGES[language].abbreviations
+    if (own and word in own.within) or (word in _HOURS and _ZONE.match(text, right)):
         return True
-    if word in EITHER.get(language, ()):
-        return not _STARTERS[language].match(text, right)
+    if own and word in own.either:
+        return not own.starter.match(text, right)
     tail = text[max(first, left - _TAIL) : left]
-    if following.isdigit() and (word in BEFORE_NUMBERS.get(language, ()) or _REFERENCE.search(tail)):
+    if following.isdigit() and ((own and word in own.before_numbers) or _REFERENCE.search(tail)):
         return True
     if language != "de":
         return False
@@ -406,8 +403,8 @@ def _is_shortened(text: str, first: int, left: int, right: int, language: str) -
 
 def _is_run_on(text: str, first: int, end: int, language: str) -> bool:
     """Return True if a blank is missing behind a period that is not part of a name, as in ``System.Text``."""
-    starters = _STARTERS.get(language)
-    if starters and starters.match(text, end):
+    own = LANGUAGES[language].abbreviations
+    if own and own.starter.match(text, end):
         return True
     return bool(_CAPITALISED.match(text, end) and _LOWER.fullmatch(_word(text, first, end - 1)))
 

@@ -17,14 +17,8 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import needs
-from xswe.text.languages import LANGUAGES, cjk_runs, has_kana
-from xswe.text.stopwords import word_set
-
-# Words that most sentences of a language have one of, and few of another one do.
-_FREQUENT = {
-    "en": word_set("the of and to is that for with are it this be as not have from by you he at which"),
-    "de": word_set("der das und ist nicht den mit von zu ein eine auf für sich des dem im auch wird sind es als bei"),
-}
+from xswe.text.languages import LANGUAGES
+from xswe.text.scripts import cjk_runs, has_kana
 
 
 def likely_language(text: str) -> str:
@@ -41,7 +35,7 @@ def likely_language(text: str) -> str:
             return "ja"
         return "zh" if len(text) > _HAN_ALONE or not set(text).isdisjoint(_SENTENCE_MARKS) else ""
     words = text.lower().split()
-    counts = {code: sum(word in frequent for word in words) for code, frequent in _FREQUENT.items()}
+    counts = {code: sum(word in own.frequent for word in words) for code, own in LANGUAGES.items() if own.frequent}
     best = max(counts, key=counts.__getitem__)
     if counts[best] > sum(counts.values()) - counts[best]:
         return best

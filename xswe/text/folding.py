@@ -18,7 +18,7 @@ from tokenizers import normalizers
 
 from xswe.errors import needs
 from xswe.io.files import scratch
-from xswe.text.languages import HAN_CHARACTERS
+from xswe.text.scripts import HAN_CHARACTERS
 
 _HAN_BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x30000))
 

@@ -15,7 +15,7 @@ from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Texts, bounds_of
 from xswe.text.borders import OPENING, traits_of_characters, within_word
 from xswe.text.compiled.chunks import contents, new_table, number
-from xswe.text.languages import in_script
+from xswe.text.scripts import in_script
 from xswe.text.stopwords import has_particle
 from xswe.text.tokenizers import MARK
 from xswe.text.units import AS_LOOKED_UP, BLOCK, Units, in_blocks

@@ -19,7 +19,7 @@ from typing import Any
 from tokenizers import Encoding, Tokenizer, normalizers
 
 from xswe.errors import ConfigError, needs
-from xswe.text.languages import is_punctuation
+from xswe.text.scripts import is_punctuation
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, pieces_only, put_first
 from xswe.text.units import trim_span

@@ -14,8 +14,9 @@ from xswe.io.lines import Skipped, check_lines, left_out_of, open_binary, unbrok
 from xswe.io.results import Result, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.boundaries import has_rules, split_sentences
-from xswe.text.languages import check_languages, has_cjk
+from xswe.text.languages import check_languages
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of
+from xswe.text.scripts import has_cjk
 
 logger = logging.getLogger(__name__)
 _BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")

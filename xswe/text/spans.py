@@ -25,7 +25,7 @@ from xswe.io.compiler import LEAN, for_steps
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
-from xswe.text.languages import CJK_CHARACTERS, is_punctuation
+from xswe.text.scripts import CJK_CHARACTERS, is_punctuation
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, unknown_id
 from xswe.text.units import CompileHeuristic, Units, flat_blocks, in_blocks

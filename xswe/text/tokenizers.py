@@ -18,7 +18,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from xswe.errors import ConfigError, ModelError, brief, needs
 from xswe.io.files import scratch
 from xswe.text.folding import folding_step
-from xswe.text.languages import CJK_CHARACTERS
+from xswe.text.scripts import CJK_CHARACTERS
 
 logger = logging.getLogger(__name__)
 MARK = "▁"  # of a word's start

@@ -16,7 +16,8 @@ from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, LocatedBags, concatenate_bags
 from xswe.text.folding import folding_step
-from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, has_cjk, has_kana, is_punctuation
+from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.scripts import cjk_runs, has_cjk, has_kana, is_punctuation
 from xswe.text.segmenters import WHOLE_TEXTS, TextPieces, make_segmenter
 from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
 from xswe.text.units import CompileHeuristic, UnitKind, flat_blocks, in_blocks, trim_span

@@ -22,16 +22,15 @@
       slider.min = pairs.length ? (Math.floor(1000 * scores.at(-1)) / 1000).toFixed(3) : 0;
       slider.max = pairs.length ? (Math.ceil(1000 * scores[0]) / 1000).toFixed(3) : 1;
       slider.value = answer.threshold === null ? slider.min : answer.threshold;
-      guess("source-language", source);
-      guess("target-language", target);
+      choose("source-language", answer.languages[0]);
+      choose("target-language", answer.languages[1]);
       draw();
     });
   }
 
-  function guess(id, texts) {
-    const text = texts.slice(0, 200).join(" ");
-    const german = (text.match(/[äöüß]|\b(?:der|die|und|nicht|ist)\b/gi) || []).length, english = (text.match(/\b(?:the|and|of|is|to)\b/gi) || []).length;
-    by(id).value = /[\u3041-\u30ff]/.test(text) ? "ja" : /[\u4e00-\u9fff]/.test(text) ? "zh" : german > english ? "de" : "en";
+  function choose(id, code) {
+    if (code && ![...by(id).options].some((option) => option.value === code)) by(id).append(el("option", { value: code }, name(code)));
+    if (code) by(id).value = code;
   }
 
   function draw() {
@@ -58,8 +57,7 @@
 
   app.shown.mine = () => {
     for (const id of ["source-language", "target-language"]) if (!by(id).options.length) {
-      const codes = new Set([...app.info.languages, "en", "de", "zh", "ja"]); // of the model, and those that are guessed
-      by(id).append(...[...codes].map((code) => el("option", { value: code }, name(code))));
+      by(id).append(...app.info.languages.map((code) => el("option", { value: code }, name(code))));
     }
   };
   by("mining").addEventListener("submit", (event) => { event.preventDefault(); mine(); });

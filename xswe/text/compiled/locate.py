@@ -26,7 +26,7 @@ from xswe.text.compiled.chunks import NewChunks, new_table
 from xswe.text.compiled.lookup import Deferred, alphabet_of, search_of
 from xswe.text.compiled.scan import Letters
 from xswe.text.compiled.viterbi import DONE, UNLEARNT, cut_chunks, make_paths
-from xswe.text.languages import is_punctuation
+from xswe.text.scripts import is_punctuation
 from xswe.text.tokenizers import MARK as MARK_OF_A_WORD
 
 MARKED, WHOLE, PART, DROPPED, UNKNOWN = 0, 1, 2, 3, 4  # kinds of a piece; UNKNOWN: no unit, but no word's end either

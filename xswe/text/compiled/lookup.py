@@ -21,7 +21,7 @@ from xswe.text.compiled.alphabet import CJK, WORD, Alphabet
 from xswe.text.compiled.chunks import NewChunks, Table, new_table, remember, room_for
 from xswe.text.compiled.scan import NEW, Letters, expand, make_scratch, scan_all
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT, Search, build_trie, cut_runs, make_paths, make_search
-from xswe.text.languages import cjk_runs
+from xswe.text.scripts import cjk_runs
 from xswe.text.tokenizers import MARK, without_pieces
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this

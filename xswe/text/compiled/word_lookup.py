@@ -21,7 +21,7 @@ from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
 from xswe.text.compiled.lookup import Deferred, RunCutter
 from xswe.text.compiled.scan import any_of
 from xswe.text.compiled.viterbi import LONGEST_CHUNK
-from xswe.text.languages import around_runs, cjk_codes, is_punctuation, kana_codes
+from xswe.text.scripts import around_runs, cjk_codes, is_punctuation, kana_codes
 from xswe.text.segmenters import Segmenter, TextPieces
 
 _MOST_IDS = 1 << 18
