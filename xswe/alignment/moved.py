@@ -19,7 +19,7 @@ from xswe.model.ensemble import AnyModel
 
 _WEAK = 0.6  # score of a bead whose lines may belong elsewhere
 _SEED = 0.5  # that of lines which begin a block
-_BLOCK = 1.6  # what the lines of a block score together, at least
+_LEAST_SCORE = 1.6  # what the lines of a block score together, at least
 _SKIPPED = 0.05  # what a line between them costs
 _REACH = 5  # lines between two lines of a block that are sure
 _BEYOND = 12  # lines around a block that may belong to it
@@ -172,7 +172,7 @@ def _blocks(rows: np.ndarray, columns: np.ndarray, scores: np.ndarray) -> list[l
             while k >= 0 and k not in taken:
                 chain.append(k)
                 k = before[k]
-            if k < 0 and total[chain[0]] >= _BLOCK:
+            if k < 0 and total[chain[0]] >= _LEAST_SCORE:
                 out.append([pairs[j][:2] for j in reversed(chain)])
                 taken.update(chain)
         if not taken:

@@ -42,7 +42,7 @@ _TERMS = for_all(Mode, {"phrases": False, "terms": True})
 _EXCHANGE = (".tbx", ".tmx")
 _EITHER = (".tsv", ".jsonl", ".ndjson")  # passages that are bitext where languages are given
 _BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_EITHER, ".txt"))  # that are read as bitext only
-_TEXTS = (".txt", ".tsv", *PACKED, *(f".{code}" for code in LANGUAGES))
+_TEXT_SUFFIXES = (".txt", ".tsv", *PACKED, *(f".{code}" for code in LANGUAGES))
 _AROUND = 40  # characters of context on either side of an example
 
 
@@ -223,7 +223,7 @@ def read_queries(given: str) -> list[str]:
     InputError: there is none, or what is given looks like the name of a file that is not there.
     """
     if given != "-" and not Path(given).exists():
-        if not given.strip() or (" " not in given and Path(given).suffix in _TEXTS):
+        if not given.strip() or (" " not in given and Path(given).suffix in _TEXT_SUFFIXES):
             raise InputError(given, "no such file", "give a text file, or a phrase")
         return [given]
     found = [text.strip() for text in TextSource(given, split=False) if text.strip()]

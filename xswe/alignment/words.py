@@ -362,8 +362,8 @@ def _word_vectors(model: StaticModel, words: Sequence[str]) -> np.ndarray:
     vectors = model.encode(list(words))
     for row in np.flatnonzero(~vectors.any(1)).tolist():
         bare = unicodedata.normalize("NFKC", words[row].translate(_MARKS)).casefold()
-        drawn = np.random.default_rng(list(bare.encode("utf-8", "replace"))).normal(size=vectors.shape[1])
-        vectors[row] = drawn / np.linalg.norm(drawn)
+        random = np.random.default_rng(list(bare.encode("utf-8", "replace"))).normal(size=vectors.shape[1])
+        vectors[row] = random / np.linalg.norm(random)
     return vectors
 
 

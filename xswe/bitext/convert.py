@@ -16,7 +16,7 @@ from xswe.bitext.formats import FORMATS
 from xswe.bitext.memories import Unit, named_codes, unit_notes, unit_properties
 from xswe.bitext.output import MEMORIES, TABLES, one_line, output_format
 from xswe.bitext.records import Record
-from xswe.bitext.source import MARK, Source
+from xswe.bitext.source import BYTE_ORDER_MARK, Source
 from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -138,7 +138,7 @@ def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
 def _scored(source: Source, record: Record) -> dict[str, bytes]:
     """Return the score that a line has in a column, if one is named."""
     column = source.score
-    return {"score": record.raw.removeprefix(MARK).split(b"\t")[column]} if isinstance(column, int) else {}
+    return {"score": record.raw.removeprefix(BYTE_ORDER_MARK).split(b"\t")[column]} if isinstance(column, int) else {}
 
 
 def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:

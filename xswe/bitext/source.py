@@ -52,7 +52,7 @@ from xswe.work.folder import spooled
 
 logger = logging.getLogger(__name__)
 _BY_LINES: tuple[PairFormat, ...] = ("tsv", "moses")
-MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # What yields (number, what stands beside the texts, these or why there are none), by the format.
 _UNITS: dict[str, Callable[..., Iterator[tuple[int, Any, tuple[str, ...] | str]]]] = {
     "catalogue": catalogue_units,
@@ -242,8 +242,8 @@ class Source(Described):
                     lines.count(states, left_out)
                 damaged = np.maximum.reduce(states) != kernels.FINE
                 for one, texts in zip(found, lines.lines if len(lines.lines) > 1 else lines.lines * 2, strict=True):
-                    if lines.begins and texts.data[: len(MARK)].tobytes() == MARK and one[0, 0] == 0:
-                        one[0, 0] = min(len(MARK), one[0, 1])
+                    if lines.begins and texts.data[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK and one[0, 0] == 0:
+                        one[0, 0] = min(len(BYTE_ORDER_MARK), one[0, 1])
                 if lines.begins and (self.kind == "moses" or columns[0] != columns[1]):
                     lines.check(columns, self.languages, np.flatnonzero(~damaged), False)
                 spans = np.concatenate(found, 1)

@@ -19,7 +19,7 @@ from xswe.work.once import once
 if TYPE_CHECKING:
     from xswe.bitext.source import Source
 
-_TEXTS, _LEFT_OUT = "texts.txt", "left_out.json"
+_TEXTS_FILE, _LEFT_OUT = "texts.txt", "left_out.json"
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ class TextSource:
         def write(place: Path) -> None:
             """Write the texts, and the counts of those left out."""
             counts = Skipped()
-            write_text(place / _TEXTS, (f"{text or ''}\n" for text in self.read(counts)))
+            write_text(place / _TEXTS_FILE, (f"{text or ''}\n" for text in self.read(counts)))
             write_json(place / _LEFT_OUT, counts.counts)
 
         once(made, made.name, write)
         left_out.update(read_json(made / _LEFT_OUT))
-        return str(made / _TEXTS)
+        return str(made / _TEXTS_FILE)

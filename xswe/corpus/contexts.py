@@ -79,7 +79,7 @@ class Contexts:
         """Read what :meth:`save` wrote."""
         return cls(*(np.load(folder / f"{name}.{part}.npy") for part in ("sentences", "units", "offsets")))
 
-    def drawn(self, per_unit: int, seed: list[int]) -> np.ndarray:
+    def sampled(self, per_unit: int, seed: list[int]) -> np.ndarray:
         """Sample up to ``per_unit`` sentences of each unit: distinct ascending rows, int64; 0 for all."""
         if not per_unit:
             return self.sentences
@@ -124,14 +124,14 @@ def choose_contexts(
     # Where lengths are asked for, all units are treated so: their candidates are first gathered, then measured.
     shortest, random, first = _PICKED[config.pick]
     asked = lengths is not None and shortest
-    drawn = counts > config.candidates if shortest else np.full(size, random)
-    drawn |= asked
-    room = np.where(drawn & shortest, config.candidates, config.per_unit)
+    sampled = counts > config.candidates if shortest else np.full(size, random)
+    sampled |= asked
+    room = np.where(sampled & shortest, config.candidates, config.per_unit)
     if random:
         room = np.minimum(room, config.candidates)
-    kept = choice.keep_least(np.minimum(counts, room), drawn, first, np.uint64(config.seed))
+    kept = choice.keep_least(np.minimum(counts, room), sampled, first, np.uint64(config.seed))
     bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
-    chosen = choice.select_lowest(bounds, drawn & shortest, config.per_unit)
+    chosen = choice.select_lowest(bounds, sampled & shortest, config.per_unit)
     bags.release()
     exact_bags.release()
     chosen.sort()
@@ -153,11 +153,11 @@ class _Compiled:
         _count_sentences(*self._bags, counts)
         return counts
 
-    def keep_least(self, room: np.ndarray, drawn: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
+    def keep_least(self, room: np.ndarray, sampled: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
         """Return the least keys of each unit, ``room`` of them; see :func:`_keep_least`."""
         self._starts = bounds_of(room)
         self._kept = np.empty(self._starts[-1], np.uint64)
-        _keep_least(*self._bags, self._bounds, drawn, by_row, seed, self._starts, self._kept)
+        _keep_least(*self._bags, self._bounds, sampled, by_row, seed, self._starts, self._kept)
         return self._kept
 
     def select_lowest(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
@@ -180,12 +180,12 @@ class _Plainly:
         """See :class:`_Compiled`."""
         return np.bincount(self._units, minlength=self._size)
 
-    def keep_least(self, room: np.ndarray, drawn: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
+    def keep_least(self, room: np.ndarray, sampled: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
         """See :class:`_Compiled`."""
         rows, units = self._rows.astype(np.uint64), self._units.astype(np.uint64)
         self._keys = rows if by_row else (self._lengths.astype(np.uint64) << np.uint64(32)) | rows
         hashed = mix.py_func(mix.py_func(seed + units) + rows) & np.uint64(0xFFFFFFFF00000000)
-        self._keys = np.where(drawn[self._units], hashed | rows, self._keys)
+        self._keys = np.where(sampled[self._units], hashed | rows, self._keys)
         self._keep(room)
         return self._keys
 
@@ -233,7 +233,7 @@ def _keep_least(
     offsets: np.ndarray,
     rows: np.ndarray,
     bounds: np.ndarray,
-    drawn: np.ndarray,
+    sampled: np.ndarray,
     by_row: bool,
     seed: np.uint64,
     starts: np.ndarray,
@@ -243,8 +243,8 @@ def _keep_least(
 
     A key is 32 bits of priority (a hash for sampled units, the row for ``by_row``, else the length) and 32 of the row.
     """
-    last = np.full(len(drawn), -1, np.int64)
-    filled = np.zeros(len(drawn), np.int64)
+    last = np.full(len(sampled), -1, np.int64)
+    filled = np.zeros(len(sampled), np.int64)
     for row in rows:
         length = np.uint64(bounds[row + 1] - bounds[row]) << np.uint64(32)
         for place in range(offsets[row], offsets[row + 1]):
@@ -252,7 +252,7 @@ def _keep_least(
             if last[unit] == row:
                 continue
             last[unit] = row
-            if drawn[unit]:
+            if sampled[unit]:
                 scrambled = mix(mix(seed + np.uint64(unit)) + np.uint64(row))
                 key = (scrambled & np.uint64(0xFFFFFFFF00000000)) | np.uint64(row)
             elif by_row:

@@ -95,8 +95,8 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
     while last > 0:
         begun.append((last, generator.bit_generator.state))
         last -= len(_partners(_numbers(generator), last))
-    first, drawn = RowSet(size), RowSet(size)
-    for places, count in ((first, ordered), (drawn, members)):
+    first, sampled = RowSet(size), RowSet(size)
+    for places, count in ((first, ordered), (sampled, members)):
         places.bits[: count // 8] = 0xFF
         places.set(np.arange(count // 8 * 8, count), True)
     which = {place: place for place in range(ordered)}
@@ -105,7 +105,7 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
         generator.bit_generator.state = state
         partners = _partners(_numbers(generator), last)
         if members:
-            _go_back(drawn.bits, partners, last, none)
+            _go_back(sampled.bits, partners, last, none)
         if ordered:
             met = _go_back(first.bits, partners, last, swaps)
             for a, b in swaps[:met].tolist():
@@ -116,7 +116,7 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
                     which[a] = other
     out = np.empty(ordered, np.int64)
     out[list(which.values())] = list(which)
-    return out, drawn
+    return out, sampled
 
 
 def _numbers(generator: np.random.Generator) -> np.ndarray:

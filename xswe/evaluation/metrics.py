@@ -276,8 +276,8 @@ def resample(row: Row, settings: Bootstrap) -> np.ndarray:
     correlate = CORRELATIONS[row.metric.rsplit("_", 1)[-1]] if items.ndim == 2 else None
     out, step = np.empty(settings.rounds), max(1, _DRAWN // max(1, n))
     for start in range(0, settings.rounds, step):
-        drawn = items[..., generator.integers(0, n, (min(step, settings.rounds - start), n))]
-        out[start : start + step] = [*map(correlate, *drawn)] if correlate else drawn.mean(axis=-1)
+        resampled = items[..., generator.integers(0, n, (min(step, settings.rounds - start), n))]
+        out[start : start + step] = [*map(correlate, *resampled)] if correlate else resampled.mean(axis=-1)
     return out
 
 

@@ -49,9 +49,9 @@ def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Gr
     draw = np.random.default_rng(seed)
     out: list[Group] = []
 
-    def add(name: str, rows: np.ndarray, drawn: np.ndarray | None = None) -> None:
+    def add(name: str, rows: np.ndarray, sampled: np.ndarray | None = None) -> None:
         if len(rows):
-            shown = rows if drawn is None else drawn
+            shown = rows if sampled is None else sampled
             out.append(Group(name, float(scores[rows[-1]]), float(scores[rows[0]]), len(rows), tuple(shown.tolist())))
 
     def some(rows: np.ndarray) -> np.ndarray:

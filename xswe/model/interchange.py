@@ -21,7 +21,7 @@ from xswe.model.word_vectors import read_vectors
 from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.segmenters import BY_TEACHER
 from xswe.text.subwords import SubwordUnits
-from xswe.text.tokenizers import MARK, load_tokenizer
+from xswe.text.tokenizers import WORD_START, load_tokenizer
 from xswe.text.words import WordSplitter, WordUnits
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
         name = config.segmenters[by_teacher[0]]
         raise ConfigError(f"the segmenter {name!r} of {by_teacher[0]} needs the teacher's tokenizer: {hint}")
     # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
-    bare = [word.removeprefix(MARK) or word for word in words]
+    bare = [word.removeprefix(WORD_START) or word for word in words]
     named = bare if len(set(bare)) == len(words) else list(words)
     return WordUnits(named, WordSplitter(languages, config.segmenters, pieces, config.folding), pieces)
 

@@ -38,7 +38,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.text.scripts import CJK_CHARACTERS, cjk_runs, has_kana
 from xswe.text.segmenters import BY_TEACHER, WHOLE_TEXTS
-from xswe.text.tokenizers import MARK, unknown_id
+from xswe.text.tokenizers import WORD_START, unknown_id
 from xswe.text.words import WordUnits
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
     for row, word in enumerate(units.tokens):
         cjk = bool(cjk_runs(word))
         score = scorer(word) + _BONUS * len(word) if by_teacher or not cjk else _by_rank(row)
-        marked = "" if cjk and not scorer.marks_cjk else MARK
+        marked = "" if cjk and not scorer.marks_cjk else WORD_START
         # A word of a whole text is the piece itself, under every spelling that the teacher's normaliser turns into it.
         for spelling in spell.of_piece(word) if cjk and whole else spell.of_word(word):
             if spelling == word or spelling not in units.index:
@@ -101,7 +101,7 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
                 if cjk:
                     lexicon.add(spelling, score, row)
     for piece, score in scorer.scores.items():
-        form = piece.removeprefix(MARK)
+        form = piece.removeprefix(WORD_START)
         mark = piece[: len(piece) - len(form)]
         if not cjk_runs(form):
             for spelling in spell.capitals(form) if scorer.lowers else [form]:
@@ -115,10 +115,10 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
     cut: list[pre_tokenizers.PreTokenizer] = [
         pre_tokenizers.BertPreTokenizer(),
         pre_tokenizers.Split(Regex(f"[{CJK_CHARACTERS}]+"), "isolated"),
-        pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always"),
+        pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="always"),
     ]
     if not scorer.marks_cjk:
-        cut.append(pre_tokenizers.Split(Regex(f"{MARK}(?=[{CJK_CHARACTERS}])"), "removed"))
+        cut.append(pre_tokenizers.Split(Regex(f"{WORD_START}(?=[{CJK_CHARACTERS}])"), "removed"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(cut)
     return tokenizer, lexicon.tensors()
 
@@ -175,7 +175,9 @@ class _Scorer:
             }
             if unknown is not None:
                 self._by_id[unknown] = min(self._by_id) - 10.0
-        self.marks_cjk = bool(self.scores) and pieces.encode("猫", add_special_tokens=False).tokens[0].startswith(MARK)
+        self.marks_cjk = bool(self.scores) and pieces.encode("猫", add_special_tokens=False).tokens[0].startswith(
+            WORD_START
+        )
         normaliser = pieces.normalizer
         self.lowers = normaliser is not None and normaliser.normalize_str("A") == "a"
 

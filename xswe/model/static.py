@@ -29,7 +29,7 @@ from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.scripts import in_script
 from xswe.text.stopwords import has_particle
 from xswe.text.subwords import SubwordUnits
-from xswe.text.tokenizers import MARK
+from xswe.text.tokenizers import WORD_START
 from xswe.text.units import AS_LOOKED_UP, Units
 
 _FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
@@ -280,15 +280,15 @@ class StaticModel(Encoding):
         """Find the words that :meth:`words` returns."""
         spaced = {code for code in codes if LANGUAGES[code].spaced}
         tokens = self.units.tokens
-        forms = self._forms_in(language, [token.removeprefix(MARK) for token in tokens])
-        marked = any(token.startswith(MARK) for token in tokens)
+        forms = self._forms_in(language, [token.removeprefix(WORD_START) for token in tokens])
+        marked = any(token.startswith(WORD_START) for token in tokens)
         counted = language is not None and language in self.languages and self.counts is not None
         out: dict[str, int] = {}
         for row, (token, form) in enumerate(zip(tokens, forms, strict=True)):
-            word = token.removeprefix(MARK)
+            word = token.removeprefix(WORD_START)
             if not word.isalpha() or not form or form in out:
                 continue
-            starts = not marked or token.startswith(MARK)
+            starts = not marked or token.startswith(WORD_START)
             if any(in_script(word, code) and (starts or code not in spaced) for code in codes) and not (
                 counted and self._is_foreign(word, row, language)
             ):

@@ -192,12 +192,12 @@ def lines(
     y = Axis.around([b for pairs in series.values() for _, b in pairs], zero=zero)
     if y.high > 1.0 >= max((b for pairs in series.values() for _, b in pairs), default=2.0):
         y = Axis(y.low, 1.0)  # shares end there
-    drawn = "".join(
+    paths = "".join(
         f'<polyline class="s{k % _SERIES} line" points="{_points(pairs, x, y)}"/>'
         for k, pairs in enumerate(series.values())
         if len(pairs) > 1
     )
-    inside = [_stretched(drawn)]
+    inside = [_stretched(paths)]
     for k, pairs in enumerate(series.values()):
         if len(pairs) < 40:
             inside += [

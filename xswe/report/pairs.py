@@ -15,7 +15,7 @@ from xswe.alignment.sentences import AlignedTexts
 from xswe.alignment.words import align_words
 from xswe.bitext.convert import read_units
 from xswe.bitext.memories import Unit
-from xswe.bitext.source import MARK, Source
+from xswe.bitext.source import BYTE_ORDER_MARK, Source
 from xswe.bitext.tables import column_names
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
@@ -162,7 +162,7 @@ def _scored(path: str, languages: tuple[str, ...]) -> Source:
     """Return a file of scored pairs that knows its texts and, of lines, the column of the score, -1 for the last."""
     file = Source((path,), languages=languages)
     if file.kind == "tsv":
-        first = [record.raw.removeprefix(MARK).split(b"\t") for record in islice(file.read_raw(), _FIRST)]
+        first = [record.raw.removeprefix(BYTE_ORDER_MARK).split(b"\t") for record in islice(file.read_raw(), _FIRST)]
         if first and not (_NUMBER.fullmatch(first[0][0]) or _NUMBER.fullmatch(first[0][-1])):
             raise InputError(path, "no score", _SCORED, 1)
         last = all(_NUMBER.fullmatch(row[-1]) for row in first) and not all(_NUMBER.fullmatch(row[0]) for row in first)

@@ -185,9 +185,9 @@ def _norms(counted: Mapping[str, list[tuple[str, int, float]]]) -> Iterator[tupl
         if len(words) > 10:
             points = {code: [(float(times), norm, word) for word, times, norm in words]}
             title = f"{LANGUAGES[code].name}: norm of a word's vector by how often it occurs"
-            drawn = figures.dots(points, "times", "norm", title, log=(True, False), height=260)
+            chart = figures.dots(points, "times", "norm", title, log=(True, False), height=260)
             tied = float(np.corrcoef(np.log([t for _, t, _ in words]), [norm for *_, norm in words])[0, 1])
-            yield title, drawn, tied
+            yield title, chart, tied
 
 
 def _speech(space: Space, counted: Mapping[str, list[tuple[str, int, float]]]) -> list[tuple[str, ...]]:

@@ -276,10 +276,10 @@ def _curves(run: Run) -> list[tuple[str, Any]]:
     if shares := run.results["report"].get("pca", {}).get("explained_variance_ratio"):
         line = {"share of the variance": [(k + 1.0, 100 * share) for k, share in enumerate(shares)]}
         drop = float(run.results["report"]["pca"]["drop"]) + 0.5
-        drawn = figures.lines(
+        chart = figures.lines(
             line, "component", "%", "Variance of the components", log_x=True, zero=True, mark=max(1.0, drop)
         )
-        out.append(("Variance of the sentence components; those left of the line are removed", drawn))
+        out.append(("Variance of the sentence components; those left of the line are removed", chart))
     return out
 
 

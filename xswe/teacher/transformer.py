@@ -27,7 +27,7 @@ from xswe.io.ragged import Texts, bounds_of
 from xswe.io.settings import for_all
 from xswe.progress import track
 from xswe.teacher.protocol import Device, States, TeacherConfig, TeacherType
-from xswe.text.tokenizers import MARK
+from xswe.text.tokenizers import WORD_START
 from xswe.text.units import in_blocks
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ class TransformerTeacher:
         Return the encoder's input; the rows; bool (b, t), tokens whose state is wanted; int (b, t, 2), their places; and
         how many texts were truncated.
         """
-        prompt, mark = self.config.prompt or "", self.tokenizer.token_to_id(MARK)
+        prompt, mark = self.config.prompt or "", self.tokenizer.token_to_id(WORD_START)
         packed = self._tokenize([prompt + texts[row] for row in rows], places=True)
         over = _count_cut(packed)
         places = packed.pop("offset_mapping").numpy() - len(prompt)

@@ -17,7 +17,7 @@ from xswe.text.borders import OPENING, traits_of_characters, within_word
 from xswe.text.compiled.chunks import contents, new_table, number
 from xswe.text.scripts import in_script
 from xswe.text.stopwords import has_particle
-from xswe.text.tokenizers import MARK
+from xswe.text.tokenizers import WORD_START
 from xswe.text.units import AS_LOOKED_UP, BLOCK, Units, in_blocks
 from xswe.text.words import WordUnits
 
@@ -111,7 +111,7 @@ def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
             met.add(unit, written[form], False, times - within)
     spelt, forms = _spelling(units), met.ranked(range(len(units)))
     for unit in np.flatnonzero(words > _LEAST * places).tolist():
-        own, token = forms[unit], tokens[unit].removeprefix(MARK)
+        own, token = forms[unit], tokens[unit].removeprefix(WORD_START)
         if language == "zh" and token in own:
             own = [token]
         form = next((one for one in own if one.isalpha() and in_script(one, language) and spelt(one, token)), "")

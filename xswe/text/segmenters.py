@@ -21,7 +21,7 @@ from tokenizers import Encoding, Tokenizer, normalizers
 from xswe.errors import ConfigError, needs
 from xswe.text.scripts import is_punctuation
 from xswe.text.subwords import SubwordUnits
-from xswe.text.tokenizers import MARK, pieces_only, put_first
+from xswe.text.tokenizers import WORD_START, pieces_only, put_first
 from xswe.text.units import trim_span
 
 WHOLE_TEXTS = "teacher-text"  # cuts texts that hold Han or Kana as wholes, see xswe.text.segmenters
@@ -74,7 +74,7 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
     def trim_span(encoding: Encoding) -> Spans:
         out: Spans = []
         for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
-            if piece == MARK:  # alone, it reports the first character, which belongs to the piece after it
+            if piece == WORD_START:  # alone, it reports the first character, which belongs to the piece after it
                 continue
             start = max(start, out[-1][1] if out else 0)  # byte pieces of one character report it several times
             if start < end:
@@ -143,5 +143,5 @@ def _forms(pieces: Sequence[str], tokenizer: Tokenizer) -> list[str]:
         spelled = (tokenizer.decoder.decode([piece]).strip() for piece in pieces)
         return ["" if "\ufffd" in form else form for form in spelled]
     inside = state["model"].get("continuing_subword_prefix") or ""
-    bare = (piece.removeprefix(inside).strip(MARK) for piece in pieces)
+    bare = (piece.removeprefix(inside).strip(WORD_START) for piece in pieces)
     return ["" if state["model"].get("byte_fallback") and _BYTE.fullmatch(form) else form for form in bare]

@@ -27,7 +27,7 @@ from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
 from xswe.text.scripts import CJK_CHARACTERS, is_punctuation
 from xswe.text.subwords import SubwordUnits
-from xswe.text.tokenizers import MARK, unknown_id
+from xswe.text.tokenizers import WORD_START, unknown_id
 from xswe.text.units import CompileHeuristic, Units, flat_blocks, in_blocks
 from xswe.text.words import WordUnits
 
@@ -139,7 +139,7 @@ class _Pieces:
         unknown = unknown_id(units.tokenizer, state)
         for piece, i in vocabulary.items():
             self._kinds[i] = UNKNOWN if i == unknown else _kind(piece)
-            if piece == MARK:
+            if piece == WORD_START:
                 self._kinds[i] += SILENT  # begins a word
         self._state, self._worth = state, CompileHeuristic()
 
@@ -176,7 +176,7 @@ class _Pieces:
 
 
 def _kind(piece: str) -> int:
-    if piece.startswith(MARK):
+    if piece.startswith(WORD_START):
         return MARKED
     if all(map(is_punctuation, piece)):
         return DROPPED

@@ -19,7 +19,7 @@ from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, LocatedBags, bounds_of, concatenate_bags
 from xswe.text.languages import check_languages
-from xswe.text.tokenizers import MARK, is_trained_here, load_tokenizer, state_for_later, unknown_id, without_limits
+from xswe.text.tokenizers import WORD_START, is_trained_here, load_tokenizer, state_for_later, unknown_id, without_limits
 from xswe.text.units import CompileHeuristic, UnitKind, flat_blocks, in_blocks
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ class SubwordUnits:
         self.trained_here = is_trained_here(state)
         if self.trained_here:
             pieces = [piece for piece, _ in state["model"]["vocab"]]
-            lone, dropped = pieces.index(MARK) if MARK in pieces else None, [state["model"]["unk_id"]]
+            lone, dropped = pieces.index(WORD_START) if WORD_START in pieces else None, [state["model"]["unk_id"]]
             self._is_unit = np.ones(len(pieces), bool)
         else:
             given = self.tokenizer
-            lone, unknown = given.token_to_id(MARK), unknown_id(given, state)
+            lone, unknown = given.token_to_id(WORD_START), unknown_id(given, state)
             dropped = [i for i, added in given.get_added_tokens_decoder().items() if added.special]
             dropped += [] if unknown is None else [unknown]
             self._is_unit = np.ones(given.get_vocab_size(with_added_tokens=True), bool)

@@ -21,7 +21,7 @@ from xswe.text.folding import folding_step
 from xswe.text.scripts import CJK_CHARACTERS
 
 logger = logging.getLogger(__name__)
-MARK = "▁"  # of a word's start
+WORD_START = "▁"  # of a word's start
 
 
 def text_normaliser(languages: Sequence[str], folding: bool = True) -> normalizers.Normalizer:
@@ -66,13 +66,13 @@ def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer
     or between two ideographs is the same word. The chunks are those of word units, see :mod:`xswe.text.languages`.
     """
     cjk = Regex(f"[{cjk_characters}]+")
-    unmarked = Regex(f"{MARK}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
+    unmarked = Regex(f"{WORD_START}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.WhitespaceSplit(),
             pre_tokenizers.Punctuation("isolated"),
             pre_tokenizers.Split(cjk, "isolated"),
-            pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always"),
+            pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="always"),
             pre_tokenizers.Split(unmarked, "removed"),
         ]
     )

@@ -19,7 +19,7 @@ from xswe.text.folding import folding_step
 from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.scripts import cjk_runs, has_cjk, has_kana, is_punctuation
 from xswe.text.segmenters import WHOLE_TEXTS, TextPieces, make_segmenter
-from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
+from xswe.text.tokenizers import WORD_START, folds, load_tokenizer, parse_tokenizer, without_limits
 from xswe.text.units import CompileHeuristic, UnitKind, flat_blocks, in_blocks, trim_span
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class WordUnits:
     def _back_off(self, form: str) -> int:
         encoding = self.pieces.encode(form, add_special_tokens=False)  # type: ignore[union-attr]
         # The lone mark of a word's start reports the first character as its own: that is no boundary.
-        ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != MARK}
+        ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != WORD_START}
         for end in sorted((end for end in ends if 0 < end < len(form)), reverse=True):
             prefix = form[:end]
             for candidate in (prefix, prefix.lower()):

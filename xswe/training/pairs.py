@@ -343,15 +343,15 @@ def draw_pairs(
     says how many development pairs to take, by their number.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []
-    some = {code: one.drawn(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}
+    some = {code: one.sampled(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}
     for k, (codes, sides) in enumerate(zip(pairs, bitexts, strict=True)):
-        chosen, drawn = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        chosen, sampled = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for code in codes:
             first = sum(size for size, other in zip(sizes[:k], pairs, strict=False) if code in other)
-            for rows, out in ((contexts[code].sentences, chosen), (some[code], drawn)):
+            for rows, out in ((contexts[code].sentences, chosen), (some[code], sampled)):
                 low, high = np.searchsorted(rows, [first, first + sizes[k]])
                 out.append(rows[low:high] - first)
-        found, wanted = np.unique(np.concatenate(chosen)), np.unique(np.concatenate(drawn))
+        found, wanted = np.unique(np.concatenate(chosen)), np.unique(np.concatenate(sampled))
         cut = _cut(sides, found, wanted, development(len(found)), [seed, 29, k])
         what = "%s: %d pairs with a context sentence, %d of them to train on and %d to choose by"
         logger.info(what, "-".join(codes), len(found), len(cut.train), len(cut.development))
@@ -359,15 +359,15 @@ def draw_pairs(
     return made
 
 
-def _cut(sides: Sequence[Bags], chosen: np.ndarray, drawn: np.ndarray, development: int, seed: Sequence[int]) -> PairRows:
+def _cut(sides: Sequence[Bags], chosen: np.ndarray, sampled: np.ndarray, development: int, seed: Sequence[int]) -> PairRows:
     """Split off random development pairs, and drop training pairs that share a side with one of them.
 
     ``chosen`` are the ascending rows from which development pairs are sampled, ``drawn`` those to train on.
     """
     apart = np.sort(np.random.default_rng(seed).permutation(chosen)[:development])
-    rows = np.union1d(apart, drawn)
+    rows = np.union1d(apart, sampled)
     is_apart = np.isin(rows, apart)
-    train = np.isin(rows, drawn) & ~is_apart
+    train = np.isin(rows, sampled) & ~is_apart
     for side in sides:
         same = equal_bags(side.take(rows))
         train &= ~np.isin(same, same[is_apart])

@@ -286,11 +286,11 @@ class _Run:
         """Return the bitexts that the refinement learns from (``train``, ``development``), or is measured on."""
         if not self.sampled or name == "held_out":
             return self.corpus.part(name)
-        whole = zip(self.corpus.part("train"), self.drawn, strict=True)
+        whole = zip(self.corpus.part("train"), self.sampled_rows, strict=True)
         return [bitext.take(getattr(rows, name)) for bitext, rows in whole]
 
     @cached_property
-    def drawn(self) -> list[PairRows]:
+    def sampled_rows(self) -> list[PairRows]:
         """The pairs to refine on, for each bitext: those with a sentence that represents a unit."""
         c = self.config
         bitexts = [[side for side in open_bags(self.bags, "train", pair) if side is not None] for pair in self.pairs]
@@ -408,7 +408,7 @@ class _Run:
         for pair, teacher in zip(self.pairs, teachers, strict=True):
             source, target = open_bags(self.bags, "train" if self.sampled else part, pair)
             if self.sampled:
-                rows = getattr(self.drawn[self.pairs.index(pair)], part)
+                rows = getattr(self.sampled_rows[self.pairs.index(pair)], part)
                 source, target = source.take(rows), None if target is None else target.take(rows)
             placed = None if target is None else self.tables.place(target, pair[1])
             alike = len(pair) == 2 and pair[0] == pair[1]
@@ -470,9 +470,9 @@ class _Run:
             save_tensors(folder / "refine.safetensors", {"embeddings": made.matrix})
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
-        drawn = [{"drawn": self.drawn_inputs()}] if self.sampled else []
+        sampled = [{"drawn": self.drawn_inputs()}] if self.sampled else []
         folder, identity = self.stages.run(
-            "refine", [self.bags_id, start_id, settings, *imitated, *drawn, *describe_graded(given)], make
+            "refine", [self.bags_id, start_id, settings, *imitated, *sampled, *describe_graded(given)], make
         )
         self.report["refinement"] = read_report(folder)
         log.close(self.report["refinement"]["history"])

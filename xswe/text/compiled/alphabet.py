@@ -95,7 +95,7 @@ def copy_letters(data: np.ndarray, place: int, last: int, case: int, chunk: np.n
 UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
 _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
 _MOST_EXPANSIONS = 1 << 16  # more than Unicode has; beyond, characters count as complex
-SPACE, MARK, CJK, WORD = 0, 1, 2, 3
+SPACE, PUNCTUATION, CJK, WORD = 0, 1, 2, 3
 CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
 
 _BETWEEN = " a "  # keeps characters apart that are normalised together
@@ -193,7 +193,7 @@ class Alphabet:
         kinds: dict[int, Callable[[str], list[str]]] = {
             WORD: lambda c: [f"{m}{c}", f"{m}{c}{c}", f"{m}a{c}a"],
             CJK: lambda c: [c, c + c, f"{m}a", c, f"{m}a"],
-            MARK: lambda c: [c, c, c, f"{m}a", c, f"{m}a"],
+            PUNCTUATION: lambda c: [c, c, c, f"{m}a", c, f"{m}a"],
             SPACE: lambda c: [f"{m}a", f"{m}a"],
         }
         answer = [chunk for chunk, _ in self._chunks("".join(f"{c} {c}{c} a{c}a {_END} " for c in characters))]

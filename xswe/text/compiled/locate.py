@@ -21,13 +21,13 @@ from tokenizers import Tokenizer
 
 from xswe.io.compiler import LEAN, for_steps
 from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags
-from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, MARK, REMOVED, SPACE, WORD, decode_character
+from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, PUNCTUATION, REMOVED, SPACE, WORD, decode_character
 from xswe.text.compiled.chunks import NewChunks, new_table
 from xswe.text.compiled.lookup import Deferred, alphabet_of, search_of
 from xswe.text.compiled.scan import Letters
 from xswe.text.compiled.viterbi import DONE, UNLEARNT, cut_chunks, make_paths
 from xswe.text.scripts import is_punctuation
-from xswe.text.tokenizers import MARK as MARK_OF_A_WORD
+from xswe.text.tokenizers import WORD_START
 
 MARKED, WHOLE, PART, DROPPED, UNKNOWN = 0, 1, 2, 3, 4  # kinds of a piece; UNKNOWN: no unit, but no word's end either
 SILENT = 8  # added to the kind of a piece that counts for where words are, but has no vector
@@ -221,7 +221,7 @@ class PiecePlaces(Deferred):
         met = len(fresh.where)
         items = np.empty(2 * (int(fresh.where[-1, 0] + fresh.where[-1, 1]) + met), np.int32)
         starts = np.empty(met + 1, np.int64)
-        mark, paths = int(self._search.symbols[ord(MARK_OF_A_WORD)]), make_paths()
+        mark, paths = int(self._search.symbols[ord(WORD_START)]), make_paths()
         cut_chunks(fresh.text, fresh.where, fresh.pieces, mark, self._search, paths, items, starts)
         return starts[:-1], np.diff(starts), items[: starts[-1]]
 
@@ -307,7 +307,7 @@ def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
             if this == SPACE:
                 kind = SPACE
                 continue
-            if this != kind or this == MARK:  # a chunk begins
+            if this != kind or this == PUNCTUATION:  # a chunk begins
                 kind, left = this, 0
                 if whole and kind != CJK:
                     count = _place_of_next(count, first, is_unit, ids)

@@ -22,7 +22,7 @@ from xswe.text.compiled.chunks import NewChunks, Table, new_table, remember, roo
 from xswe.text.compiled.scan import NEW, Letters, expand, make_scratch, scan_all
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT, Search, build_trie, cut_runs, make_paths, make_search
 from xswe.text.scripts import cjk_runs
-from xswe.text.tokenizers import MARK, without_pieces
+from xswe.text.tokenizers import WORD_START, without_pieces
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
 _MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
@@ -121,7 +121,7 @@ class Deferred(Lookup):
 def alphabet_of(state: dict[str, Any]) -> Alphabet:
     """Return the alphabet of a tokenizer of our kind, given the state in its ``tokenizer.json``."""
     tokenizer = without_pieces(state)
-    return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, MARK)
+    return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, WORD_START)
 
 
 def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:
@@ -196,7 +196,7 @@ class RunCutter:
 
     def __init__(self, state: dict[str, Any], alphabet: Alphabet, mark: str) -> None:
         self._alphabet, self._search = alphabet, search_of(state, np.zeros(1, bool))
-        self._kind, self._mark = (WORD, int(self._search.symbols[ord(MARK)])) if mark else (CJK, -1)
+        self._kind, self._mark = (WORD, int(self._search.symbols[ord(WORD_START)])) if mark else (CJK, -1)
         self._lock = Lock()
 
     @classmethod
@@ -215,11 +215,11 @@ class RunCutter:
         chunks = bare.pre_tokenizer.pre_tokenize_str
         cut = [chunk for chunk, _ in chunks(normalise(_PROBE))]
         mark = cut[0][: -len(normalise(_PROBE))]
-        if mark not in ("", MARK) or cut != [mark + normalise(_PROBE)]:
+        if mark not in ("", WORD_START) or cut != [mark + normalise(_PROBE)]:
             return None
         # Whether words of spaced scripts get the mark is for the alphabet to know, which shows itself letters, too.
         before = chunks("a")[0][0][:-1]
-        return cls(state, Alphabet(normalise, chunks, before), mark) if before in ("", MARK) else None
+        return cls(state, Alphabet(normalise, chunks, before), mark) if before in ("", WORD_START) else None
 
     def __call__(self, runs: Texts) -> CutRuns:
         """Cut runs."""

@@ -17,8 +17,8 @@ from xswe.text.compiled.alphabet import (
     CJK,
     CLASS_SHIFT,
     COMPLEX,
-    MARK,
     NEITHER,
+    PUNCTUATION,
     REMOVED,
     SPACE,
     UNKNOWN,
@@ -329,7 +329,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
                 entry = -1  # past the end: flush what is there
             this = SPACE if entry < 0 else entry >> CLASS_SHIFT
             # A chunk ends where the class changes, and around every mark.
-            if end > start and (this != kind or this == MARK):
+            if end > start and (this != kind or this == PUNCTUATION):
                 waiting[count, 0], waiting[count, 1] = start, end - start
                 waiting[count, 2], waiting[count, 3] = kind, row
                 count += 1
