@@ -125,7 +125,7 @@ def test_choices_of_ones_own_need_no_more_than_what_differs(folder):
     assert told("--config-name", "short")["pca"]["dim"] == 64
 
 
-@pytest.mark.parametrize("group", ["teacher", "units", "objective", "recipe", "corpus", "corpus/clean", "execution"])
+@pytest.mark.parametrize("group", ["teacher", "units", "objective", "recipe", "corpus", "corpus/clean"])
 def test_the_help_names_the_files_of_a_group(group, folder):
     told = re.split(r"\n  (?=\S)", run_verb("train", "--help-all", cwd=folder).stdout)
     (said,) = (part for part in told if part.startswith(f"{group}="))

@@ -21,6 +21,7 @@ from xswe.errors import ConfigError
 from xswe.io.choices import choice_names
 from xswe.io.resources import resource
 from xswe.text.languages import LANGUAGES
+from xswe.work.config import HOSTS
 
 
 def register(verb: str, words: Collection[str] = ("-m",)) -> None:
@@ -30,6 +31,8 @@ def register(verb: str, words: Collection[str] = ("-m",)) -> None:
     """
     store, usual = ConfigStore.instance().store, composed_defaults(verb)
     every, named = any(word.startswith("-") or "hydra" in word for word in words), " ".join(["en-ja", *words])
+    for kind in HOSTS:
+        store(group="execution", name=kind, node={"kind": kind})
     if "pair" in VERBS[verb].groups:
         for codes in chain.from_iterable(permutations(LANGUAGES, count) for count in range(1, 5)):
             if every or "-".join(codes) in named:  # of more, pair.languages=[…] takes any
