@@ -8,9 +8,10 @@ import os
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,12 @@ import pytest
 from xswe.errors import InputError, Unfinished
 from xswe.io.files import whole_file
 from xswe.work.config import HOSTS, ExecutionConfig
-from xswe.work.stage import Advancing, Job
+from xswe.work.plan import TextPlan
+from xswe.work.stage import Advancing, Job, Stage
+
+
+class WorkerDied(Exception):
+    """What a shard raises in this process that would have killed a worker elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class Squares:
 
     folder: Path
     heavy: bool = False
-    on_card = False
+    on_card: bool = False
+    home: int = field(default_factory=os.getpid)
 
     def open(self) -> str:
         return "opened"
@@ -46,20 +53,50 @@ class Squares:
             if kind == "passing":
                 trouble.unlink()
                 raise OSError(errno.EIO, "an error in passing")
-            if kind == "deadly":
-                trouble.unlink()
+            if kind in ("deadly", "always deadly"):
+                if kind == "deadly":
+                    trouble.unlink()
+                if os.getpid() == self.home:
+                    raise WorkerDied("it died here")
                 os.kill(os.getpid(), signal.SIGKILL)
+            if kind == "slow":
+                time.sleep(1.5)
             if kind == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", str(output))
             if kind == "full, says numpy":
                 raise OSError("8 requested and 4 written")
-            raise InputError("a.txt", "not UTF-8", "convert it", 7)
+            if kind == "bad line":
+                raise InputError("a.txt", "not UTF-8", "convert it", 7)
         with whole_file(output) as temporary:
             temporary.write_text(str(shard**2))
         return {"lines": 1}
 
     def files(self, output: Path) -> list[Path]:
         return [output]
+
+
+def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False) -> Stage:
+    stage = Stage(folder / "squares", "squares", count, ".txt", Squares(folder, heavy), identity)
+    stage.begin()
+    return stage
+
+
+def made(stage: Stage) -> list[str]:
+    return [stage.path(shard).read_text() for shard in range(stage.count)]
+
+
+def runs(folder: Path) -> list[int]:
+    return sorted(in_order(folder))
+
+
+def in_order(folder: Path) -> list[int]:
+    log = folder / "runs"
+    found = list(map(int, log.read_text().split())) if log.exists() else []
+    log.unlink(missing_ok=True)
+    return found
+
+
+SQUARES = [str(n**2) for n in range(7)]
 
 
 @dataclass(frozen=True)
@@ -80,6 +117,24 @@ class Rows(Job):
         with self.log.open("a") as stream:
             stream.write(f"{shard}\n")
         return {"row": np.full(3, shard)}, {"lines": 3}
+
+
+@dataclass(frozen=True)
+class Planned(Job):
+    """A job that has its plan with it, and knows how often it was sent."""
+
+    plan: TextPlan
+    sent: ClassVar[list[int]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.sent.append(1)
+        return self.__dict__
+
+    def open(self) -> str:
+        return "opened"
+
+    def compute(self, opened: str, shard: int) -> tuple[dict[str, np.ndarray], dict]:
+        return {"row": np.full(1, shard)}, {}
 
 
 @pytest.fixture(scope="session")
@@ -104,19 +159,17 @@ class Put(NamedTuple):
 
 
 class RayHere:
-    """A Ray of four processors and some cards in this process: what is waited for is done then, the last call first.
+    """A Ray in this process, see `Run`: what is waited for is done then, the last call first."""
 
-    It notes what workers are promised (``needs``), what is put there, and what is given to calls.
-    """
-
-    exceptions = SimpleNamespace(RayError=LookupError, RayTaskError=KeyError)
+    exceptions = SimpleNamespace(RayError=WorkerDied, RayTaskError=KeyError)
     numbers: ClassVar[Iterator[int]] = itertools.count()  # workers keep what they have opened by the reference
 
-    def __init__(self, cards: int = 0) -> None:
-        self.cards, self.joined = cards, False
-        self.needs, self.there, self.given = dict[str, Any](), dict[Put, bytes](), list[tuple]()
+    def __init__(self) -> None:
+        self.cards, self.joined, self.asked = 0, False, (0.0, 0.0)
+        self.there = dict[Put, bytes]()
 
     def init(self, **_: Any) -> None:
+        assert not self.joined
         self.joined = True
 
     def shutdown(self) -> None:
@@ -126,6 +179,7 @@ class RayHere:
         return self.joined
 
     def cluster_resources(self) -> dict[str, float]:
+        assert self.joined
         return {"CPU": 4, "GPU": self.cards}
 
     def put(self, value: Any) -> Put:
@@ -138,12 +192,11 @@ class RayHere:
 
     def remote(self, **needs: Any) -> Callable[[Any], Any]:
         """Return a decorator of functions that are called elsewhere, and of classes, one of which each worker keeps."""
-        self.needs |= needs
+        self.asked = needs["num_cpus"], needs.get("num_gpus", 0.0)
         return lambda done: SimpleNamespace(remote=partial(self._actor if isinstance(done, type) else self._call, done))
 
     def _call(self, done: Callable[..., Any], *given: Any) -> Callable[[], Any]:
-        self.given.append(given)
-        return partial(done, *given)
+        return partial(done, *pickle.loads(pickle.dumps(given)))
 
     def _actor(self, kind: type, *given: Any) -> Any:
         opened: list[Any] = []
@@ -185,11 +238,16 @@ def damage(path: Path) -> None:
 
 
 class Run(NamedTuple):
-    """How tests run an executor: tasks, which together do all, and fixtures of the cluster that its workers are on."""
+    """How tests run an executor: tasks, which together do all, and fixtures of the cluster that its workers are on.
+
+    That in this process has four processors, is joined once at a time, takes from ``cards`` how many cards it has, and says
+    that a worker died where `WorkerDied` is raised. In ``asked`` it notes how many of both a worker was last promised. What
+    workers are given it pickles.
+    """
 
     tasks: list[ExecutionConfig]
     here: str = ""  # in this process
-    real: str = ""  # for slow tests
+    real: str = ""  # of two processors, for slow tests
 
 
 RUNS = {
@@ -213,6 +271,8 @@ class AnyExecutor:
 
     kind: str
     tasks: list[ExecutionConfig]
+    here: bool = True  # in this process
+    cluster: Any = None  # what its fixture yields
 
     def __call__(self, work: Callable[[ExecutionConfig], Any], **settings: Any) -> Any:
         """Let each task begin the work, again where it waits for the others, and return what the first finds that ends."""
@@ -223,13 +283,19 @@ class AnyExecutor:
         raise AssertionError(f"{self.kind} does not end")
 
 
-@pytest.fixture(params=_EVERY)
-def any_executor(request: pytest.FixtureRequest) -> AnyExecutor:
+def executor(request: pytest.FixtureRequest) -> AnyExecutor:
+    """The executor of a parameter, and the cluster that it needs."""
     kind, where = request.param
     run = RUNS.get(kind)
     if run is None or (HOSTS[kind].has_workers and not (run.here and run.real)):
         needed = "its tasks" + ", and both fixtures of a cluster" * HOSTS[kind].has_workers
         pytest.fail(f"no test can run execution={kind}: RUNS of tests/clusters.py must give {needed}")
-    if fixture := getattr(run, where):
-        request.getfixturevalue(fixture)
-    return AnyExecutor(kind, run.tasks)
+    fixture = getattr(run, where)
+    return AnyExecutor(kind, run.tasks, where == "here", request.getfixturevalue(fixture) if fixture else None)
+
+
+any_executor = pytest.fixture(executor, params=_EVERY, name="any_executor")
+_CLUSTERS = [one for one in _EVERY if HOSTS[one.values[0][0]].has_workers]
+any_cluster = pytest.fixture(executor, params=_CLUSTERS, name="any_cluster")
+cluster_here = pytest.fixture(executor, params=[one for one in _CLUSTERS if not one.marks], name="cluster_here")
+real_cluster = pytest.fixture(executor, params=[one for one in _CLUSTERS if one.marks], name="real_cluster")

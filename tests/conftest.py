@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from tests.clusters import any_executor, ray_cluster, ray_here  # noqa: F401
 from tests.kernels import alone, compile_once
 from tests.parsed import parsed_once
 from tests.warm import LIBRARIES, serving
@@ -34,6 +33,7 @@ from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
 from xswe.text.words import WordSplitter
 
+pytest_plugins = ["tests.clusters"]
 progress.silence()
 compile_once()
 gc.set_threshold(200_000)  # what is imported and parsed here would else be looked through again and again
@@ -54,6 +54,7 @@ ENCODERS = {
     *("test_losses.py", "test_ranking.py", "test_optimisers.py", "test_spans.py", "test_extract_shards.py"),
     *("test_pipeline.py", "test_configuration.py", "test_hidden_phrases.py", "test_parity.py"),
 }
+ON_RAY = {"ray_cluster", "any_executor", "any_cluster", "real_cluster"}  # fixtures
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
 
@@ -72,7 +73,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files with tests of Ray last, which is busy as long as it is there; of several processes, the longest first."""
-    on_ray = {item.path for item in items if {"ray_cluster", "any_executor"} & {*getattr(item, "fixturenames", ())}}
+    on_ray = {item.path for item in items if ON_RAY & {*getattr(item, "fixturenames", ())}}
     first = LONGEST if hasattr(config, "workerinput") else ()
     places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}
     items.sort(key=lambda item: (item.path in on_ray, places[item.path]))

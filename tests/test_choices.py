@@ -340,6 +340,7 @@ def _(choice, folder):
 @probe("xswe.work.config:Executor")
 def _(choice, folder):
     from xswe.work import run
+    from xswe.work.cluster import workers_of
     from xswe.work.config import ExecutionConfig
     from xswe.work.stage import Job, Stage
 
@@ -347,9 +348,7 @@ def _(choice, folder):
     stage.begin()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "_here", lambda *_: called.append("here") or (one for one in ()))
-        for name, one in run._CLUSTERS.items():
-            done_by = one._replace(run=lambda *_, own=name: called.append(own) or (one for one in ()))
-            patch.setitem(run._CLUSTERS, name, done_by)
+        patch.setattr(run, "on_cluster", lambda *given: called.append(workers_of(given[2].kind)) or (one for one in ()))
         patch.setattr(run, "_await_others", lambda *_: called.append("wait"))
         run.run_shards(stage, holding(ExecutionConfig("array", 0, 2), kind=choice))
     return tuple(called)

@@ -53,8 +53,8 @@ from xswe.teacher.transformer import load_teacher
 from xswe.text.subwords import SubwordUnits
 from xswe.training.extract import ExtractConfig, LanguageSample, averaged, sums_by_shard
 from xswe.work import run as work_run
+from xswe.work.cluster import cluster
 from xswe.work.config import ExecutionConfig
-from xswe.work.ray import cluster
 from xswe.work.run import run_shards
 from xswe.work.stage import Stage
 

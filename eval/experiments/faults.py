@@ -209,7 +209,7 @@ def workers(address: str) -> list[int]:
     return [
         pid
         for pid, (parent, what) in found.items()
-        if what.startswith(("ray::attempt", "ray::_Worker")) and int(parent) in ours
+        if what.startswith(("ray::attempt", "ray::Worker")) and int(parent) in ours
     ]
 
 

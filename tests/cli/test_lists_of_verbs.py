@@ -47,9 +47,13 @@ def test_a_page_lists_all_verbs_and_no_other(name):
     assert there == wanted, f"{page}, {name}"
 
 
-def test_every_executor_has_a_command_on_the_page():
-    text = (ROOT / CLUSTER).read_text("utf-8")
-    assert {kind for kind in HOSTS if f"execution={kind}" in text} == {*HOSTS}
+@pytest.mark.parametrize("kind", HOSTS)
+def test_every_executor_has_a_section_of_the_page(kind):
+    """It names it before the first command and, if it is a cluster, says what to install."""
+    sections = re.split(r"\n## ", (ROOT / CLUSTER).read_text("utf-8"))
+    begins = [section.partition("```")[0] for section in sections]
+    (own,) = (section for section in begins if f"`execution={kind}`" in section)
+    assert "pip install 'xswe[" in own or not HOSTS[kind].has_workers
 
 
 def test_a_verb_has_bars_or_is_named_here_as_one_without():

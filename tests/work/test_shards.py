@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import pickle
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,16 +21,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import xswe
-from tests.clusters import RUNS, RayHere, Rows, Squares
+from tests.clusters import RUNS, SQUARES, Rows, Squares, in_order, made, runs, stage_in
 from xswe import progress
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
 from xswe.io import locks
-from xswe.io.choices import choice_names
 from xswe.io.files import read_json, whole_file
 from xswe.io.lines import read_blocks
-from xswe.search.lists import SearchConfig
-from xswe.search.shard import Search, SearchJob
 from xswe.work import kept
 from xswe.work import run as run_module
 from xswe.work.checkpoint import save_checkpoint
@@ -40,35 +35,10 @@ from xswe.work.config import HOSTS, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan
-from xswe.work.ray import _Pool, cluster, one_cluster
 from xswe.work.records import file_checksum
 from xswe.work.run import arrays_once, map_shards, read_arrays, run_shards, shards_ahead
-from xswe.work.stage import NOWHERE, Advancing, Job, Stage, attempt
+from xswe.work.stage import NOWHERE, Advancing, Stage, attempt
 from xswe.work.status import work_status
-
-
-def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False) -> Stage:
-    stage = Stage(folder / "squares", "squares", count, ".txt", Squares(folder, heavy), identity)
-    stage.begin()
-    return stage
-
-
-def made(stage: Stage) -> list[str]:
-    return [stage.path(shard).read_text() for shard in range(stage.count)]
-
-
-def runs(folder: Path) -> list[int]:
-    return sorted(in_order(folder))
-
-
-def in_order(folder: Path) -> list[int]:
-    log = folder / "runs"
-    found = list(map(int, log.read_text().split())) if log.exists() else []
-    log.unlink(missing_ok=True)
-    return found
-
-
-SQUARES = [str(n**2) for n in range(7)]
 
 
 def test_shards_are_done_once(tmp_path):
@@ -345,73 +315,6 @@ def test_a_setting_belongs_to_an_executor_and_is_refused_with_others():
                 ExecutionConfig(kind, **changed, **{name: others[name]})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("heavy", [False, True])
-def test_on_ray_as_here_though_a_worker_is_killed(ray_cluster, tmp_path, heavy):
-    (tmp_path / "trouble-5").write_text("deadly")  # kills the worker, once
-    stage = stage_in(tmp_path, heavy=heavy)
-    run_shards(stage, ExecutionConfig("ray"))
-    assert made(stage) == SQUARES
-    stage.path(3).unlink()
-    runs(tmp_path)
-    run_shards(stage, ExecutionConfig("ray"))
-    assert made(stage) == SQUARES
-    assert runs(tmp_path) == [3]
-
-
-def test_the_stages_of_a_block_join_a_cluster_once(monkeypatch):
-    states = []
-    fake = SimpleNamespace(
-        init=lambda **_: states.append("joined"),
-        shutdown=lambda: states.append("left"),
-        is_initialized=lambda: bool(states) and states[-1] == "joined",
-    )
-    monkeypatch.setitem(sys.modules, "ray", fake)
-    how = ExecutionConfig("ray")
-    for _ in range(2):
-        with cluster(how):
-            pass
-    assert states == ["joined", "left", "joined", "left"]
-    states.clear()
-    with one_cluster():
-        assert not states
-        for _ in range(2):
-            with one_cluster(), cluster(how) as ray:
-                assert ray is fake
-    assert states == ["joined", "left"]
-
-
-@dataclass(frozen=True)
-class Planned(Job):
-    """A job that has its plan with it."""
-
-    plan: TextPlan
-
-
-def test_a_plan_of_many_files_is_put_to_a_cluster_once(tmp_path):
-    plan = TextPlan(tuple(f"/shared/corpus/{number}.txt" for number in range(100_000)), (1,) * 100_000, 1)
-    there = RayHere()
-    pool = _Pool(there, Stage(tmp_path, "clean", plan.count, ".blocks", Planned(plan), "one"), ExecutionConfig("ray"))
-    for shard in (0, 1, 99_999):
-        pool.submit(shard)
-    assert len(there.there) == 1
-    assert max(len(pickle.dumps(given, 2)) for given in there.given) < 4096
-
-
-@pytest.mark.parametrize(("device", "gpus", "asked"), [("cpu", 1.0, None), ("cuda", 0.0, 1.0), ("cuda", 0.5, 0.5)])
-def test_a_search_on_cards_asks_for_one_a_task(tmp_path, device, gpus, asked):
-    def workers(cards):
-        there = RayHere(cards)
-        pool = _Pool(there, Stage(tmp_path, "tiles", 9, ".safetensors", job, "one"), ExecutionConfig("ray", gpus=gpus))
-        return there.needs.get("num_gpus"), len(pool._actors)
-
-    job = SearchJob(Search((), (1, 1), False, 1, SearchConfig(method="exact", device=device), tmp_path))
-    assert workers(2) == (asked, 0 if asked is None else int(2 / asked))
-    if asked is not None:
-        with pytest.raises(ConfigError, match=rf"execution.gpus={asked:g}: the cluster has 0; set the device to cpu"):
-            workers(0)
-
-
 @pytest.fixture
 def in_turn(monkeypatch):
     """A cluster of one worker, which rests after each shard; the shards that it fails are in the list."""
@@ -427,12 +330,9 @@ def in_turn(monkeypatch):
             )
             time.sleep(0.1)
 
-    monkeypatch.setitem(run_module._CLUSTERS, "ray", run_module._Cluster(lambda _: nullcontext(), work))
+    monkeypatch.setattr(run_module, "cluster", nullcontext)
+    monkeypatch.setattr(run_module, "on_cluster", work)
     return failing
-
-
-def test_every_executor_can_be_named_on_the_command_line():
-    assert choice_names("execution") == sorted(HOSTS)
 
 
 def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
@@ -448,8 +348,7 @@ def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
 def test_what_is_done_needs_no_cluster(tmp_path, monkeypatch):
     stage = stage_in(tmp_path)
     run_shards(stage)
-    unasked = run_module._CLUSTERS["ray"]._replace(join=Mock(side_effect=AssertionError))
-    monkeypatch.setitem(run_module._CLUSTERS, "ray", unasked)
+    monkeypatch.setattr(run_module, "cluster", Mock(side_effect=AssertionError))
     with shards_ahead(stage, ExecutionConfig("ray")) as wait:
         wait(6)
     assert len(runs(tmp_path)) == stage.count

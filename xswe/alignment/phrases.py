@@ -55,7 +55,7 @@ class PhraseSearchConfig(SpanConfig):
         languages: of the phrases and of the passages, as in ``[en,ja]``: for ``.tmx``, ``.tbx``, bitext, and to split.
         split: cut the passages into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         on_error: what a damaged line of the passages does: ``raise``, or ``skip`` (it has no hits, and is counted).
-        execution: who searches: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
+        execution: who searches: this process, the tasks of a batch queue, or a cluster, to the same bytes.
     """
 
     mode: Mode = "phrases"

@@ -47,7 +47,7 @@ def prepare_corpus(
         action: ``convert``, ``fetch``, ``list`` or ``show``.
         corpus: which, and what to drop of it.
         threads: null for all processors.
-        execution: who reads and cleans: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
+        execution: who reads and cleans: this process, the tasks of a batch queue, or a cluster, to the same bytes.
 
     Raises:
         ConfigError: a setting is impossible, or there is no such corpus.

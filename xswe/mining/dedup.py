@@ -86,7 +86,7 @@ class DedupConfig:
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         keep: leave the work folder, from which the same call with another threshold takes the search.
         neighbours: how neighbours are sought.
-        execution: who seeks them: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. The tasks
+        execution: who seeks them: this process, the tasks of a batch queue, or a cluster, to the same bytes. The tasks
             of a batch queue need the name of a file.
     """
 

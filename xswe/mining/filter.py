@@ -195,7 +195,7 @@ def filter_bitext(
         config: which pairs stay.
         rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it scores the pairs near the
             threshold, and encodes at most ``rerank_share`` of the texts.
-        execution: who cleans and compares: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes;
+        execution: who cleans and compares: this process, the tasks of a batch queue, or a cluster, to the same bytes;
             the latter two need a file and an ``output``. Tab-separated text that is not packed is cut into shards, any
             other bitext is one.
         settings: single fields of it: ``threshold``, ``columns``, ``languages``, …; see :class:`BitextFilter`.

@@ -83,7 +83,7 @@ class MineConfig:
         filters: which lines and pairs are left out.
         keep: leave the work folder.
         evidence: keep what a report shows of how the run decided.
-        execution: who seeks the neighbours: this process, the tasks of a batch queue, or a Ray cluster.
+        execution: who seeks the neighbours: this process, the tasks of a batch queue, or a cluster.
     """
 
     score: Score = "ratio"

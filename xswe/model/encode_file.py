@@ -107,7 +107,7 @@ def encode_file(
             these) is a file a shard of the text.
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
-        execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
+        execution: who does it: this process, the tasks of a batch queue, or a cluster, to the same bytes.
         split: cut the texts into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         language: of the text, to cut it.
 

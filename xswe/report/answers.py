@@ -47,7 +47,7 @@ class FileSearchConfig:
         rescored: with ``method=binary``: how many sentences are scored in full; null for 0.5 times the root of
             their number.
         threads: null for all processors.
-        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster.
+        execution: who encodes: this process, the tasks of a batch queue, or a cluster.
     """
 
     split: bool | None = None

@@ -58,7 +58,7 @@ class Building(TypedDict, total=False):
             sign bits.
         storage: of the vectors: ``float32``, which is the default, ``float16``, or ``int8``, a quarter of the place.
         threads: how many encode; None for all processors.
-        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need a
+        execution: who encodes: this process, the tasks of a batch queue, or a cluster, to the same bytes. Others need a
             file of texts, and a folder that all machines share.
     """
 

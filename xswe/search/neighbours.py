@@ -14,8 +14,8 @@ from xswe.search.kernels import merge
 from xswe.search.lists import Method, Neighbours, SearchConfig
 from xswe.search.shard import Search
 from xswe.search.vectors import Vectors, as_vectors
+from xswe.work.cluster import one_cluster
 from xswe.work.config import LOCAL, ExecutionConfig
-from xswe.work.ray import one_cluster
 from xswe.work.stage import NOWHERE
 
 _MOST_LINES = 2**31 - 1

@@ -179,7 +179,7 @@ def train(
             folder.
         keep_steps: save the model after each step, too, under ``steps`` of the run folder.
         execution: who counts words, and asks encoders for states and vectors: this process, the tasks of a batch queue,
-            or the workers of a Ray cluster; the bytes are the same.
+            or the workers of a cluster; the bytes are the same.
         settings: what differs from the recipe, by section (``refine={"max_steps": 500}``) or by name
             (``**{"refine.max_steps": 500}``); see :class:`xswe.training.config.TrainConfig`. ``units``, ``objective`` and
             ``clean`` may name a choice, as ``objective="matryoshka"``; ``distilled`` one as ``teacher`` does.

@@ -17,16 +17,17 @@ class _Host(typing.NamedTuple):
 
     does: str  # who does the shards, for messages
     has_peers: bool = False
-    has_workers: bool = False
+    has_workers: bool = False  # which a class of xswe.work.NAME knows, see xswe.work.cluster
     settings: tuple[str, ...] = ()  # that only it looks at, and others like it
 
 
+_OF_CLUSTERS = ("address", "workers", "cpus", "gpus")
 HOSTS = for_all(
     Executor,
     {
         "local": _Host("this process"),
         "array": _Host("the tasks of a batch queue", has_peers=True, settings=("index", "count", "wait")),
-        "ray": _Host("a Ray cluster", has_workers=True, settings=("address", "workers", "cpus", "gpus")),
+        "ray": _Host("a Ray cluster", has_workers=True, settings=_OF_CLUSTERS),
     },
 )
 
@@ -37,16 +38,16 @@ class ExecutionConfig:
 
     Attributes:
         kind: ``local``, in this process; ``array``, this process does one slice of the shards, and others like it the rest;
-            ``ray``, on a Ray cluster.
+            any other is a cluster.
         index: with ``array``: which slice, from 0; null for SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
         count: with ``array``: of how many; null for SLURM_ARRAY_TASK_COUNT.
         wait: with ``array``: seconds to wait for the slices of others where the next step needs them; then the same
             command goes on another time.
-        address: with ``ray``: ``auto`` joins the running cluster, ``local`` starts one on this machine, ``ray://HOST:PORT``
-            is a client's; null joins one if there is one and else starts one.
-        workers: with ``ray``: how many shards at a time; null for as many as the cluster takes.
-        cpus: with ``ray``: processors a worker.
-        gpus: with ``ray``: graphics cards a worker of what runs on them; a search on ``device=cuda`` asks for one anyway.
+        address: of a cluster: ``auto`` joins the one that runs, ``local`` starts one on this machine, any other is as its
+            library takes it (``ray://HOST:PORT``); null joins one if there is one and else starts one.
+        workers: on a cluster: how many shards at a time; null for as many as the cluster takes.
+        cpus: on a cluster: processors a worker.
+        gpus: on a cluster: graphics cards a worker of what runs on them; a search on ``device=cuda`` asks for one anyway.
         shard: bytes of text a shard.
     """
 

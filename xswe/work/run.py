@@ -1,4 +1,4 @@
-"""Executors of a stage's shards: this process, the tasks of a batch queue, or a Ray cluster, with the same bytes."""
+"""Executors of a stage's shards: this process, the tasks of a batch queue, or a cluster, with the same bytes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,26 +19,14 @@ from xswe.io.parallel import available_threads, in_order
 from xswe.progress import bar, every
 from xswe.work import kept
 from xswe.work.checkpoint import load_checkpoint, save_checkpoint
-from xswe.work.config import HOSTS, LOCAL, ExecutionConfig
+from xswe.work.cluster import cluster, on_cluster
+from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.once import is_made, once
 from xswe.work.plan import ranges
-from xswe.work.ray import cluster, on_ray
 from xswe.work.records import read_if_there
 from xswe.work.stage import NOWHERE, RETRIES, Advancing, Stage, attempt, patiently
 
 logger = logging.getLogger(__name__)
-
-
-class _Cluster(NamedTuple):
-    """What joins a cluster for a block, and what does shards on it."""
-
-    join: Callable[[ExecutionConfig], AbstractContextManager[Any]]
-    run: Callable[[Stage, Iterator[int], ExecutionConfig, Any], Generator[tuple[int, dict[str, Any]], None, None]]
-
-
-_CLUSTERS = {"ray": _Cluster(cluster, on_ray)}
-if set(_CLUSTERS) != {name for name, host in HOSTS.items() if host.has_workers}:
-    raise TypeError(f"{sorted(_CLUSTERS)} are not the executors of xswe.work.config that have workers")
 OPENED = "inputs"  # the folder, beside the shards, of what workers elsewhere open
 
 
@@ -256,9 +244,7 @@ def _go_through(
                     counted()
 
         work = (
-            _CLUSTERS[execution.kind].run(stage, todo(), execution, opened)
-            if execution.has_workers
-            else _here(stage, todo(), threads, opened)
+            on_cluster(stage, todo(), execution, opened) if execution.has_workers else _here(stage, todo(), threads, opened)
         )
         with closing(work) as done:
             for shard, found in done:
@@ -324,7 +310,7 @@ def shards_ahead(
                 raise errors[0] if errors else XsweError(f"{stage.path(shard)}: vanished; the same command makes it again")
             worker.join(0.02)
 
-    with _CLUSTERS[execution.kind].join(execution):  # joined by the thread of the block, which outlives the other
+    with cluster(execution):  # joined by the thread of the block, which outlives the other
         worker = threading.Thread(target=work, daemon=True)
         worker.start()
         try:

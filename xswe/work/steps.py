@@ -19,9 +19,9 @@ from xswe.io.inputs import NO_INPUTS, Inputs
 from xswe.io.parallel import in_order
 from xswe.progress import bar, every
 from xswe.work import kept
+from xswe.work.cluster import one_cluster
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.once import once
-from xswe.work.ray import one_cluster
 from xswe.work.run import map_shards, shards_ahead
 from xswe.work.stage import Job, Made, Stage
 

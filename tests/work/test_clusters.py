@@ -1,0 +1,210 @@
+"""What every cluster does: one that is added is tested by its entry in `RUNS` of tests/clusters.py."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.clusters import SQUARES, Planned, made, runs, stage_in
+from xswe.errors import ConfigError, DependencyError, XsweError
+from xswe.search.lists import SearchConfig
+from xswe.search.shard import Search, SearchJob
+from xswe.work import cluster as cluster_module
+from xswe.work.cluster import cluster, on_cluster, one_cluster, workers_of
+from xswe.work.config import HOSTS
+from xswe.work.plan import TextPlan
+from xswe.work.run import run_shards
+from xswe.work.stage import Stage
+
+HEAVY = pytest.mark.parametrize("heavy", [False, True])
+
+
+@pytest.fixture
+def how(request):
+    """The settings of the cluster that the test asks for."""
+    kind = {"any_cluster", "cluster_here", "real_cluster"} & {*request.fixturenames}
+    return request.getfixturevalue(*kind).tasks[0]
+
+
+@HEAVY
+def test_a_worker_that_dies_is_replaced(real_cluster, how, tmp_path, heavy):
+    (tmp_path / "trouble-5").write_text("deadly")  # kills the worker, once
+    stage = stage_in(tmp_path, heavy=heavy)
+    run_shards(stage, how)
+    assert made(stage) == SQUARES
+    stage.path(3).unlink()
+    runs(tmp_path)
+    run_shards(stage, how)
+    assert made(stage) == SQUARES
+    assert runs(tmp_path) == [3]
+
+
+@HEAVY
+def test_a_shard_that_kills_each_of_its_workers_is_named_and_the_others_are_done(
+    any_cluster, how, tmp_path, heavy, monkeypatch
+):
+    monkeypatch.setattr(cluster_module, "DEATHS", 2)
+    (tmp_path / "trouble-5").write_text("always deadly")
+    stage = stage_in(tmp_path, heavy=heavy)
+    with pytest.raises(XsweError, match=r"^squares, shard 5: its worker died again and again \(.+\) \(1 of 7 shards"):
+        run_shards(stage, replace(how, workers=1))
+    assert [shard for shard in range(7) if stage.counts(shard) is None] == [5]
+    assert runs(tmp_path).count(5) == (1 if any_cluster.here else 3)
+
+
+@HEAVY
+def test_a_worker_of_another_version_is_refused(any_cluster, how, tmp_path, heavy):
+    with pytest.raises(XsweError, match=r"planned by xswe 0\.0\.1, and here is"):
+        run_shards(replace(stage_in(tmp_path, heavy=heavy), version="0.0.1"), how)
+    assert runs(tmp_path) == []
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_the_file_of_a_shard_may_be_seen_late(any_cluster, how, tmp_path, monkeypatch, seen):
+    stage, kind, slept = stage_in(tmp_path), workers_of(how.kind), []
+    hidden, finished = tmp_path / "hidden", kind.finished
+
+    def away(self, calls):
+        call, found = finished(self, calls)
+        stage.side_car(calls[call]).rename(hidden)
+        slept[:] = [calls[call]]
+        return call, found
+
+    def pause(_):
+        if seen and len(slept) == 2 and hidden.exists():
+            hidden.rename(stage.side_car(slept[0]))
+        slept.append(0.0)
+
+    monkeypatch.setattr(kind, "finished", away)
+    monkeypatch.setattr(cluster_module.time, "sleep", pause)
+    if seen:
+        run_shards(stage, how)
+        assert made(stage) == SQUARES
+    else:
+        with pytest.raises(ConfigError, match=r"a worker wrote it, and it cannot be seen here"):
+            run_shards(stage, how)
+
+
+def test_a_card_that_no_machine_has_is_refused(any_cluster, how, tmp_path):
+    with pytest.raises(ConfigError, match=r"execution\.gpus=1: the cluster has 0; give 0 for none$"):
+        run_shards(stage_in(tmp_path, heavy=True), replace(how, gpus=1.0))
+    assert runs(tmp_path) == []
+
+
+@pytest.mark.parametrize(("device", "gpus", "asked"), [("cpu", 1.0, 0.0), ("cuda", 0.0, 1.0), ("cuda", 0.5, 0.5)])
+def test_a_search_on_cards_asks_for_one_a_worker(cluster_here, how, tmp_path, monkeypatch, device, gpus, asked):
+    job = SearchJob(Search((), (1, 1), False, 1, SearchConfig(method="exact", device=device), tmp_path))
+    stage, how = Stage(tmp_path, "tiles", 9, ".safetensors", job, "one"), replace(how, gpus=gpus, cpus=0.5)
+    cluster_here.cluster.cards = 2
+    monkeypatch.setattr(SearchJob, "open", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run_shards(stage, how)
+    assert cluster_here.cluster.asked == (0.5, asked)
+    cluster_here.cluster.cards = 0
+    if asked:
+        with pytest.raises(ConfigError, match=rf"execution.gpus={asked:g}: the cluster has 0; set the device to cpu"):
+            run_shards(stage, how)
+
+
+@HEAVY
+@pytest.mark.parametrize("workers", [None, 2])
+def test_no_more_shards_are_under_way_than_there_is_room_for(any_cluster, how, tmp_path, monkeypatch, heavy, workers):
+    stage, kind, most = stage_in(tmp_path, 20, heavy=heavy), workers_of(how.kind), []
+    finished = kind.finished
+
+    def counted(self, calls):
+        most.append(len(calls))
+        return finished(self, calls)
+
+    monkeypatch.setattr(kind, "finished", counted)
+    run_shards(stage, replace(how, workers=workers))
+    assert max(most) == (workers or 2 * (4 if any_cluster.here else 2))
+    assert made(stage) == [str(n**2) for n in range(20)]
+
+
+def test_what_is_not_done_is_called_off(real_cluster, how, tmp_path):
+    for shard in range(7):
+        (tmp_path / f"trouble-{shard}").write_text("slow")
+    stage = stage_in(tmp_path)
+    with cluster(how):
+        work = on_cluster(stage, iter(range(7)), how, None)
+        next(work)
+        work.close()
+        begun = runs(tmp_path)
+        time.sleep(4.0)
+        assert len(begun) < 5
+        assert runs(tmp_path) == []
+        assert sum(stage.counts(shard) is not None for shard in range(7)) <= 2
+        run_shards(stage, how)
+    assert made(stage) == SQUARES
+
+
+@HEAVY
+def test_a_plan_of_many_files_is_sent_once(any_cluster, how, tmp_path, monkeypatch, heavy):
+    plan = TextPlan(tuple(f"/shared/corpus/{number}.txt" for number in range(100_000)), (1,) * 100_000, 1)
+    monkeypatch.setattr(Planned, "heavy", heavy)
+    monkeypatch.setattr(Planned, "sent", [])
+    stage = Stage(tmp_path / "s", "clean", 9, ".safetensors", Planned(plan), "one")
+    stage.begin()
+    run_shards(stage, how)
+    assert len(Planned.sent) == 1
+    assert [int(stage.load(shard)["row"][0]) for shard in range(9)] == [*range(9)]
+
+
+def test_the_stages_of_a_block_join_a_cluster_once(cluster_here, how, monkeypatch):
+    states, kind = [], workers_of(how.kind)
+    join = kind.join
+
+    class Noted:
+        def __init__(self, how):
+            self.joined = join(how)
+
+        def __enter__(self):
+            states.append("joined")
+            return self.joined.__enter__()
+
+        def __exit__(self, *given):
+            states.append("left")
+            return self.joined.__exit__(*given)
+
+    monkeypatch.setattr(kind, "join", Noted)
+    for _ in range(2):
+        with cluster(how):
+            pass
+    assert states == ["joined", "left", "joined", "left"]
+    states.clear()
+    with one_cluster():
+        assert not states
+        for _ in range(2):
+            with one_cluster(), cluster(how) as first, cluster(how) as again:
+                assert first is again
+    assert states == ["joined", "left"]
+
+
+def test_a_cluster_that_this_process_is_part_of_is_not_left(any_cluster, how, tmp_path):
+    stage = stage_in(tmp_path)
+    with workers_of(how.kind).join(how):
+        run_shards(stage, how)
+        stage.path(3).unlink()
+        run_shards(stage, how)
+    assert made(stage) == SQUARES
+
+
+@pytest.mark.parametrize("kind", [kind for kind, host in HOSTS.items() if host.has_workers])
+def test_a_cluster_whose_library_is_missing_says_what_to_install(kind):
+    known, real = {*sys.stdlib_module_names, "xswe", "numpy"}, builtins.__import__
+
+    def imported(name, *given):
+        if name.partition(".")[0] not in known:
+            raise ImportError(name)
+        return real(name, *given)
+
+    joined = workers_of(kind).join(None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtins, "__import__", imported)
+        with pytest.raises(DependencyError, match=rf"execution={kind} needs .*pip install"):
+            joined.__enter__()

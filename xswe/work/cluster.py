@@ -1,0 +1,152 @@
+"""Shards on a cluster, whichever it is: how many are under way, how long it is joined, and what its workers open."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from xswe.errors import ConfigError
+from xswe.progress import every
+from xswe.work.config import ExecutionConfig
+from xswe.work.stage import Stage, attempt
+
+DEATHS = 10  # of workers that a shard may cost: nodes come and go, but what kills its worker every time must end
+_GROWS = 5.0  # seconds between two looks at how large a cluster is
+_KEPT: list[ExitStack] = []  # that a connection may outlive its stage in, see :func:`one_cluster`
+_JOINED: dict[str, Any] = {}  # the connections that this process has, by executor
+
+
+class Worker:
+    """A stage where its shards are done: what its job needs is opened once, for the first of them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    @cached_property
+    def _opened(self) -> Any:
+        self._stage.check_version()
+        return self._stage.job.open()
+
+    def do(self, shard: int) -> dict[str, Any]:
+        """Do a shard; returns what :func:`xswe.work.stage.attempt` does."""
+        return attempt(self._stage, shard, lambda: self._opened)
+
+
+class Workers(ABC):
+    """Those that do the shards of a stage: a class of this name in the module of each executor that has workers.
+
+    A stage may be large: it is sent once, and a :class:`Worker` is made of it there. Where a job is ``heavy`` the worker is
+    a process that stays, and needs graphics cards. One that dies is replaced; its shard may cost `DEATHS`.
+    """
+
+    @abstractmethod
+    def __init__(self, connection: Any, stage: Stage, cpus: float, gpus: float) -> None: ...
+
+    @staticmethod
+    @abstractmethod
+    def join(execution: ExecutionConfig) -> AbstractContextManager[Any]:
+        """Join a cluster, or start one for the time of the block; one that this process is part of already is taken.
+
+        DependencyError: its library is not installed. ConfigError: no cluster at the address lets this process in.
+        """
+
+    @abstractmethod
+    def room(self) -> tuple[float, float]:
+        """Return how many processors and graphics cards the cluster has now."""
+
+    @abstractmethod
+    def submit(self, shard: int, number: int) -> Any:
+        """Submit a shard to the first that is free of ``number`` workers; return the call."""
+
+    @abstractmethod
+    def finished(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:
+        """Wait for a call; return it, and what :meth:`Worker.do` returned or, where the worker died too often, of what."""
+
+    @abstractmethod
+    def cancel(self, calls: Collection[Any]) -> None:
+        """Cancel calls, also those at work, and end workers that stay."""
+
+
+def workers_of(kind: str) -> type[Workers]:
+    """Return the class of an executor's workers."""
+    found: type[Workers] = importlib.import_module(f"xswe.work.{kind}").Workers
+    return found
+
+
+@contextmanager
+def cluster(execution: ExecutionConfig) -> Iterator[Any]:
+    """Be in a cluster for the time of the block, or that of :func:`one_cluster` around it; raises as `Workers.join`."""
+    with ExitStack() as own:
+        if execution.kind not in _JOINED:
+            stack = _KEPT[0] if _KEPT else own
+            _JOINED[execution.kind] = stack.enter_context(workers_of(execution.kind).join(execution))
+            stack.callback(_JOINED.pop, execution.kind)
+        yield _JOINED[execution.kind]
+
+
+@contextmanager
+def one_cluster() -> Iterator[None]:
+    """Stay in the cluster that the first stage of the block joins until its end: workers keep what they have loaded."""
+    with ExitStack() as stack:
+        _KEPT.append(stack)
+        try:
+            yield
+        finally:
+            _KEPT.remove(stack)
+
+
+def on_cluster(
+    stage: Stage, todo: Iterator[int], execution: ExecutionConfig, opened: Any
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Do shards on a cluster; results as they come."""
+    if (first := next(todo, None)) is None:
+        return
+    if opened is not None:
+        stage.job.share(opened)
+    gpus = (execution.gpus or float(stage.job.on_card)) if stage.job.heavy else 0.0
+    with cluster(execution) as connection:
+        workers = workers_of(execution.kind)(connection, stage, execution.cpus, gpus)
+        running, number, due = dict[Any, int](), 0, every(_GROWS)
+        try:
+            for shard in chain([first], todo):
+                if not number or due():  # nodes may have joined meanwhile
+                    number = _fits(workers.room(), stage, execution.cpus, gpus)
+                running[workers.submit(shard, execution.workers or number)] = shard
+                while len(running) >= (execution.workers or 2 * number):  # one that waits for each at work
+                    yield _finished(stage, workers, running)
+            while running:
+                yield _finished(stage, workers, running)
+        finally:
+            workers.cancel(running)
+
+
+def _fits(room: tuple[float, float], stage: Stage, cpus: float, gpus: float) -> int:
+    """Return how many workers there is room for; ConfigError: for none, of cards."""
+    fits = max(1, int(room[0] / max(cpus, 0.01)))
+    if gpus and not (fits := min(fits, int(room[1] / gpus))):
+        hint = "set the device to cpu" if stage.job.on_card else "give 0 for none"
+        raise ConfigError(f"execution.gpus={gpus:g}: the cluster has {room[1]:g}; {hint}")
+    return fits
+
+
+def _finished(stage: Stage, workers: Workers, running: dict[Any, int]) -> tuple[int, dict[str, Any]]:
+    """Wait for one of the shards under way."""
+    call, found = workers.finished(running)
+    shard = running.pop(call)
+    if isinstance(found, str):
+        why = f"{stage.name}, shard {shard}: its worker died again and again ({found})"
+        return shard, {"error": why, "fatal": False}
+    for turn in range(8):
+        if "error" in found or stage.side_car(shard).is_file():
+            return shard, found
+        time.sleep(0.1 * 2**turn)  # a file system of several machines may show a new file late
+    raise ConfigError(
+        f"{stage.side_car(shard)}: a worker wrote it, and it cannot be seen here; give an output in a folder that all "
+        "machines share"
+    )
