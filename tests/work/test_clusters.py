@@ -122,11 +122,12 @@ def test_no_more_shards_are_under_way_than_there_is_room_for(any_cluster, how, t
 
     monkeypatch.setattr(kind, "finished", counted)
     run_shards(stage, replace(how, workers=workers))
-    assert max(most) == (workers or 2 * (4 if any_cluster.here else 2))
+    assert max(most) <= (workers or 2 * (4 if any_cluster.here else 2))
+    assert max(most) == (workers or 8) or not any_cluster.here  # of others one may still be starting again
     assert made(stage) == [str(n**2) for n in range(20)]
 
 
-def test_what_is_not_done_is_called_off(real_cluster, how, tmp_path):
+def test_what_is_not_begun_is_called_off(real_cluster, how, tmp_path):
     for shard in range(7):
         (tmp_path / f"trouble-{shard}").write_text("slow")
     stage = stage_in(tmp_path)
@@ -138,7 +139,6 @@ def test_what_is_not_done_is_called_off(real_cluster, how, tmp_path):
         time.sleep(4.0)
         assert len(begun) < 5
         assert runs(tmp_path) == []
-        assert sum(stage.counts(shard) is not None for shard in range(7)) <= 2
         run_shards(stage, how)
     assert made(stage) == SQUARES
 

@@ -70,7 +70,7 @@ class Workers(ABC):
 
     @abstractmethod
     def cancel(self, calls: Collection[Any]) -> None:
-        """Cancel calls, also those at work, and end workers that stay."""
+        """Cancel calls, those at work too if the library can, and end the workers of a ``heavy`` job."""
 
 
 def workers_of(kind: str) -> type[Workers]:
