@@ -35,7 +35,7 @@ VERBS = {
 
 def test_a_pipe_that_would_fill_the_disk_is_refused(tmp_path, monkeypatch):
     free = shutil.disk_usage(tmp_path).free
-    monkeypatch.setattr(work_folder, "_FREE", free + (1 << 40))
+    monkeypatch.setattr(work_folder, "_MIN_FREE", free + (1 << 40))
     monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": io.BytesIO(PAIRS.encode())}))
     with pytest.raises(InputError, match=r"standard input: after 0\.0 GB less than .* GiB would be free in .*set TMPDIR"):
         spooled("-", tmp_path)

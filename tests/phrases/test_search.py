@@ -265,7 +265,7 @@ def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch, caplo
     (state,) = tmp_path.glob("search-*/state.safetensors")
     state.write_bytes(state.read_bytes()[:-1])
     assert found() == whole
-    assert "state.safetensors: damaged since it was written; the work that it holds is done again" in caplog.text
+    assert "state.safetensors: damaged since it was written; its work is done again" in caplog.text
     added.clear()
     lines.write_text("".join(f"{passage}\n" for passage in passages[::-1]), "utf-8")  # another text
     with pytest.raises(KeyboardInterrupt):

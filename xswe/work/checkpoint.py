@@ -1,4 +1,4 @@
-"""Checkpoints of step-by-step work: arrays and values in one file."""
+"""Checkpoints of iterative work: arrays and values in one file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint atomically: arrays, and small values as JSON.
 
-    ``where`` is from where it lets the same command go on, see :func:`xswe.work.kept.keep`; "" where others say so.
+    ``where`` is the point from which the same command resumes, see :func:`xswe.work.kept.keep`; "" registers nothing.
     """
     words = json.dumps(values)
     checksum = str(_checksum(arrays, words))
@@ -32,7 +32,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read a checkpoint; None if there is none, it is another run's, or it is damaged (which is logged)."""
+    """Return a checkpoint; None if there is none, it belongs to another run, or it is damaged (which is logged)."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
@@ -50,7 +50,7 @@ def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndar
             return arrays, json.loads(found["values"])
     except (SafetensorError, UnicodeDecodeError):
         pass
-    logger.warning("%s: damaged since it was written; the work that it holds is done again", path)
+    logger.warning("%s: damaged since it was written; its work is done again", path)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Shards on a cluster, whichever it is: how many are under way, how long it is joined, and what its workers open."""
+"""Shards on a cluster of any kind: how many run at a time, how long it is joined, and what its workers open."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from xswe.progress import every
 from xswe.work.config import ExecutionConfig
 from xswe.work.stage import Stage, attempt
 
-DEATHS = 10  # of workers that a shard may cost: nodes come and go, but what kills its worker every time must end
-_GROWS = 5.0  # seconds between two looks at how large a cluster is
-_KEPT: list[ExitStack] = []  # that a connection may outlive its stage in, see :func:`one_cluster`
-_JOINED: dict[str, Any] = {}  # the connections that this process has, by executor
+DEATHS = 10  # workers that a shard may kill: nodes come and go, but a shard that kills every worker must end
+_GROWS = 5.0  # seconds between checks of the size of the cluster
+_KEPT: list[ExitStack] = []  # blocks of :func:`one_cluster`, in which a connection outlives its stage
+_JOINED: dict[str, Any] = {}  # connections of this process by executor
 
 
 class Worker:
-    """A stage where its shards are done: what its job needs is opened once, for the first of them."""
+    """Does shards of a stage in a worker process; opens what the job needs before the first one."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -34,15 +34,16 @@ class Worker:
         return self._stage.job.open()
 
     def do(self, shard: int) -> dict[str, Any]:
-        """Do a shard; returns what :func:`xswe.work.stage.attempt` does."""
+        """Do a shard; return the result of :func:`xswe.work.stage.attempt`."""
         return attempt(self._stage, shard, lambda: self._opened)
 
 
 class Workers(ABC):
-    """Those that do the shards of a stage: a class of this name in the module of each executor that has workers.
+    """The workers of a cluster for one stage: each executor with workers has a class of this name in its module.
 
-    A stage may be large: it is sent once, and a :class:`Worker` is made of it there. Where a job is ``heavy`` the worker is
-    a process that stays, and needs graphics cards. One that dies is replaced; its shard may cost `DEATHS`.
+    A stage may be large: it is sent once to each worker process, which makes a :class:`Worker` of it. The workers of a
+    heavy job are processes of their own, with graphics cards if needed. A worker that dies is replaced, up to ``DEATHS``
+    times per shard.
     """
 
     @abstractmethod
@@ -51,26 +52,26 @@ class Workers(ABC):
     @staticmethod
     @abstractmethod
     def join(execution: ExecutionConfig) -> AbstractContextManager[Any]:
-        """Join a cluster, or start one for the time of the block; one that this process is part of already is taken.
+        """Join a cluster, or start one for the time of the block; if this process is part of one already, use that.
 
-        DependencyError: its library is not installed. ConfigError: no cluster at the address lets this process in.
+        DependencyError: the cluster's library is not installed. ConfigError: no cluster answers at the address.
         """
 
     @abstractmethod
     def room(self) -> tuple[float, float]:
-        """Return how many processors and graphics cards the cluster has now."""
+        """Return the numbers of processors and graphics cards that the cluster has now."""
 
     @abstractmethod
     def submit(self, shard: int, number: int) -> Any:
-        """Submit a shard to the first that is free of ``number`` workers; return the call."""
+        """Submit a shard to the least busy of ``number`` workers; return the call."""
 
     @abstractmethod
     def finished(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:
-        """Wait for a call; return it, and what :meth:`Worker.do` returned or, where the worker died too often, of what."""
+        """Wait for a call; return it with the result of :meth:`Worker.do` or, if its workers died too often, the reason."""
 
     @abstractmethod
     def cancel(self, calls: Collection[Any]) -> None:
-        """Cancel calls, those at work too if the library can, and end the workers of a ``heavy`` job."""
+        """Cancel calls, also running ones if the library can, and stop the workers of a heavy job."""
 
 
 def workers_of(kind: str) -> type[Workers]:
@@ -81,7 +82,7 @@ def workers_of(kind: str) -> type[Workers]:
 
 @contextmanager
 def cluster(execution: ExecutionConfig) -> Iterator[Any]:
-    """Be in a cluster for the time of the block, or that of :func:`one_cluster` around it; raises as `Workers.join`."""
+    """Join a cluster until the end of the block, or of a :func:`one_cluster` around it; raises as :meth:`Workers.join`."""
     with ExitStack() as own:
         if execution.kind not in _JOINED:
             stack = _KEPT[0] if _KEPT else own
@@ -92,7 +93,7 @@ def cluster(execution: ExecutionConfig) -> Iterator[Any]:
 
 @contextmanager
 def one_cluster() -> Iterator[None]:
-    """Stay in the cluster that the first stage of the block joins until its end: workers keep what they have loaded."""
+    """Stay, until the end of the block, in the cluster that its first stage joins: workers keep what they have loaded."""
     with ExitStack() as stack:
         _KEPT.append(stack)
         try:
@@ -104,7 +105,7 @@ def one_cluster() -> Iterator[None]:
 def on_cluster(
     stage: Stage, todo: Iterator[int], execution: ExecutionConfig, opened: Any
 ) -> Generator[tuple[int, dict[str, Any]], None, None]:
-    """Do shards on a cluster; results as they come."""
+    """Do shards on a cluster; yield their results as they arrive."""
     if (first := next(todo, None)) is None:
         return
     if opened is not None:
@@ -127,7 +128,7 @@ def on_cluster(
 
 
 def _fits(room: tuple[float, float], stage: Stage, cpus: float, gpus: float) -> int:
-    """Return how many workers there is room for; ConfigError: for none, of cards."""
+    """Return how many workers fit into a cluster, at least 1; ConfigError: too few graphics cards."""
     fits = max(1, int(room[0] / max(cpus, 0.01)))
     if gpus and not (fits := min(fits, int(room[1] / gpus))):
         hint = "set the device to cpu" if stage.job.on_card else "give 0 for none"
@@ -136,7 +137,7 @@ def _fits(room: tuple[float, float], stage: Stage, cpus: float, gpus: float) -> 
 
 
 def _finished(stage: Stage, workers: Workers, running: dict[Any, int]) -> tuple[int, dict[str, Any]]:
-    """Wait for one of the shards under way."""
+    """Wait for one of the running shards."""
     call, found = workers.finished(running)
     shard = running.pop(call)
     if isinstance(found, str):
@@ -145,7 +146,7 @@ def _finished(stage: Stage, workers: Workers, running: dict[Any, int]) -> tuple[
     for turn in range(8):
         if "error" in found or stage.side_car(shard).is_file():
             return shard, found
-        time.sleep(0.1 * 2**turn)  # a file system of several machines may show a new file late
+        time.sleep(0.1 * 2**turn)  # a shared file system may show a new file late
     raise ConfigError(
         f"{stage.side_car(shard)}: a worker wrote it, and it cannot be seen here; give an output in a folder that all "
         "machines share"

@@ -19,9 +19,9 @@ from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.kept import unrepeatable
 
 logger = logging.getLogger(__name__)
-_BLOCK = 8 << 20  # bytes that are copied at a time
-_FREE = 1 << 30  # bytes of a disk that copies leave free
-_WRITTEN = ("output", "rejects", "report", "work", "index")  # settings that name what is written
+_BLOCK = 8 << 20  # bytes copied at a time
+_MIN_FREE = 1 << 30  # bytes that copies leave free on a disk
+_OUTPUTS = ("output", "rejects", "report", "work", "index")  # settings that name outputs
 
 
 @contextmanager
@@ -32,11 +32,11 @@ def work_folder(
     leave: Sequence[str] | None = ("done",),
     work: str | Path | None = None,
 ) -> Iterator[Path]:
-    """Yield the folder of unfinished work that a killed run is resumed from, by default ``<output>.work``.
+    """Yield the folder of unfinished work from which a killed run resumes, by default ``<output>.work``.
 
-    It is removed at a good end, unless kept, and where nothing was done that could be gone on with. The tasks of an array
-    share it; the folders that are to be left, None for all, are those by which a task that comes later tells what came of
-    it. ConfigError: the folder is no work folder, or another run is at work in it that is none of the same array.
+    It is removed when the block ends without an error, unless ``keep``, and after an error if it holds nothing to resume
+    from. The tasks of an array share it; ``leave`` names the subfolders that stay, None for all, so that later tasks know
+    what is done. ConfigError: the folder is not a work folder, or a run that is not of the same array is using it.
     """
     if work is None and (output == "-" or is_special(Path(output))):
         with scratch("xswe-mine-") as temporary:
@@ -55,22 +55,22 @@ def work_folder(
             if not shared and all(path.name == "work.json" or path.name.startswith(".") for path in folder.iterdir()):
                 remove_folder(folder)
             raise
-        if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten
+        if not (keep or shared):  # Windows keeps open files such as the lock; these are hidden, or overwritten later
             remove_folder(folder)
     if shared and not keep and leave is not None:
         remove_unheld(folder, leave)
 
 
 def discard(folder: Path, execution: ExecutionConfig) -> None:
-    """Remove the folder of finished work, unless it is locked; that of an array stays, because tasks may still start."""
+    """Remove the folder of finished work unless it is locked; the folder of an array stays, as tasks may still start."""
     if not execution.has_peers:
         remove_unheld(folder)
 
 
 def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
-    """Return the name of a file that can be read more than once: standard input is kept in a folder.
+    """Return the name of a file that can be read more than once: standard input is copied to a folder.
 
-    ConfigError: others, who have no part in standard input, are to read it.
+    ConfigError: other processes, which cannot see this standard input, would have to read it.
     """
     if name != "-":
         return name
@@ -82,7 +82,7 @@ def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
 
 @contextmanager
 def local_copy(name: str) -> Iterator[Path]:
-    """Yield the path of a file on this machine: a remote file is copied, for as long as the block runs."""
+    """Yield the path of a file on this machine: a remote file is copied for the time of the block."""
     if not is_remote(name):
         yield Path(name)
         return
@@ -93,27 +93,27 @@ def local_copy(name: str) -> Iterator[Path]:
 
 
 def _copy(name: str, stream: BinaryIO, path: Path) -> None:
-    """Copy a stream to a file, leaving a gibibyte of its disk free; InputError: the stream is larger."""
+    """Copy a stream to a file, leaving 1 GiB of the disk free; InputError: the stream is too large for that."""
     with open(path, "wb") as copy:
         while block := stream.read(_BLOCK):
-            if shutil.disk_usage(path.parent).free < _FREE + len(block):
-                problem = f"after {copy.tell() / 1e9:.1f} GB less than {_FREE >> 30} GiB would be free in {path.parent}"
+            if shutil.disk_usage(path.parent).free < _MIN_FREE + len(block):
+                problem = f"after {copy.tell() / 1e9:.1f} GB less than {_MIN_FREE >> 30} GiB would be free in {path.parent}"
                 raise InputError(name, problem, "write it to a file, or set TMPDIR (or work=) to a larger disk")
             copy.write(block)
 
 
 def _is_pipe(name: str) -> bool:
-    with suppress(OSError, ValueError):  # a text may be longer than names can be
+    with suppress(OSError, ValueError):  # the value may be a text, longer than any name
         return Path(name).is_fifo()
     return False
 
 
 @contextmanager
 def pipes_spooled(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield settings in which a copy, in a temporary folder, stands for each pipe that is read, as ``<(zcat a.gz)`` names.
+    """Yield settings in which every pipe to be read, such as ``<(zcat a.gz)``, is replaced by a temporary copy.
 
-    Pipes can be read once, and verbs read their inputs more often. Where others take part, who have no part in the pipe,
-    it is left to be refused.
+    A pipe can be read only once, and verbs read their inputs several times. With executors other than ``local``, whose
+    processes cannot see the pipe, it is left in place, and refused later.
     """
     if (settings.get("execution") or {}).get("kind", "local") != "local":
         yield settings
@@ -137,11 +137,11 @@ def pipes_spooled(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 copies[value] = str(path)
             return copies[value]
 
-        yield {name: value if name in _WRITTEN else copied(value) for name, value in settings.items()}
+        yield {name: value if name in _OUTPUTS else copied(value) for name, value in settings.items()}
 
 
 def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
-    """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
+    """Remove a folder, or all its subfolders but ``leave``, unless others have locked it: the last of them will."""
     if not folder.is_dir():
         return
     with suppress(ConfigError), locked(folder, "other tasks are at work there"):

@@ -1,4 +1,4 @@
-"""Aggregation over the records of a text: by one process as they come, or by shards and then merged."""
+"""Aggregation over the records of a text: in one stream, or by shards and then merged."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from xswe.work.stage import Job, Stage
 
 
 class Gathered(Protocol):
-    """An aggregate over records, in their order."""
+    """An aggregate over records in order."""
 
-    done: int  # records that it is of
+    done: int  # number of records aggregated so far
 
     def read(self, records: Iterable[Any]) -> Iterator[int]:
-        """Add all records after the first :attr:`done`; yields the number of records after each block."""
+        """Add the records after the first :attr:`done`; yield the number of new records after each block."""
 
     def merge(self, part: Self) -> None:
-        """Add the aggregate of the records that follow."""
+        """Add the aggregate of the following records."""
 
     def save(self, path: Path, identity: str) -> None:
-        """Write the state, whole or not at all."""
+        """Write the state atomically."""
 
     def restore(self, path: Path, identity: str) -> None:
-        """Load what :meth:`save` wrote, if it is there and has the same identity."""
+        """Load the state from :meth:`save`, if it exists and has the same identity."""
 
 
 class GatherJob(Job):
@@ -43,7 +43,7 @@ class GatherJob(Job):
         raise NotImplementedError
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
-        """Write the aggregate of a shard, whose records count from 0."""
+        """Write the aggregate of a shard."""
         found = self.empty(opened)
         for _ in found.read(self.records(opened, shard)):
             pass
@@ -61,11 +61,11 @@ def gather(
     unit: str,
     **plan: Any,
 ) -> None:
-    """Gather from all shards of a stage, in their order.
+    """Aggregate all shards of a stage, in order, into ``gathered``, which is empty at first.
 
-    This process goes through the records as one stream, and keeps the state in the stage's folder now and then; others
-    gather from each shard, and what they found is merged into ``gathered``, which is empty at first. XsweError: shards
-    failed. Unfinished: with an array, the others are not done yet.
+    One process reads the records as one stream, saving the state in the stage's folder from time to time; several processes
+    aggregate each shard, and the results are merged. XsweError: shards failed. Unfinished: with an array, other tasks are
+    not done yet.
     """
     job = stage.job
     assert isinstance(job, GatherJob)
@@ -82,7 +82,7 @@ def gather(
 
 
 def _read(stage: Stage, gathered: Gathered, records: Iterable[Any], unit: str) -> None:
-    """Gather from records from where an earlier run was killed."""
+    """Aggregate records, resuming from the state of a killed run."""
     state, due = stage.folder / "state.safetensors", every()
     gathered.restore(state, stage.identity)
     with bar(stage.name, unit=unit, initial=gathered.done) as progress:

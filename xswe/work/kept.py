@@ -1,7 +1,7 @@
 """Registry of the files from which an interrupted command can be resumed.
 
-Only what is read at the end counts, when a run is interrupted: what was noted and is gone since (a temporary folder, the
-state of a step that is done) is left out.
+It is only read when a run is interrupted: files that are gone by then (in a temporary folder, or the state of a finished
+step) do not count.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import time
 from itertools import count
 from pathlib import Path
 
-BRIEF = 5.0  # seconds of work that is begun anew rather than kept
+BRIEF = 5.0  # seconds; shorter work is repeated rather than saved
 _order = count()
-_kept: dict[Path, tuple[int, str]] = {}  # by file: which note it was, and where the same command goes on
-_streams: list[int] = []  # what identifies the last input that no later run can know again; empty without one
-_SOME = 1000  # notes after which those of files that are gone are forgotten
+_kept: dict[Path, tuple[int, str]] = {}  # for each file: order of registration, and where the same command resumes
+_streams: list[int] = []  # the identity of the last input that cannot be read again; empty without one
+_CLEANED_EVERY = 1000  # registered files after which missing ones are forgotten
 
 
 def begin() -> None:
-    """Forget what earlier runs of this process kept."""
+    """Forget the files of earlier runs of this process."""
     _kept.clear()
     _streams.clear()
 
@@ -26,9 +26,9 @@ def begin() -> None:
 def keep(file: Path, where: str) -> None:
     """Register a file from which the same command resumes, and where: ``after 12 of 40 shards of encode``."""
     _kept[file] = (next(_order), where)
-    if len(_kept) % _SOME == 0:  # a server that mines notes files in temporary folders without end
+    if len(_kept) % _CLEANED_EVERY == 0:  # a server that mines registers files in temporary folders without end
         for gone in [one for one in list(_kept) if not one.exists()]:
-            _kept.pop(gone, None)  # unless another thread has
+            _kept.pop(gone, None)  # another thread may have removed it
 
 
 def unrepeatable() -> int:
@@ -38,6 +38,6 @@ def unrepeatable() -> int:
 
 
 def going_on() -> str:
-    """Return from where the same command would resume, "" if it would start again."""
+    """Return where the same command would resume, "" if it would start from the beginning."""
     left = [] if _streams else [note for file, note in list(_kept.items()) if file.exists()]
     return max(left)[1] if left else ""

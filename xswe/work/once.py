@@ -1,4 +1,4 @@
-"""Folders that are made once, by the first of several processes."""
+"""Folders that only the first of several processes makes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from xswe.work.records import sound_record, write_record
 
 
 def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Sequence[str | Path] = ()) -> None:
-    """Make a folder once, whole or not at all, whichever of several processes comes first; the others wait for it.
+    """Make a folder atomically, in the first of several processes; the others wait for it.
 
-    It is made again where it has another identity, or a file in it, or one of ``outputs`` elsewhere, is gone or damaged.
+    It is made again if it has another identity, one of its files is missing or damaged, or one of ``outputs``, which are
+    elsewhere, is missing.
     """
     with locked(folder.with_name(f".{folder.name}.making")):
         if not is_made(folder, identity, outputs):
@@ -25,7 +26,7 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
                     files = sorted(path for path in temporary.rglob("*") if path.is_file())
                     write_record(temporary / "made.json", identity, files)
             except OSError:
-                # Where locks do nothing, another process may have put the same folder there meanwhile.
+                # If the file system ignores locks, another process may have put the same folder there meanwhile.
                 if not is_made(folder, identity, outputs):
                     raise
         keep(folder / "made.json", f"after the step {folder.name.partition('-')[0]}")
@@ -34,7 +35,7 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
 def written_once(
     done: Path, identity: str, write: Callable[[], None], outputs: Sequence[str | Path], execution: ExecutionConfig
 ) -> None:
-    """Write outputs; one task of an array does so and records it in a folder for the others."""
+    """Write outputs; in an array only one task does, and records it in the folder ``done`` for the others."""
     if execution.has_peers:
         once(done, identity, lambda _: write(), outputs)
     else:
@@ -42,5 +43,5 @@ def written_once(
 
 
 def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
-    """Return True if :func:`once` has made an undamaged folder of this content, and its outputs are there."""
+    """Return True if :func:`once` has made this folder with this content, it is undamaged, and its outputs exist."""
     return sound_record(folder / "made.json", identity) is not None and all(Path(path).exists() for path in outputs)

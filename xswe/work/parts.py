@@ -1,4 +1,4 @@
-"""Shards of any size, computed and passed on in parts, with only a few parts in memory."""
+"""Shards of any size, computed and passed on in parts, few of which are in memory at a time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from xswe.work.run import shards_ahead
 from xswe.work.stage import CHECKSUM, Job, Stage
 
 Part = Mapping[str, np.ndarray]
-Place = tuple[int, int]  # a shard, and a part of it, counted from 0
+Place = tuple[int, int]  # a shard and one of its parts, both from 0
 BEGINNING = 0, 0
-Parts = Callable[[Place], Iterator[tuple[Place, Part]]]  # from a place on, each with the place after it
-PARTS = ".parts"  # the suffix of such shards
+Parts = Callable[[Place], Iterator[tuple[Place, Part]]]  # the parts from a place on, each with the next place
+PARTS = ".parts"  # suffix of these shards
 
 
 class PartsJob(Job):
-    """What a stage does to shards that are too large to be made at once."""
+    """The work on shards that are too large to be made at once."""
 
     def parts(self, opened: Any, shard: int) -> Iterator[Callable[[], Part]]:
         """Yield functions that compute the parts of a shard in order, on any thread; the first array has a row per line."""
@@ -50,7 +50,7 @@ def _header(part: Part) -> bytes:
 
 
 def _write(stream: BinaryIO, found: Checksum, pieces: Iterable[Any]) -> None:
-    """Write bytes and arrays, and behind them the checksum of all of the file before it."""
+    """Write bytes and arrays, followed by the checksum of the file up to there."""
     for piece in pieces:
         stream.write(piece)
         found.add(piece)
@@ -63,11 +63,11 @@ def _write(stream: BinaryIO, found: Checksum, pieces: Iterable[Any]) -> None:
 def parts_ahead(
     stage: Stage, execution: ExecutionConfig, threads: int | None = None, opened: Any = None, **plan: Any
 ) -> Iterator[Parts]:
-    """Let the block go through the parts of all shards, in their order, while others are being made.
+    """Let the block consume the parts of all shards in order, while later ones are being made.
 
-    In this process they are made as they are asked for, on all threads, and not kept: the block keeps what it makes of
-    them. Others leave the shards in the stage's folder. Of an array all are done first. What is yielded iterates over the
-    parts from a place on, each with the place after it, and raises what :func:`xswe.work.run.run_shards` does.
+    In one process parts are made on demand, on all threads, and not saved: the block saves what it makes of them. Other
+    executors save the shards in the stage's folder; with an array all are done first. The yielded function iterates over
+    the parts from a place on, each with the next place; it raises the errors of :func:`xswe.work.run.run_shards`.
     """
     if execution.alone:
         yield partial(_made, stage, threads or available_threads(), stage.job.open() if opened is None else opened)
@@ -93,7 +93,7 @@ def _made(stage: Stage, threads: int, opened: Any, begin: Place) -> Iterator[tup
 
 
 def _read(stage: Stage, wait: Callable[[int], None], begin: Place) -> Iterator[tuple[Place, Part]]:
-    """Read the parts from a place on, as they are done; each is compared with its checksum before it is handed on."""
+    """Read the finished parts from a place on; the checksum of each is verified before it is yielded."""
     for shard in range(begin[0], stage.count):
         wait(shard)
         number, found = 0, Checksum()
@@ -116,7 +116,7 @@ def _read(stage: Stage, wait: Callable[[int], None], begin: Place) -> Iterator[t
 
 
 def _check(stream: BinaryIO, found: Checksum, *pieces: Any) -> None:
-    """Raise ValueError unless the next checksum in the file is that of the bytes just read."""
+    """Raise ValueError unless the next checksum in the file matches the bytes just read."""
     for piece in pieces:
         found.add(piece)
     if stream.read(4) != (end := found.finish().to_bytes(4, "little")):

@@ -1,4 +1,4 @@
-"""The cut of a text into shards, independent of who does them."""
+"""The division of a text into shards, independent of the executor."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from xswe.io.sources import is_remote, packing_of
 
 @dataclass(frozen=True)
 class TextPlan:
-    """How the lines of files are cut into shards: by bytes, and each line to where its first byte is."""
+    """How the lines of files are cut into shards: by bytes; a line belongs to the shard of its first byte."""
 
     files: tuple[str, ...]  # names
-    # bytes of each file; None where it is packed, or its storage cannot be sought in: a shard is then the file
+    # bytes of each file; None if it is compressed or its storage cannot seek: the whole file is then one shard
     sizes: tuple[int | None, ...]
-    shard_bytes: int  # of text, at most, but for the end of the last line
-    align: int = 1  # shards begin at multiples of so many bytes
+    shard_bytes: int  # of text, at most, not counting the rest of the last line
+    align: int = 1  # shards begin at multiples of this number of bytes
 
     @classmethod
     def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, Inputs]:
-        """Plan; returns also the files as they are now.
+        """Return a plan for files, and the state of the files now.
 
-        The plan's files are absolute, for workers have working directories of their own. ConfigError: standard input, which
-        cannot be read by several. InputError: a file is missing.
+        The plan has absolute names, because workers have working directories of their own. ConfigError: standard input,
+        which several processes cannot read. InputError: a file is missing.
         """
         sizes: list[int | None] = []
         stamps = []
@@ -48,19 +48,19 @@ class TextPlan:
 
     @property
     def count(self) -> int:
-        """How many shards there are."""
+        """Number of shards."""
         return sum(map(self._shards, self.sizes))
 
     def _shards(self, size: int | None) -> int:
         return 1 if size is None else -(-size // self.shard_bytes)
 
     def shard(self, number: int) -> tuple[str, tuple[int, int] | None]:
-        """Return a shard's file and span; the span is None for a whole file."""
+        """Return the file of a shard and its span in bytes, None for the whole file."""
         file, span = self.place(number)
         return self.files[file], span
 
     def place(self, number: int) -> tuple[int, tuple[int, int] | None]:
-        """Return which file a shard is of, counted from 0, and its span; the span is None for a whole file."""
+        """Return the number of a shard's file, from 0, and its span in bytes, None for the whole file."""
         for file, size in enumerate(self.sizes):
             shards = self._shards(size)
             if number < shards:
@@ -72,18 +72,18 @@ class TextPlan:
         raise IndexError(number)
 
     def shards_of(self, file: int) -> range:
-        """Return the shards of a file, counted from 0."""
+        """Return the shards of a file; both are counted from 0."""
         first = sum(map(self._shards, self.sizes[:file]))
         return range(first, first + self._shards(self.sizes[file]))
 
 
 def plan_identity(plan: TextPlan, inputs: Inputs) -> str:
-    """Return a digest of the inputs and of how they are cut."""
+    """Return a digest of the inputs and their division."""
     return fingerprint(inputs.stamps, plan.shard_bytes, plan.align)
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Write numbers as batch queues take them.
+    """Return numbers in the notation of batch queues.
 
     Example:
         >>> ranges([3, 9, 7, 8])

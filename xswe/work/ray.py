@@ -49,7 +49,7 @@ class Workers(cluster.Workers):
     @staticmethod
     @contextmanager
     def join(execution: ExecutionConfig) -> Iterator[Any]:
-        """Join the Ray that the settings name, or start one on this machine."""
+        """Join the Ray cluster that the settings name, or start one on this machine."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         with needs("ray", "ray", "execution=ray"):
@@ -67,7 +67,7 @@ class Workers(cluster.Workers):
             ray.shutdown()
 
     def room(self) -> tuple[float, float]:
-        """Return what all nodes have together."""
+        """Return the processors and graphics cards of all nodes together."""
         there = self._ray.cluster_resources()
         return there.get("CPU", 1), there.get("GPU", 0)
 
@@ -78,12 +78,12 @@ class Workers(cluster.Workers):
         if len(self._actors) < number:
             self._actors.append(self._actor.remote(self._put))
         busy = Counter(self._owner.values())
-        owner = min(reversed(range(len(self._actors))), key=busy.__getitem__)  # the newest of those that are free
+        owner = min(reversed(range(len(self._actors))), key=busy.__getitem__)  # the newest of the free ones
         self._owner[call := self._actors[owner].do.remote(shard)] = owner
         return call
 
     def finished(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:
-        """Wait for a task, or for what an actor does."""
+        """Wait for a task, or for the call of an actor."""
         (call,), _ = self._ray.wait(list(calls), num_returns=1)
         self._owner.pop(call, None)
         try:
@@ -102,7 +102,7 @@ class Workers(cluster.Workers):
 
 
 def _join(ray: Any, execution: ExecutionConfig, quiet: dict[str, Any]) -> bool:
-    """Join the cluster that the settings name; returns False if there is none and none is required."""
+    """Join the cluster that the settings name; return False if there is none and none is required."""
     if execution.address == "local":
         return False
     try:

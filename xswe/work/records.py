@@ -1,4 +1,4 @@
-"""Records of the sizes, times and checksums of written files, by which damage is noticed."""
+"""Records of the sizes, times and checksums of written files, which reveal damage."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CHUNK = 1 << 20
 
 
 def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum: int | None = None, **more: Any) -> None:
-    """Record the sizes, times and checksums of files in the same folder or below, and the identity of their content.
+    """Record the sizes, times and checksums of files in the record's folder or below, and the identity of their content.
 
-    The record has a checksum of its own; ``checksum`` is that of the only file, where it is known.
+    The record has a checksum of its own; ``checksum`` is that of the only file, if it is already known.
     """
     rows = []
     for file in files:
@@ -33,12 +33,11 @@ def write_record(path: Path, identity: str, files: Iterable[Path] = (), checksum
 
 
 def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[str, Any] | None:
-    """Return what :func:`write_record` wrote; None if it is damaged, of another identity, or does not match the files.
+    """Return the record of :func:`write_record`; None if it is damaged, has another identity, or does not match the files.
 
-    Files of the size and time that it says are trusted, unless all are to be read; others are read and compared with their
-    checksum.
+    The checksum of a file is verified if its time differs from the record, or if ``read``.
     """
-    try:  # of 100,000 shards: a file object of Python's takes longer than all else
+    try:  # os.read, because with 100,000 shards Python's file objects would take most of the time
         stream = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
             record, _, own = os.read(stream, os.fstat(stream).st_size).rpartition(b', "checksum": ')
@@ -64,7 +63,7 @@ def sound_record(path: str | Path, identity: str, read: bool = False) -> dict[st
 
 
 def read_if_there(path: Path) -> dict[str, Any]:
-    """Read a JSON object that another process may be writing or removing; {} if there is none."""
+    """Return the JSON object in a file that another process may be writing or removing; {} if there is none."""
     try:
         return dict(read_json(path))
     except (OSError, ValueError):
@@ -72,47 +71,47 @@ def read_if_there(path: Path) -> dict[str, Any]:
 
 
 class Checksum:
-    """A checksum of bytes that notices damage, and parts that changed places, many times as fast as they are read.
+    """A checksum that detects damaged and reordered bytes, many times faster than they can be read.
 
-    Of each stretch of 1 MiB the numbers, times a factor for each place, are added up modulo 2^64; the value is the CRC-32
-    of these sums. The factors are odd, so that no change of a single number is missed.
+    The 64-bit numbers of each chunk of 1 MiB are multiplied by a factor that depends on their position and summed modulo
+    2^64; the checksum is the CRC-32 of these sums. The factors are odd, so no change of a single number is missed.
     """
 
     def __init__(self) -> None:
         self._value = 0
-        self._stretch, self._filled = np.zeros(_CHUNK, np.uint8), 0
+        self._chunk, self._filled = np.zeros(_CHUNK, np.uint8), 0
         self._products = np.empty(_CHUNK // 8, np.uint64)
 
     def room(self) -> memoryview:
-        """Return where the next bytes go, up to the end of a stretch."""
-        return self._stretch[self._filled :].data
+        """Return the buffer for the next bytes, up to the end of the chunk."""
+        return self._chunk[self._filled :].data
 
     def added(self, size: int) -> None:
-        """Take note of ``size`` bytes that were put into the room."""
+        """Record that ``size`` bytes were written to :meth:`room`."""
         self._filled += size
         if self._filled == _CHUNK:
-            self._end_stretch()
+            self._end_chunk()
 
     def add(self, data: Any) -> None:
-        """Take in an array, or bytes."""
+        """Add an array, or bytes."""
         numbers = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else np.ascontiguousarray(data)
         left = numbers.reshape(-1).view(np.uint8)
         while len(left):
             taken, left = np.split(left, [_CHUNK - self._filled])
-            self._stretch[self._filled : self._filled + len(taken)] = taken
+            self._chunk[self._filled : self._filled + len(taken)] = taken
             self.added(len(taken))
 
     def finish(self) -> int:
         """Return the checksum of all bytes so far."""
-        return self._after_stretch() if self._filled else self._value
+        return self._updated() if self._filled else self._value
 
-    def _end_stretch(self) -> None:
-        self._value, self._filled = self._after_stretch(), 0
+    def _end_chunk(self) -> None:
+        self._value, self._filled = self._updated(), 0
 
-    def _after_stretch(self) -> int:
-        used = -(-self._filled // 8)  # numbers; those after them count as zeros
-        self._stretch[self._filled : 8 * used] = 0
-        products = np.multiply(self._stretch[: 8 * used].view(np.uint64), _factors()[:used], out=self._products[:used])
+    def _updated(self) -> int:
+        used = -(-self._filled // 8)  # numbers in use; the last one is padded with zeros
+        self._chunk[self._filled : 8 * used] = 0
+        products = np.multiply(self._chunk[: 8 * used].view(np.uint64), _factors()[:used], out=self._products[:used])
         return zlib.crc32(products.sum().tobytes(), self._value ^ self._filled)
 
 

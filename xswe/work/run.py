@@ -27,7 +27,7 @@ from xswe.work.records import read_if_there
 from xswe.work.stage import NOWHERE, RETRIES, Advancing, Stage, attempt, patiently
 
 logger = logging.getLogger(__name__)
-OPENED = "inputs"  # the folder, beside the shards, of what workers elsewhere open
+OPENED = "inputs"  # folder beside the shards for what other workers open
 
 
 def map_shards(
@@ -42,25 +42,25 @@ def map_shards(
 ) -> Iterator[Mapping[str, np.ndarray]]:
     """Return the arrays of all shards of a stage, in order, with any executor.
 
-    In this process shards are yielded as they are made; once the work has taken a few seconds they are also kept in the
-    stage's folder, from which a later run resumes (shorter work leaves no folder). Other executors leave all shards
-    there. With ``array`` all are done when this returns, otherwise they are done on demand.
+    In this process shards are yielded as they are made; after a few seconds of work they are also saved in the stage's
+    folder, from which a later run resumes (shorter work leaves no folder). Other executors save all shards there. With
+    ``array`` all shards are done when this returns, otherwise they are done on demand.
 
     Args:
-        stage: what is done; the name of its folder must distinguish it from other work.
+        stage: the work; the name of its folder must distinguish it from other work.
         execution: who does the shards.
         threads: of this process, as in :func:`run_shards`; shards are made in order.
         opened: what the job opens, if this process has it already.
-        progress: in this process, a unit (``pair``: the counts of each shard have ``pairs``) and the total number of it;
+        progress: in this process, the unit of the progress bar (``pair``: each shard counts its ``pairs``) and its total;
             what the job opens may move the bar within a shard (:class:`xswe.work.stage.Advancing`).
         costs: as in :func:`run_shards`.
-        state: in this process, arrays to which the caller adds each shard, in place. They are saved now and then in place
-            of these shards, and loaded by a run that resumes.
+        state: in this process, arrays to which the caller adds each shard, in place. From time to time they are saved
+            instead of these shards; a resumed run loads them.
         **plan: further entries of the stage's manifest.
 
     Raises:
-        XsweError: a shard failed; kept shards are not lost.
-        InputError: an input was changed meanwhile.
+        XsweError: a shard failed; saved shards are not lost.
+        InputError: an input changed meanwhile.
         Unfinished: with an array, other slices are not done yet.
     """
     if execution.alone:
@@ -75,7 +75,7 @@ def map_shards(
 def _map_ahead(
     stage: Stage, execution: ExecutionConfig, opened: Any, costs: Sequence[float] | None
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the arrays of all shards, while others are still being made."""
+    """Yield the arrays of all shards in order, while later ones are still being made."""
     with shards_ahead(stage, execution, opened=opened, costs=costs) as wait:
         for shard in range(stage.count):
             wait(shard)
@@ -85,12 +85,12 @@ def _map_ahead(
 def _map_here(
     stage: Stage, threads: int | None, opened: Any, progress: tuple[str, int], state: _State, plan: Mapping[str, Any]
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the arrays of all shards, made on the threads of this process or kept by an earlier one."""
+    """Yield the arrays of all shards, made on the threads of this process or saved by an earlier one."""
     unit, total = progress
     left, begun, done = (stage.folder / "manifest.json").is_file(), time.monotonic(), count(1)
     one_at_a_time = threading.Lock()
     if opened is None:
-        opened = stage.job.open()  # before there are threads, of which each would load it
+        opened = stage.job.open()  # before any thread starts: each would load it
     if left:
         stage.begin(**plan)
         remove_leftovers(stage.folder)
@@ -130,7 +130,7 @@ def _map_here(
 
 
 class _State:
-    """What the caller of :func:`map_shards` has added the shards to, kept beside them."""
+    """The arrays to which the caller of :func:`map_shards` adds the shards, saved beside them."""
 
     def __init__(self, stage: Stage, arrays: Mapping[str, np.ndarray] | None) -> None:
         self._stage, self._arrays, self._due = stage, arrays, every()
@@ -143,7 +143,7 @@ class _State:
         self._forgotten = self.shards
 
     def added(self, size: int) -> None:
-        """Record that the next shard was added, which advances the bar by ``size``; save the state now and then."""
+        """Record that the next shard was added, with ``size`` units of progress; save the state from time to time."""
         self.shards, self.size = self.shards + 1, self.size + size
         if self._arrays and (self._stage.folder / "manifest.json").is_file() and self._due():
             save_checkpoint(self._path, self._stage.identity, self._arrays, {"shards": self.shards, "size": self.size})
@@ -155,9 +155,9 @@ class _State:
 def arrays_once(
     folder: Path, identity: str, make: Callable[[], Mapping[str, np.ndarray]], execution: ExecutionConfig
 ) -> Mapping[str, np.ndarray]:
-    """Return arrays that are made once, by whichever of several processes comes first, and then are in a folder.
+    """Return arrays that the first of several processes makes and saves in a folder.
 
-    This process alone leaves them there only if they took it a few seconds, for a later run.
+    If this process is the only one, it saves them, for a later run, only if they took it a few seconds.
     """
     begun, found = time.monotonic(), dict[str, np.ndarray]()
 
@@ -174,7 +174,7 @@ def arrays_once(
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
-    """Map the arrays that :func:`arrays_once` left in a folder."""
+    """Memory-map the arrays that :func:`arrays_once` saved in a folder."""
     return {path.stem: np.load(path, mmap_mode="r") for path in sorted(folder.glob("*.npy"))}
 
 
@@ -188,9 +188,9 @@ def run_shards(
 ) -> None:
     """Do all unfinished shards of a stage, whose manifest must exist.
 
-    ``threads`` is how many shards at a time in this process; ``opened`` what the job opens, where it is open already; of
-    ``costs``, in any unit, the dearest are begun first, so that workers end at about the same time; none is begun
-    once ``stopped`` is set. XsweError: shards failed; what was done is kept, and the same command tries the others again.
+    ``threads`` is the number of shards at a time in this process; ``opened`` what the job opens, if it is open already.
+    Shards with the largest ``costs``, in any unit, are begun first, so that workers end at about the same time; none is
+    begun once ``stopped`` is set. XsweError: shards failed; finished ones are kept, the same command retries the others.
     Unfinished: with ``array``, other slices are not done yet.
     """
     mine: Sequence[int] = range(stage.count)
@@ -206,7 +206,7 @@ def run_shards(
         stage.inputs.check_unchanged()
         if stopped is not None and stopped.is_set():
             return
-        # Once more, for what became of those that were done: a disk, or somebody, may have taken one away since.
+        # Check the finished shards again: a disk failure, or somebody, may have removed one since.
         mine = [shard for shard in mine if stage.counts(shard) is None] if new else []
         if not mine:
             break
@@ -225,7 +225,7 @@ def _go_through(
     opened: Any,
     stopped: threading.Event | None,
 ) -> int:
-    """Do those of some shards that are not done; returns how many that were. XsweError: some failed."""
+    """Do the unfinished ones of some shards; return how many there were. XsweError: some failed."""
     failed, sound, new, manifest = dict[int, str](), count(1), 0, stage.folder / "manifest.json"
     with bar(stage.name, len(shards), "shard") as progress:
 
@@ -256,14 +256,14 @@ def _go_through(
                 if found["fatal"]:
                     break
     if failed:
-        stage.inputs.check_unchanged()  # which would explain it
+        stage.inputs.check_unchanged()  # a change would explain the failure
         more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
         raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
     return new
 
 
 def _refuse_other_work(stage: Stage) -> None:
-    """Raise a ConfigError where tasks of the same array do other work: each would wait for the other's shards."""
+    """Raise a ConfigError if another task of the array does different work: each would wait for the other's shards."""
     begin = stage.folder.name.removesuffix(stage.identity)
     if not begin or begin == stage.folder.name:
         return
@@ -284,10 +284,10 @@ def shards_ahead(
     opened: Any = None,
     costs: Sequence[float] | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """Let a cluster do the shards of a stage while the block goes on with those that are done, in their order.
+    """Let a cluster do the shards of a stage while the block consumes the finished ones in order.
 
-    Of an array, and in this process, all are done first; where all are, no cluster is asked. What is yielded waits until a
-    shard is done, and raises what :func:`run_shards` does.
+    With an array, and in this process, all shards are done first; if all are done already, no cluster is joined. The
+    yielded function waits until a shard is done; it raises the errors of :func:`run_shards`.
     """
     if not execution.has_workers or all(stage.counts(shard) is not None for shard in range(stage.count)):
         run_shards(stage, execution, threads, opened, costs)
@@ -298,7 +298,7 @@ def shards_ahead(
     def work() -> None:
         try:
             run_shards(stage, execution, threads, opened, costs, stopped)
-        except BaseException as error:  # raised where the block waits
+        except BaseException as error:  # raised by `wait`
             errors.append(error)
 
     def wait(shard: int) -> None:
@@ -310,7 +310,7 @@ def shards_ahead(
                 raise errors[0] if errors else XsweError(f"{stage.path(shard)}: vanished; the same command makes it again")
             worker.join(0.02)
 
-    with cluster(execution):  # joined by the thread of the block, which outlives the other
+    with cluster(execution):  # joined by the thread of the block, which outlives the worker thread
         worker = threading.Thread(target=work, daemon=True)
         worker.start()
         try:
@@ -327,13 +327,13 @@ def _here(
     if (first := next(todo, None)) is None:
         return
     if opened is None:
-        opened = stage.job.open()  # before there are threads, of which each would load it
+        opened = stage.job.open()  # before any thread starts: each would load it
     workers = 1 if stage.job.heavy else threads or available_threads()
     yield from in_order(lambda shard: (shard, attempt(stage, shard, lambda: opened)), chain([first], todo), workers)
 
 
 def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
-    """Wait until the slices of others are done; raise Unfinished after the time that the settings allow."""
+    """Wait until the slices of other tasks are done; raise Unfinished after ``execution.wait`` seconds."""
     count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
     missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:

@@ -1,12 +1,12 @@
 """Shards of a stage of work: plain files that any number of machines write, in any order, and that survive a kill.
 
-A stage of work has a folder. Its ``manifest.json`` names what is to be done and how many shards it is cut into, by a plan
-that knows nothing of who does the work. Shard 12 is done when ``000012.npy`` (of whatever kind the stage makes) and the
-side-car ``000012.json`` are there: sizes and checksums of its files, counts, seconds, and the fingerprint of all that
-decides the bytes. Both are renamed into place, the side-car last. What fails leaves ``000012.failed.json``.
+A stage has a folder. Its ``manifest.json`` says what to do and how many shards there are; the plan does not depend on who
+does the work. Shard 12 is done when ``000012.npy`` (suffixes differ between stages) and the side-car ``000012.json`` exist.
+The side-car holds the sizes and checksums of the shard's files, counts, seconds, and a fingerprint of everything that
+determines the bytes. Both files are renamed into place, the side-car last. A failed shard leaves ``000012.failed.json``.
 
-The manifest is the truth, not whoever schedules the work: any executor (:mod:`xswe.work.run`) goes on with what
-another left, and a file that vanished or was damaged is noticed by its side-car and made again.
+The manifest is the source of truth, not the scheduler: any executor (:mod:`xswe.work.run`) resumes what another one left,
+and side-cars reveal files that are missing or damaged, which are then made again.
 """
 
 from __future__ import annotations
@@ -32,67 +32,67 @@ from xswe.work.records import sound_record, write_record
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 RETRIES = 3
-_PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
-_HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
+_PAUSE = 0.5  # seconds before the first retry of a shard; doubles with each retry
+_NO_RETRY = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
 
 
-Made = tuple[Mapping[str, np.ndarray], dict[str, Any]]  # the arrays of a shard, and its counts
+Made = tuple[Mapping[str, np.ndarray], dict[str, Any]]  # the arrays of a shard and its counts
 
 
-CHECKSUM = "checksum"  # among the counts of a shard: of its file, by who has written it and so need not read it again
-NOWHERE = Path(os.devnull)  # the folder of a stage of which nothing is kept
+CHECKSUM = "checksum"  # a count of a shard: the checksum of its file, if the writer has computed it already
+NOWHERE = Path(os.devnull)  # the folder of a stage that keeps nothing
 
 
 @dataclass
 class Advancing:
-    """What a job with long shards opens: ``advance`` moves the bar within a shard."""
+    """Base of what a job with long shards opens: ``advance`` moves the progress bar within a shard."""
 
     advance: Callable[[int], object] = field(default=lambda _: None, kw_only=True)
 
 
 class Job:
-    """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker."""
+    """The work on one shard: a frozen dataclass of paths and settings, small because it is sent to every worker."""
 
-    heavy = False  # whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's
-    on_card = False  # whether each worker, which must be heavy, needs a graphics card, however few are asked for
+    heavy = False  # whether :meth:`open` is so slow (a teacher) that it needs a worker process of its own
+    on_card = False  # whether each worker of a heavy job needs a graphics card, even with ``gpus=0``
 
     def open(self) -> Any:
-        """Load what every shard needs (such as a model), once per process."""
+        """Load what every shard needs (such as a model); called once per process."""
         raise NotImplementedError
 
     def share(self, opened: Any) -> None:
-        """Write what others need to :meth:`open`, given what this process has opened."""
+        """Write what other processes need to :meth:`open`, given what this one has opened."""
 
     def compute(self, opened: Any, shard: int) -> Made:
-        """Do a shard: return its arrays, and counts (``lines``, where there are lines).
+        """Return the arrays of a shard and its counts (``lines``, if it has lines).
 
-        A job whose shards are not arrays writes them itself, see :meth:`run`.
+        A job whose shards are not arrays overrides :meth:`run` instead.
         """
         raise NotImplementedError
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
-        """Do a shard and write ``output``, whole or not at all; return the counts."""
+        """Do a shard, write ``output`` atomically, and return the counts."""
         arrays, counts = self.compute(opened, shard)
         save_tensors(output, arrays, crowded=True)
         return counts
 
     def files(self, output: Path) -> Sequence[Path]:
-        """Return the files that a shard consists of, given the first of them, which is the only one of most."""
+        """Return the files of a shard, given the first one; most shards have only one."""
         return [output]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A piece of work that is cut into shards."""
+    """Work that is cut into shards."""
 
-    folder: Path  # where its shards are; every worker must see it under this name
-    name: str  # a word for progress and messages
-    count: int  # how many shards there are
+    folder: Path  # of the shards; every worker must see it under this name
+    name: str  # for progress bars and messages
+    count: int  # number of shards
     suffix: str  # of their files
-    job: Job  # what is done
-    identity: str  # a fingerprint of everything that decides the shards' bytes
+    job: Job
+    identity: str  # a fingerprint of everything that determines the shards' bytes
     inputs: Inputs = NO_INPUTS  # the files that the shards are cut from
-    version: str = __version__  # of whoever planned the work, which that of every worker must be
+    version: str = __version__  # of xswe when the work was planned; workers must have the same
 
     def path(self, shard: int) -> Path:
         """Return the (first) file of a shard."""
@@ -107,11 +107,11 @@ class Stage:
         return self._file(shard, ".failed.json")
 
     def _file(self, shard: int, suffix: str) -> Path:
-        """Return the path of a file of a shard; names sort as the shards do."""
+        """Return the path of a file of a shard; names sort in the order of the shards."""
         return self.folder / f"{shard:0{max(6, len(str(self.count - 1)))}d}{suffix}"
 
     def begin(self, **plan: Any) -> None:
-        """Write the manifest unless it exists; ConfigError: it is that of other work."""
+        """Write the manifest unless it exists; ConfigError: the folder has a manifest of other work."""
         manifest = self.folder / "manifest.json"
         if manifest.is_file():
             if read_json(manifest)["identity"] == self.identity:
@@ -126,7 +126,7 @@ class Stage:
 
     @property
     def begun(self) -> int:
-        """When the manifest was written, in nanoseconds."""
+        """Time at which the manifest was written, in nanoseconds."""
         return (self.folder / "manifest.json").stat().st_mtime_ns
 
     def counts(self, shard: int) -> dict[str, Any] | None:
@@ -135,26 +135,26 @@ class Stage:
         return None if record is None else dict(record["counts"])
 
     def sound(self, shard: int) -> Path:
-        """Return the (first) file of a shard that is done, after its files were read and compared with their checksums.
+        """Return the (first) file of a finished shard, after verifying the checksums of its files.
 
-        XsweError: a file is gone or damaged; the shard counts as not done then.
+        XsweError: a file is missing or damaged; the shard then counts as unfinished.
         """
         if sound_record(self.side_car(shard), self.identity, read=True) is None:
             raise self.damaged(shard)
         return self.path(shard)
 
     def checksum(self, shard: int) -> int | None:
-        """Return the checksum of the (first) file of a shard as it was written; None if the shard is not done."""
+        """Return the recorded checksum of the (first) file of a shard; None if the shard is unfinished."""
         record = sound_record(self.side_car(shard), self.identity)
         return None if record is None else int(record["files"][0][3])
 
     def forget(self, shard: int) -> None:
-        """Remove the files of a shard that nobody needs."""
+        """Remove the files of a shard that is no longer needed."""
         for path in (self.side_car(shard), *self.job.files(self.path(shard))):
             path.unlink(missing_ok=True)
 
     def damaged(self, shard: int) -> XsweError:
-        """Return the error for a damaged shard, and mark it as unfinished."""
+        """Mark a damaged shard as unfinished and return the error to raise."""
         self.side_car(shard).unlink(missing_ok=True)
         return XsweError(f"{self.path(shard)}: gone or damaged since it was written; the same command makes it again")
 
@@ -167,17 +167,17 @@ class Stage:
             )
 
     def load(self, shard: int) -> dict[str, np.ndarray]:
-        """Return the arrays of a shard that is done; raises as :meth:`sound`."""
+        """Return the arrays of a finished shard; raises the errors of :meth:`sound`."""
         from safetensors.numpy import load_file
 
         return load_file(self.sound(shard))
 
     def do(self, shard: int, opened: Any) -> dict[str, Any]:
-        """Do a shard and write its side-car; returns its counts."""
+        """Do a shard, write its side-car, and return its counts."""
         return self._written(shard, lambda output: self.job.run(opened, shard, output))
 
     def keep(self, shard: int, made: Made) -> None:
-        """Write the results of a shard, and its side-car."""
+        """Write the results of a shard and its side-car."""
 
         def write(output: Path) -> dict[str, Any]:
             save_tensors(output, made[0], crowded=True)
@@ -196,10 +196,10 @@ class Stage:
 
 
 def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, Any]:
-    """Do a shard with what the job has opened; retry transient failures of the system or a storage.
+    """Do a shard with what the job has opened, retrying transient failures of the system or the storage.
 
-    Returns its counts; of a failure, which is noted in the stage's folder as well, ``error`` (a sentence) and ``fatal``
-    (whether no other shard will fare better).
+    Return its counts; for a failure, also recorded in the stage's folder, ``error`` (a sentence) and ``fatal`` (whether all
+    other shards would fail as well).
     """
     try:
         return patiently(f"{stage.name}, shard {shard}", lambda: stage.do(shard, opened()))
@@ -211,18 +211,18 @@ def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, An
         found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
         try:
             write_json(stage.failure(shard), found)
-        except OSError:  # no space for this either
+        except OSError:  # no space for the record either
             logger.warning("%s, shard %d: %s", stage.name, shard, said)
         return found
 
 
 def patiently(name: str, work: Callable[[], T]) -> T:
-    """Return the result of ``work``; retry transient failures of the system or a storage."""
+    """Return the result of ``work``, retrying transient failures of the system or the storage."""
     for turn in range(RETRIES):
         try:
             return work()
         except OSError as error:
-            if no_room(error) or error.errno in _HOPELESS:
+            if no_room(error) or error.errno in _NO_RETRY:
                 raise
             logger.warning("%s: %s; trying again", name, brief(error) or type(error).__name__)
             time.sleep(_PAUSE * 2**turn)

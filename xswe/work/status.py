@@ -18,18 +18,18 @@ from xswe.work.records import read_if_there
 
 @dataclass(frozen=True)
 class StageStatus:
-    """How far a stage is.
+    """Progress of a stage.
 
     Attributes:
         name: of the stage.
-        shards: how many there are.
-        done: how many of them are done.
-        running: shards that a process is at work on, as far as one can see.
-        failed: shards that failed, and why.
-        lines: of the shards that are done.
-        rate: shards a second lately, 0 where it is not known.
-        idle: seconds since one was done, where that is so long that nobody seems to be at work; else 0.
-        missing: shards that are neither done nor under way, as batch queues take numbers: ``3,7-9``.
+        shards: number of shards.
+        done: number of finished shards.
+        running: number of shards that processes seem to be working on.
+        failed: numbers of failed shards, and why they failed.
+        lines: number of lines of the finished shards.
+        rate: recent shards per second, 0 if unknown.
+        idle: seconds since the last shard was finished, if nobody seems to be at work; else 0.
+        missing: shards that are neither finished nor running, in the notation of batch queues: ``3,7-9``.
     """
 
     name: str
@@ -44,7 +44,7 @@ class StageStatus:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds that the rest takes at this rate; None where that is not known, or nobody seems to be at work."""
+        """Seconds left at this rate; None if it is unknown or nobody seems to be at work."""
         left = self.shards - self.done
         return 0.0 if not left else left / self.rate if self.rate and not self.idle else None
 
@@ -62,8 +62,8 @@ class StageStatus:
 
 
 def _cut(listed: str) -> str:
-    """Cut a long list off between two of its entries."""
-    return listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN].rpartition(',')[0]},…"
+    """Shorten a long list between two entries."""
+    return listed if len(listed) <= _MAX_LIST else f"{listed[:_MAX_LIST].rpartition(',')[0]},…"
 
 
 def _duration(seconds: float) -> str:
@@ -72,14 +72,14 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-_SHOWN = 60  # characters of the list of missing shards
-_LATELY = 64  # shards that a rate is taken from
-_SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
-_PATIENCE = 60.0  # seconds, beside three times what the longest shard took, after which nobody seems to be at work
+_MAX_LIST = 60  # characters of the list of missing shards
+_RECENT = 64  # latest shards, from which the rate is estimated
+_ABANDONED = 600.0  # seconds without a byte written after which a shard counts as abandoned
+_PATIENCE = 60.0  # seconds, plus three times those of the slowest shard, after which nobody seems to be at work
 
 
 def _stages_of(output: str | Path) -> list[Path]:
-    """Return the folders of the stages behind an output, as given to the verb, in the order in which they began."""
+    """Return the folders of the stages of an output, as given to the verb, in the order in which they began."""
     if "*" in Path(output).name:
         found = list(Path(output).parent.glob("manifest.json"))
     else:
@@ -89,7 +89,7 @@ def _stages_of(output: str | Path) -> list[Path]:
 
 
 def stage_status(folder: Path) -> StageStatus:
-    """Return how far a stage is, from its files."""
+    """Return the progress of a stage, read from its files."""
     manifest = read_json(folder / "manifest.json")
     done, failed, there, busy = [], {}, set[int](), set[int]()
     now = time.time()
@@ -102,13 +102,13 @@ def stage_status(folder: Path) -> StageStatus:
             if record.get("identity") == manifest["identity"]:
                 there.add(int(name.partition(".")[0]))
                 done.append((record["begun"] + record["seconds"], record["begun"], int(record["counts"].get("lines", 0))))
-        elif (unfinished := re.match(r"\.(\d{6,})\.", name)) and now - entry.stat().st_mtime < _SILENT:
+        elif (unfinished := re.match(r"\.(\d{6,})\.", name)) and now - entry.stat().st_mtime < _ABANDONED:
             busy.add(int(unfinished[1]))
-    latest = sorted(done)[-_LATELY:]
+    latest = sorted(done)[-_RECENT:]
     spent = latest[-1][0] - min(begun for _, begun, _ in latest) if latest else 0.0
     lines = sum(count for _, _, count in done)
     since = now - max([folder.joinpath("manifest.json").stat().st_mtime, *(end for end, _, _ in done)])
-    patience = _PATIENCE + 3 * max(end - begun for end, begun, _ in done) if done else _SILENT
+    patience = _PATIENCE + 3 * max(end - begun for end, begun, _ in done) if done else _ABANDONED
     stopped = len(done) < int(manifest["shards"]) and not busy and since > patience
     return StageStatus(
         str(manifest["stage"]),
@@ -125,19 +125,21 @@ def stage_status(folder: Path) -> StageStatus:
 
 @dataclass(frozen=True)
 class WorkStatus(Result[StageStatus], entries="stages", row=tuple(field.name for field in fields(StageStatus))):
-    """How far the stages behind an output are; a sequence of :class:`StageStatus`."""
+    """Progress of the stages of an output; a sequence of :class:`StageStatus`."""
 
     output: str
     stages: tuple[StageStatus, ...]
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """Return a row a stage."""
+        """Yield one row per stage."""
         for one in self.stages:
             yield tuple(str(value) if isinstance(value := getattr(one, name), dict) else value for name in self.columns())
 
     def __str__(self) -> str:
         there = f"{self.output} is {'' if Path(self.output).exists() else 'not '}there"
-        if not Path(f"{self.output}.work").is_dir():  # of FOLDER/*.npy and of a run folder the shards tell all
+        if not Path(
+            f"{self.output}.work"
+        ).is_dir():  # shards in FOLDER/*.npy or in a run folder: the output is not a single file
             return "\n".join(map(str, self.stages)) or f"no unfinished work; {there}"
         begun = "" if self.stages or Path(self.output).exists() else ": its work has begun, and is not in shards yet"
         return "\n".join([*map(str, self.stages), there + begun])
@@ -147,6 +149,6 @@ def work_status(output: str | Path) -> WorkStatus:
     """Return the progress of sharded work, on any machine that shares its files.
 
     Args:
-        output: as it was given to the verb, or a folder of unfinished work.
+        output: as given to the verb, or a folder of unfinished work.
     """
     return WorkStatus(str(output), tuple(map(stage_status, _stages_of(output))))

@@ -1,7 +1,7 @@
 """Work on the blocks of a text in two steps, with a fold over all blocks, in order, between them.
 
-In this process the three go hand in hand, and the text is read once. Others do the first step of all shards; one of them
-goes through what these found; then they do the second step of all shards, each with its part of the result.
+In one process the three run together, and the text is read once. Several processes do the first step of all shards; one of
+them folds the results; then they do the second step of all shards, each with its part of the fold's result.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from xswe.work.run import map_shards, shards_ahead
 from xswe.work.stage import Job, Made, Stage
 
 Arrays = Mapping[str, np.ndarray]
-Fold = Callable[[Arrays], np.ndarray]  # given what the first step found of some blocks, an array of one value a record
+Fold = Callable[[Arrays], np.ndarray]  # from the first step's results of some blocks to one value per record
 
 
 class TwoSteps:
-    """What is done to the records of a text: a frozen dataclass of paths and settings, as a :class:`Job` is."""
+    """The two steps and the fold of some work: a frozen dataclass of paths and settings, like a :class:`Job`."""
 
-    names = ("first", "second", "work")  # of the steps, and of both together
+    names = ("first", "second", "work")  # of the steps, and of the whole
     unit = "record"
 
     def open(self) -> Any:
-        """Load what both steps need, once per process."""
+        """Load what both steps need; called once per process."""
         raise NotImplementedError
 
     def share(self, opened: Any) -> None:
-        """Write what others need to :meth:`open`, given what this process has opened."""
+        """Write what other processes need to :meth:`open`, given what this one has opened."""
 
     def blocks(self, shard: int | None) -> Iterable[Any]:
-        """Return the blocks of a shard, each of known length; of the whole text without one."""
+        """Return the blocks of a shard, or of the whole text for None; each has a length."""
         raise NotImplementedError
 
     def again(self, shard: int, found: Arrays) -> Iterable[Any]:
@@ -51,15 +51,15 @@ class TwoSteps:
         return self.blocks(shard)
 
     def first(self, opened: Any, block: Any) -> Arrays:
-        """Do the first step: return arrays of a value a record, or more."""
+        """Do the first step: return arrays with one or more values per record."""
         raise NotImplementedError
 
     def fold(self, opened: Any) -> Fold:
-        """Return the function that is called with the first step's results of all blocks or shards, in order."""
+        """Return the fold: a function to be called with the first step's results of all blocks or shards, in order."""
         raise NotImplementedError
 
     def second(self, opened: Any, block: Any, folded: np.ndarray) -> Arrays:
-        """Do the second step, given the result of :meth:`fold` for the block's records."""
+        """Do the second step, given the fold's result for the block's records."""
         raise NotImplementedError
 
 
@@ -88,7 +88,7 @@ class _First(_Step):
 @dataclass(frozen=True)
 class _Second(_Step):
     found: Stage  # the first step
-    folded: Path  # folder with the result of the fold of all records, and where in it each shard begins
+    folded: Path  # folder with the fold's result for all records, and the first record of each shard
 
     def compute(self, opened: Any, shard: int) -> Made:
         """Do the second step of a shard."""
@@ -118,12 +118,12 @@ def two_steps(
 ) -> Iterator[Arrays]:
     """Yield the results of the second step for all records, in order, block by block.
 
-    ``folder`` is for what a killed run leaves, None for nothing; ``shards`` is how many there are, for others; ``opened``
-    what the steps open. InputError: the text was changed meanwhile. XsweError: shards failed. Unfinished: with an array,
-    the others are not done yet.
+    A killed run resumes from ``folder``; None saves nothing. ``shards`` is their number, for several processes; ``opened``
+    what the steps open. InputError: the text changed meanwhile. XsweError: shards failed. Unfinished: with an array, other
+    tasks are not done yet.
     """
     if execution.alone or folder is None:
-        yield from _hand_in_hand(steps, _Parts(folder, identity), threads, opened)
+        yield from _in_one_process(steps, _Parts(folder, identity), threads, opened)
         inputs.check_unchanged()
         return
 
@@ -140,7 +140,7 @@ def two_steps(
 
 
 def _fold(fold: Fold, first: Stage, wait: Callable[[int], None], place: Path) -> None:
-    """Write the result of the fold of all records."""
+    """Write the fold's result for all records."""
     parts, starts = [np.zeros(0, np.uint8)], [0]
     for shard in range(first.count):
         wait(shard)
@@ -151,8 +151,8 @@ def _fold(fold: Fold, first: Stage, wait: Callable[[int], None], place: Path) ->
     np.save(place / "starts.npy", np.array(starts))
 
 
-def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> Iterator[Arrays]:
-    """Yield the second step's results block by block, computed on all threads while this one does the steps before."""
+def _in_one_process(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> Iterator[Arrays]:
+    """Yield the second step's results block by block, computed on all threads while this one does the first and folds."""
     fold = steps.fold(opened)
 
     def folded() -> Iterator[tuple[Any, np.ndarray, bool]]:
@@ -163,7 +163,7 @@ def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> 
 
     def made(item: tuple[Any, np.ndarray, bool]) -> tuple[int, Arrays]:
         block, of_block, new = item
-        # Of what was kept nothing is wanted but what the fold needs for later blocks.
+        # Blocks that an earlier run saved are only folded, for the sake of later blocks.
         return len(block), steps.second(opened, block, of_block) if new else {}
 
     yield from parts.read()
@@ -177,7 +177,7 @@ def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> 
 
 
 class _Parts:
-    """What the second step has made so far: kept in a folder, part by part, once it has taken a few seconds."""
+    """Results of the second step so far, saved in a folder, part by part, once the work has taken a few seconds."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
         self._stage = folder and Stage(folder / f"parts-{identity}", "parts", 1, ".safetensors", Job(), identity)
@@ -194,14 +194,14 @@ class _Parts:
             yield arrays
 
     def add(self, made: Arrays) -> None:
-        """Add the results of a block; save now and then."""
+        """Add the results of a block; save from time to time."""
         if self._stage:
             self._new.append(made)
             if self._due():
                 self._write(self._stage)
 
     def write(self) -> None:
-        """Save what is new, unless the work was brief."""
+        """Save the rest, unless the work was too brief for anything to be saved."""
         if self._stage and self._new and self._number:
             self._write(self._stage)
 
