@@ -157,7 +157,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
         "of 0.45",
         "power 0.8",
         "the power of 1.5",
-        "tells 10 points more",
+        "detects 10 points more",
         "kept to 95 %",
         "instead of 2 % stayed",
     ),
