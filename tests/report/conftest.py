@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import xswe
+from xswe.report.write import _OF_RESULTS, _PAGES
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
+from xswe.report.terms import view_of_hits
+
 PHRASES = ["train", "council", "the last train", "zzqx"]
 
 
@@ -89,30 +94,115 @@ def filtered(mini, sample):
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory) -> Path:
+def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report") / "run"
     few = {"refine.max_steps": 30, "refine.batch_size": 64, "refine.eval_steps": 10, "pca.dim": 64}
     few |= {"objective.prefixes": (64, 32), "corpus.limit": 600}
-    xswe.train("sample", ["en", "ja"], recipe="static", output=folder, threads=1, **few)
-    return folder
+    return xswe.train("sample", ["en", "ja"], recipe="static", output=folder, threads=1, **few)
 
 
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory, mini, mined, filtered, sample) -> dict[str, Path]:
-    """One page of each kind that is quickly made."""
-    folder = tmp_path_factory.mktemp("pages")
+def run_folder(trained) -> Path:
+    return trained.folder
+
+
+def bitext(pages: Pages, folder: Path, lines: int, languages: tuple[str, ...]) -> Path:
+    rows = zip(*(pages.fixture("sample")[code][:lines] for code in languages), strict=True)
+    (folder / "bitext.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return folder / "bitext.tsv"
+
+
+def found(pages: Pages, folder: Path, mode: str) -> Any:
     (folder / "queries.txt").write_text("\n".join(PHRASES), encoding="utf-8")
-    rows = zip(sample["en"][:150], sample["ja"][:150], strict=True)
-    (folder / "passages.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
-    given = str(folder / "queries.txt"), str(folder / "passages.tsv")
-    found = {}
-    for mode in ("terms", "phrases"):
-        how = {"mode": mode, "languages": ("en", "ja"), "threads": 1}
-        found[mode] = xswe.search_phrases(mini, *given, folder / f"{mode}.tsv", **how)
-    models = [mini, mini.truncate(64)]
+    given = folder / "queries.txt", bitext(pages, folder, 150, ("en", "ja"))
+    how = {"mode": mode, "languages": ("en", "ja"), "threads": 1}
+    return xswe.search_phrases(pages.fixture("mini"), *map(str, given), folder / "hits.tsv", **how)
+
+
+def aligned(pages: Pages, _: Path) -> Any:
+    english, german = (pages.fixture("sample")[code][:80] for code in ("en", "de"))
+    return xswe.align(pages.fixture("mini"), english, german[:30] + german[40:], languages=("en", "de"), evidence=True)
+
+
+def compared(pages: Pages, _: Path) -> Any:
     rows = [np.array([1.0, 1.0, 0.0, 1.0] * 20), np.array([1.0, 0.0, 0.0, 1.0] * 20)]
-    made = {"mined": mined, "filtered": filtered, **found, "compare": comparison(models, rows)}
-    return {name: xswe.write_report(one, folder / f"{name}.html", settings={"a": {"b": 1}}) for name, one in made.items()}
+    mini = pages.fixture("mini")
+    return comparison([mini, mini.truncate(64)], rows)
+
+
+def swept(_: Pages | None, folder: Path) -> Any:
+    pytest.importorskip("torch")
+    from xswe.evaluation.metrics import Bootstrap, Row
+    from xswe.training.sweep import Sweep, SweepPoint
+
+    points = []
+    for k, dim in enumerate((64, 128, 256)):
+        folders = tuple(folder / f"{dim}-{seed}" for seed in (0, 1))
+        for one in folders:
+            (one / "model").mkdir(parents=True)
+            (one / "model" / "model.safetensors").write_bytes(bytes(2**20 * (k + 1)))
+            (one / "run.json").write_text(json.dumps({"seconds": {"refine": 10.0 + k}}), encoding="utf-8")
+        items = [np.repeat([1.0, 0.0], [60 + 10 * k + seed, 40 - 10 * k - seed]) for seed in (0, 1)]
+        rows = tuple((Row("held-out", "en-ja", "f1", float(own.mean()), 100, items=own),) for own in items)
+        points.append(SweepPoint({"pca.dim": dim}, (0, 1), rows, folders))
+    return Sweep(("pca.dim",), tuple(points), Bootstrap(200))
+
+
+def written(result: Any, path: Path) -> Path:
+    """The file that a result writes."""
+    result.write(path)
+    return path
+
+
+def hits_of_terms(pages: Pages, _: Path) -> Path:
+    return pages["FoundInFiles of terms"].with_name("hits.tsv")
+
+
+# What each page is made of, by its entry in the tables of xswe/report/write.py, given the pages and a folder.
+MADE: dict[str, Callable[[Pages, Path], Any]] = {
+    "MinedPairs": lambda pages, _: pages.fixture("mined"),
+    "Filtered": lambda pages, _: pages.fixture("filtered"),
+    "AlignedTexts": aligned,
+    "FoundInFiles": lambda pages, folder: found(pages, folder, "phrases"),
+    "FoundInFiles of terms": lambda pages, folder: found(pages, folder, "terms"),
+    "TermView": lambda pages, folder: view_of_hits(hits_of_terms(pages, folder), ("en", "ja")),
+    "Comparison": compared,
+    "Sweep": swept,
+    "TrainResult": lambda pages, _: pages.fixture("trained"),
+    "run": lambda pages, _: pages.fixture("trained").folder,
+    "mined": lambda pages, folder: written(pages.fixture("mined"), folder / "pairs.tsv"),
+    "hits": hits_of_terms,
+    "compare": lambda pages, folder: written(compared(pages, folder), folder / "compare.json"),
+    "space": lambda pages, folder: bitext(pages, folder, 60, ("en", "ja")),
+}
+ENTRIES = sorted({*_PAGES, *_OF_RESULTS, *MADE} - {"auto"})
+
+
+class Pages(dict[str, Path]):
+    """Pages by their entries, each made when a test first asks for it; ``fixture`` returns one of the test's by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.fixture = folder, lambda _: None
+
+    def __missing__(self, name: str) -> Path:
+        if name not in MADE:
+            pytest.fail(f"no test can make a page of {name}: MADE of tests/report/conftest.py must say of what")
+        (folder := self.folder / name).mkdir()
+        how = {"kind": name, "languages": ("en", "ja"), "model": self.fixture("mini")} if name in _PAGES else {}
+        return self.setdefault(
+            name, xswe.write_report(MADE[name](self, folder), folder / "page.html", settings={"a": {"b": 1}}, **how)
+        )
+
+
+@pytest.fixture(scope="session")
+def pages_made(tmp_path_factory) -> Pages:
+    return Pages(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture
+def pages(request, pages_made) -> Pages:
+    pages_made.fixture = request.getfixturevalue
+    return pages_made
 
 
 def comparison(models, items):

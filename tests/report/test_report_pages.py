@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.report.conftest import axe
+from tests.report.conftest import ENTRIES, axe, swept
 from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
@@ -27,7 +27,6 @@ from xswe.report.space import export_space, open_space
 from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")
-KINDS = ("mined", "filtered", "terms", "phrases", "compare")
 WITH_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
     v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(" | "))"""
 
@@ -59,7 +58,7 @@ def check_accessible(opened) -> None:
         assert opened.page.evaluate(WITH_AXE) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ENTRIES)
 def test_a_page_asks_for_nothing_and_is_small(pages, kind):
     text = pages[kind].read_text(encoding="utf-8")
     parsed = Parsed(text)
@@ -71,7 +70,7 @@ def test_a_page_asks_for_nothing_and_is_small(pages, kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind in ("mined", "terms") else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+    "kind", [kind if kind in ("MinedPairs", "TermView") else pytest.param(kind, marks=pytest.mark.slow) for kind in ENTRIES]
 )
 def test_a_page_fits_its_window_and_is_silent(visit, pages, kind):
     opened = visit(pages[kind], 380)
@@ -83,8 +82,8 @@ def test_a_page_fits_its_window_and_is_silent(visit, pages, kind):
 
 @pytest.mark.parametrize(
     ("kind", "scheme"),
-    [("terms", "light"), ("mined", "dark")]
-    + [pytest.param(kind, "light", marks=pytest.mark.slow) for kind in KINDS if kind != "terms"],
+    [("TermView", "light"), ("MinedPairs", "dark")]
+    + [pytest.param(kind, "light", marks=pytest.mark.slow) for kind in ENTRIES if kind != "TermView"],
 )
 def test_a_page_is_accessible(visit, pages, kind, scheme):
     opened = visit(pages[kind], 1400, scheme)
@@ -118,7 +117,7 @@ def test_a_training_page_shows_the_run(visit, run_folder, tmp_path):
 
 
 def test_the_slider_moves_the_cut_and_its_figures(visit, pages, mined):
-    page = visit(pages["mined"]).page
+    page = visit(pages["MinedPairs"]).page
     figures = page.inner_text("main")
     for told, between in (("of the right pairs", mined.threshold.recall_within), ("estimated", mined.threshold.share[1:])):
         assert f"{told}, {bounds(*between)}" in figures
@@ -144,7 +143,7 @@ def test_the_slider_moves_the_cut_and_its_figures(visit, pages, mined):
 
 
 def test_marks_become_gold_pairs_that_mine_takes(visit, pages, mini, sample, tmp_path):
-    opened = visit(pages["mined"])
+    opened = visit(pages["MinedPairs"])
     page = opened.page
     page.locator("li.pair").first.focus()
     for key in "1121131":
@@ -168,7 +167,7 @@ def test_marks_become_gold_pairs_that_mine_takes(visit, pages, mini, sample, tmp
 
 @pytest.mark.slow
 def test_bands_marked_in_full_give_one_precision_with_an_interval(visit, pages, mined):
-    page = visit(pages["mined"]).page
+    page = visit(pages["MinedPairs"]).page
     bands = [g for g in mined.evidence.groups if g.name == "band" and g.low >= mined.threshold.value]
     wrong = bands[-1].rows[:5]
     for group in bands:
@@ -184,13 +183,13 @@ def test_bands_marked_in_full_give_one_precision_with_an_interval(visit, pages, 
 
 
 def test_texts_are_shown_as_texts_and_in_their_language(visit, pages):
-    for kind in ("mined", "filtered", "terms"):
+    for kind, other in (("MinedPairs", "ja"), ("Filtered", "de"), ("FoundInFiles of terms", "ja")):
         parsed = Parsed(pages[kind].read_text(encoding="utf-8"))
-        assert {"mined": {"en", "ja"}, "filtered": {"en", "de"}, "terms": {"en", "ja"}}[kind] <= parsed.languages
-    page = visit(pages["filtered"]).page
+        assert {"en", other} <= parsed.languages
+    page = visit(pages["Filtered"]).page
     assert page.locator("img").count() == 0
     assert "<img src=x onerror=alert(1)>" in page.inner_text("body") or page.locator("#removed").count()
-    page = visit(pages["mined"]).page
+    page = visit(pages["MinedPairs"]).page
     assert page.evaluate("document.querySelector('li.pair .side:nth-of-type(2)').matches(':lang(ja)')")
 
 
@@ -215,7 +214,7 @@ def test_what_gold_pairs_say_stands_beside_the_estimates(filtered):
 
 
 def test_what_each_filter_left_out_is_told(visit, pages, filtered):
-    said = visit(pages["filtered"]).page.inner_text("#removed")
+    said = visit(pages["Filtered"]).page.inner_text("#removed")
     for reason, count in filtered.counts.items():
         if reason != "kept":
             assert reason in said
@@ -225,14 +224,14 @@ def test_what_each_filter_left_out_is_told(visit, pages, filtered):
 @pytest.mark.slow
 def test_no_cell_of_a_table_that_a_page_saves_is_run(visit, pages, tmp_path):
     """Gold pairs are read by ``mine``, and stay as they are."""
-    opened = visit(pages["terms"])
+    opened = visit(pages["FoundInFiles of terms"])
     opened.page.evaluate("document.querySelector('article.term').dataset.phrase = '=1+1'")
     opened.page.evaluate("document.querySelector('li.candidate').dataset.text = ' @SUM(A1)'")
     opened.page.click("#first")
     table = opened.saved(lambda: opened.page.click("#tsv"), tmp_path).read_text(encoding="utf-8").splitlines()
     assert table[1].split("\t")[:2] == ["'=1+1", "' @SUM(A1)"]
     assert not table[2].startswith("'")
-    opened = visit(pages["mined"])
+    opened = visit(pages["MinedPairs"])
     opened.page.evaluate("document.querySelector('li.pair .side').textContent = \"=cmd|' /C calc'!A0\"")
     opened.page.locator("li.pair").first.focus()
     opened.page.keyboard.press("1")
@@ -243,7 +242,7 @@ def test_no_cell_of_a_table_that_a_page_saves_is_run(visit, pages, tmp_path):
 
 @pytest.mark.slow
 def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
-    opened = visit(pages["terms"])
+    opened = visit(pages["FoundInFiles of terms"])
     page = opened.page
     page.click("#first")
     boxes = page.locator("article.term").count()
@@ -274,7 +273,7 @@ def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
 @pytest.mark.slow
 def test_terms_are_read_by_translate_toolkit(visit, pages, tmp_path):
     tbx = pytest.importorskip("translate.storage.tbx")
-    opened = visit(pages["terms"])
+    opened = visit(pages["FoundInFiles of terms"])
     opened.page.click("#first")
     path = opened.saved(lambda: opened.page.click("#tbx"), tmp_path)
     with path.open("rb") as stream:
@@ -283,12 +282,12 @@ def test_terms_are_read_by_translate_toolkit(visit, pages, tmp_path):
 
 
 def test_phrases_without_a_hit_are_named(visit, pages):
-    assert "zzqx" in visit(pages["terms"]).page.inner_text("#nothing")
+    assert "zzqx" in visit(pages["FoundInFiles of terms"]).page.inner_text("#nothing")
 
 
 def test_a_file_of_hits_gives_the_same_candidates(pages, tmp_path):
-    for kind in ("terms", "phrases"):
-        table = pages[kind].with_suffix(".tsv")
+    for kind in ("FoundInFiles of terms", "FoundInFiles"):
+        table = pages[kind].with_name("hits.tsv")
         again = xswe.write_report(table, tmp_path / "again.html", kind="hits", languages=("en", "ja")).read_text("utf-8")
         found = re.compile(r'<li class="candidate" data-text="([^"]*)" data-score="([0-9.]*)')
         of_file, of_result = found.findall(again), found.findall(pages[kind].read_text("utf-8"))
@@ -299,7 +298,7 @@ def test_a_file_of_hits_gives_the_same_candidates(pages, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [380, 1400])
 def test_labels_of_dots_never_overprint(visit, pages, width):
-    page = visit(pages["compare"], width).page
+    page = visit(pages["Comparison"], width).page
     boxes = page.evaluate("""() => [...document.querySelectorAll("svg.plot")].map(p => [...p.querySelectorAll("text.name")]
         .filter(t => t.getAttribute("visibility") !== "hidden").map(t => t.getBoundingClientRect().toJSON()))""")
     assert any(boxes)
@@ -313,7 +312,7 @@ def test_labels_of_dots_never_overprint(visit, pages, width):
 
 
 def test_the_theme_is_the_readers(visit, pages):
-    page = visit(pages["mined"], scheme="dark").page
+    page = visit(pages["MinedPairs"], scheme="dark").page
     colour = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(colour)
     page.click("#theme")
@@ -324,7 +323,7 @@ def test_the_theme_is_the_readers(visit, pages):
 
 @pytest.mark.slow
 def test_folds_open_to_be_printed(visit, pages):
-    page = visit(pages["mined"]).page
+    page = visit(pages["MinedPairs"]).page
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details:not([open])").count() == 0
     page.emulate_media(media="print")
@@ -363,21 +362,7 @@ def test_results_without_evidence_have_a_page_of_the_pairs(mini, sample, tmp_pat
 
 @pytest.mark.slow
 def test_a_sweep_shows_its_choices(visit, tmp_path):
-    pytest.importorskip("torch")
-    from xswe.evaluation.metrics import Bootstrap, Row
-    from xswe.training.sweep import Sweep, SweepPoint
-
-    points = []
-    for k, dim in enumerate((64, 128, 256)):
-        folders = tuple(tmp_path / f"{dim}-{seed}" for seed in (0, 1))
-        for folder in folders:
-            (folder / "model").mkdir(parents=True)
-            (folder / "model" / "model.safetensors").write_bytes(bytes(2**20 * (k + 1)))
-            (folder / "run.json").write_text(json.dumps({"seconds": {"refine": 10.0 + k}}), encoding="utf-8")
-        items = [np.repeat([1.0, 0.0], [60 + 10 * k + seed, 40 - 10 * k - seed]) for seed in (0, 1)]
-        rows = tuple((Row("held-out", "en-ja", "f1", float(own.mean()), 100, items=own),) for own in items)
-        points.append(SweepPoint({"pca.dim": dim}, (0, 1), rows, folders))
-    path = xswe.write_report(Sweep(("pca.dim",), tuple(points), Bootstrap(200)), tmp_path / "sweep.html")
+    path = xswe.write_report(swept(None, tmp_path), tmp_path / "sweep.html")
     opened = visit(path, 380)
     assert opened.widest() <= 0
     said = opened.page.inner_text("main")
@@ -529,7 +514,7 @@ def test_a_page_of_scored_pairs_holds_blank_ones_and_broken_characters(mini, tmp
 
 def test_contexts_are_joined_as_they_stand(visit, pages):
     """Nothing stands between a marked form and the rest of its word, and a blank between words is there."""
-    widths = visit(pages["terms"]).page.evaluate(
+    widths = visit(pages["FoundInFiles of terms"]).page.evaluate(
         """[...document.querySelectorAll(".kwic li")].map((line) => {
             const [left, mark] = [".left bdi", "mark"].map((part) => line.querySelector(part).getBoundingClientRect());
             const right = document.createRange();

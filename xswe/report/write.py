@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from xswe.alignment.phrases import FoundInFiles
-from xswe.alignment.sentences import AlignedTexts
 from xswe.errors import ConfigError
-from xswe.evaluation.evaluate import Comparison
 from xswe.io.files import check_output
 from xswe.io.settings import check_choice, for_all
-from xswe.mining.filter import Filtered
-from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.report.aligned import aligned_page
 from xswe.report.comparison import comparison_page, read_comparison, sweep_page
 from xswe.report.page import check_page, write_page
 from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
 from xswe.report.space import export_space, open_space, space_page
-from xswe.report.terms import TermView, terms_page, view_of_hits, view_of_search
+from xswe.report.terms import terms_page, view_of_hits, view_of_search
 from xswe.report.training import training_page
 
 Kind = Literal["auto", "run", "mined", "hits", "compare", "space"]
@@ -74,29 +69,29 @@ def write_report(
 
 
 def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
-    views: dict[type, Any] = {MinedPairs: view_of_mined, Filtered: view_of_filtered}
-    for known, view_of in views.items():
-        if isinstance(result, known):
-            return pairs_page(view_of(result), model, settings)
-    if isinstance(result, AlignedTexts):
-        return aligned_page(result, settings)
-    if isinstance(result, FoundInFiles):
-        return terms_page(view_of_search(result), settings)
-    if isinstance(result, TermView):
-        return terms_page(result, settings)
-    if isinstance(result, Comparison):
-        return comparison_page(result, settings)
-    from xswe.training.sweep import Sweep  # only now: they bring torch
-    from xswe.training.train import TrainResult
-
-    if isinstance(result, Sweep):
-        return sweep_page(result, settings)
-
-    if isinstance(result, TrainResult):
-        if result.folder is None:
-            raise ConfigError("the report of a training reads its run folder: train with output=")
-        return training_page(result.folder)
+    for kind in type(result).__mro__:
+        if make := _OF_RESULTS.get(kind.__name__):
+            return make(result, model, settings)
     raise ConfigError(f"no report is made of {type(result).__name__}: give a result, a run folder or a file")
+
+
+def _of_training(result: Any) -> str:
+    if result.folder is None:
+        raise ConfigError("the report of a training reads its run folder: train with output=")
+    return training_page(result.folder)
+
+
+# What makes the page of a result, given the model and the settings; by names of classes, some of which would bring torch.
+_OF_RESULTS: dict[str, Callable[[Any, AnyModel | None, dict[str, Any]], str]] = {
+    "MinedPairs": lambda result, model, settings: pairs_page(view_of_mined(result), model, settings),
+    "Filtered": lambda result, model, settings: pairs_page(view_of_filtered(result), model, settings),
+    "AlignedTexts": lambda result, _, settings: aligned_page(result, settings),
+    "FoundInFiles": lambda result, _, settings: terms_page(view_of_search(result), settings),
+    "TermView": lambda result, _, settings: terms_page(result, settings),
+    "Comparison": lambda result, _, settings: comparison_page(result, settings),
+    "Sweep": lambda result, _, settings: sweep_page(result, settings),
+    "TrainResult": lambda result, *_: _of_training(result),
+}
 
 
 def _page_of_path(
@@ -153,13 +148,14 @@ def report_of(
     Raises:
         ConfigError: there is not one thing, or the name is none of a page.
     """
-    known: dict[Kind, str | Path | None] = {"mined": mined, "run": run, "hits": hits, "compare": compare, "space": space}
-    given = [kind for kind, what in known.items() if what]
+    known = {"auto": None, "mined": mined, "run": run, "hits": hits, "compare": compare, "space": space}
+    given = [kind for kind, what in for_all(Kind, known).items() if what]
     if len(given) != 1:
-        raise ConfigError(f"report needs one of {', '.join(f'{name}=' for name in known)}: what is the page to be of?")
+        names = ", ".join(f"{name}=" for name in known if name != "auto")
+        raise ConfigError(f"report needs one of {names}: what is the page to be of?")
     what, opened = str(known[given[0]]), open_model(model, "report_of(output, model=model)") if model else None
     if projector:
         if given != ["space"]:
             raise ConfigError("projector= writes what space= looks at: give space=BITEXT")
         export_space(open_space(opened, what, tuple(languages)), projector)
-    return write_report(what, output, kind=given[0], model=opened, languages=languages)
+    return write_report(what, output, kind=cast("Kind", given[0]), model=opened, languages=languages)
