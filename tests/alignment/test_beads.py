@@ -21,6 +21,7 @@ from xswe.alignment.beads import (
     Prices,
     align_lines,
     best_cells,
+    estimate,
     line_sums,
     usual_shapes,
 )
@@ -206,6 +207,51 @@ def test_a_band_is_no_wider_than_is_said(steps, search, data):
         before = [column for line, column in cells.tolist() if line <= row]
         assert found.low[row] == (0 if row == 0 else max(min(behind) - search, 0))
         assert found.high[row] == (m + 1 if row == n else min(max(before) + search, m) + 1)
+
+
+def told_apart(pairs: np.ndarray, others: np.ndarray, ratios: np.ndarray) -> Prices:
+    """The statistics of cosines of translations and of others, and of the logarithms of sizes, from their definition."""
+    good = pairs > np.quantile(others, 0.9)
+    good = good if good.sum() >= 20 else np.ones(len(pairs), bool)
+    noise, shift = others.mean(), np.median(ratios[good])
+    signal = max(np.median(pairs[good]), noise + 0.1)
+    doubt = (others.var() + pairs[good].var()) / 2 / (signal - noise) ** 2
+    spread = 1.4826 * np.median(np.abs(ratios[good] - shift))
+    return Prices(noise, signal, min(max(doubt, 0.02), 0.3), shift, min(max(spread, 0.1), 1.0))
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0, 30.0])
+@pytest.mark.parametrize("spread", [0.0, 0.5, 5.0])
+def test_the_statistics_of_translations_are_those_of_lines_that_are_nearest_to_each_other(alike, spread):
+    rng = np.random.default_rng(4)
+    parts, pairs, others, ratios = [], [], [], []
+    for n in (150, 100):
+        common = alike * rng.normal(size=16)  # in all lines; much of it, and nothing tells them apart
+        source = rng.normal(size=(n, 16)) + common
+        target = source + 0.3 * rng.normal(size=(n, 16))
+        sizes = rng.integers(5, 60, n), 20 * np.exp(spread * rng.normal(size=n))
+        sides = [Lines(a.astype(np.float32), b.astype(np.float32)) for a, b in zip((source, target), sizes, strict=True)]
+        parts.append(Part(*sides, Band.full(n, n)))
+        a, b = (side.sums / np.linalg.norm(side.sums, axis=1, keepdims=True) for side in sides)
+        cosines = a @ b.T
+        rows = [i for i in range(n) if cosines[:, cosines[i].argmax()].argmax() == i]
+        columns = cosines[rows].argmax(1)
+        pairs.append(cosines[rows, columns])
+        ratios.append(np.log((sides[1].sizes[columns] + 1) / (sides[0].sizes[rows] + 1)))
+        for away in (-4, -3, -2, 2, 3, 4):
+            others.append([cosines[i, j + away] for i, j in zip(rows, columns, strict=True) if 0 <= j + away < n])
+    found, wanted = estimate(parts), told_apart(*map(np.concatenate, (pairs, others, ratios)))
+    for name in ("noise", "signal", "doubt", "shift", "spread"):
+        assert getattr(found, name) == pytest.approx(getattr(wanted, name), abs=1e-4), name
+
+
+def test_too_few_lines_have_the_usual_statistics():
+    rng = np.random.default_rng(4)
+    few = random_lines(rng, 5)
+    assert estimate([]) == estimate([Part(few, few.part(0, 0), Band.full(5, 0))]) == Prices(0.0, 0.5, 0.05, 0.0, 0.5)
+    assert estimate([Part(few, few, Band.full(5, 5))]) == Prices(signal=pytest.approx(1.0))
+    opposite = Lines(np.array([[1, 0]], np.float32), few.sizes[:1]), Lines(np.array([[-1, 0]], np.float32), few.sizes[:1])
+    assert estimate([Part(*opposite, Band.full(1, 1))]) == Prices(signal=0.3)
 
 
 def test_edited_documents_are_aligned_as_they_were_edited(mini, gold, sample):

@@ -148,6 +148,7 @@ def test_model_meta_is_filled_in(model):
     assert meta.embed_dim == 8
     assert meta.n_parameters == meta.n_embedding_parameters == model.matrix.size
     assert meta.memory_usage_mb == pytest.approx(model.matrix.nbytes / 2**20, abs=1e-3)
+    assert (meta.open_weights, meta.use_instructions, meta.similarity_fn_name.value) == (True, False, "cosine")
 
 
 def sts12(root, rows):

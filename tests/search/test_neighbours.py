@@ -203,6 +203,43 @@ def test_members_of_clusters_are_all_there_and_rise():
     assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
 
 
+@pytest.mark.parametrize(
+    ("sources", "targets", "asked", "count"),
+    [
+        (100, 100, 0, 64),
+        (100, 10, 0, 10),
+        (100, 1_000_000, 0, 100),
+        (10**6, 10**6, 0, 8192),
+        (0, 5, 0, 1),
+        (9, 9, 7, 7),
+        (3, 9, 7, 3),
+    ],
+)
+def test_clusters_are_the_power_of_two_next_to_six_roots_unless_told(sources, targets, asked, count):
+    assert clusters.cluster_count(sources, targets, SearchConfig(method="clusters", clusters=asked)) == count
+
+
+@pytest.mark.parametrize(
+    ("pairs", "groups"), [(0, 1), (1 << 28, 1), (1 << 30, 4), (1 << 34, 64), (1 << 38, 64), (1 << 40, 256)]
+)
+def test_groups_of_clusters_have_a_few_seconds_work_and_fit_on_many_machines(pairs, groups):
+    assert clusters.group_count(pairs) == groups
+
+
+def test_groups_of_clusters_have_equal_shares_of_the_pairs(monkeypatch):
+    rng = np.random.default_rng(2)
+    sides = [rng.integers(0, 200, (3000, 2)).astype(np.int32) for _ in range(2)]
+    monkeypatch.setattr(clusters, "group_count", lambda pairs: 8)
+    found = clusters._members(sides, rng.normal(size=(200, 4)).astype(np.float32), SearchConfig())
+    assert sorted(found["order"]) == list(range(200))
+    pairs = np.prod([np.bincount(side.ravel(), minlength=200) for side in sides], axis=0)[found["order"]]
+    shares = [part.sum() for part in np.split(pairs, found["cuts"])]
+    assert len(shares) == 8
+    assert np.ptp(shares) <= 2 * pairs.max()
+    for n, side in enumerate(sides):
+        assert np.array_equal(np.diff(found[f"bounds{n}"]), np.bincount(side.ravel(), minlength=200))
+
+
 @pytest.mark.slow
 def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     pytest.importorskip("torch")

@@ -131,6 +131,13 @@ def test_teacher_segments_tile_the_run(tokenizer):
     assert "".join(run[a:b] for a, b in spans) == run
 
 
+def test_a_character_of_several_pieces_is_cut_out_once():
+    pieces = {"<unk>": -20.0, "我": -1.0, **{f"<0x{byte:02X}>": -9.0 for byte in range(256)}}
+    tokenizer = Tokenizer(models.Unigram(list(pieces.items()), unk_id=0, byte_fallback=True))
+    assert len(tokenizer.encode("龘我").tokens) == 4
+    assert make_segmenter("teacher", "zh", tokenizer)("龘我龍") == [(0, 1), (1, 2), (2, 3)]
+
+
 @pytest.mark.parametrize("cutter", [METASPACE, pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), METASPACE])])
 def test_the_lone_mark_of_a_teachers_pieces_takes_no_character_from_the_first_word(cutter):
     scores = {"<unk>": -20.0, "▁": -2.0, "彼女は": -3.0, "彼": -9.0, "女は": -9.0, "学校": -4.0, "▁京都": -5.0}

@@ -200,3 +200,8 @@ def test_runs_are_whole_and_come_from_everywhere():
     assert rows[-1] > 7000
     assert rows.tolist() != runs_of(10_000, 1000, seed=1).tolist()
     np.testing.assert_array_equal(runs_of(50, 64, seed=0), np.arange(50))
+    np.testing.assert_array_equal(runs_of(64, 64, seed=0), np.arange(64))
+    whole = runs_of(10_000, 1000, seed=5).reshape(-1, 64)  # 15 runs of 64; the last of all rows would be shorter
+    assert (whole[:, 0] % 64 == 0).all()
+    assert (whole == whole[:, :1] + np.arange(64)).all()
+    assert len(runs_of(100, 10, seed=0)) in (64, 36)
