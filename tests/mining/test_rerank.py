@@ -77,8 +77,11 @@ def test_decoys_that_score_above_the_window_are_neither_reranked_nor_counted(dra
 
 def test_too_few_pairs_are_not_reranked(drawn):
     pairs, decoys, _ = drawn
-    few = pairs.take(np.arange(5))
-    assert rerank_pairs(few, decoys, 1.5, texts_of(), Reranker(), 100).all()
+    for count, asked in ((9, False), (10, True)):
+        reranker = Reranker()
+        kept = rerank_pairs(pairs.take(np.arange(195, 195 + count)), decoys, 1.5, texts_of(), reranker, 100)
+        assert bool(reranker.seen) == asked
+        assert asked or kept.tolist() == (pairs.scores[195 : 195 + count] >= 1.5).tolist()
 
 
 def test_mining_asks_the_reranker_for_no_more_than_its_share(model, sample):

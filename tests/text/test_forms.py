@@ -32,6 +32,23 @@ def written(units, texts, language="en"):
     return {token: token if form == AS_LOOKED_UP else form for token, form in found if form}
 
 
+def test_forms_within_sentences_rank_first_then_the_commoner_then_the_later_in_the_alphabet():
+    counted = counting.Forms()
+    for form, within, times in (
+        ("A", False, 9),
+        ("a", True, 2),
+        ("A", True, 1),
+        ("b", True, 2),
+        ("b", False, 1),
+        ("c", True, 2),
+    ):
+        counted.add("x", form, within, times)
+    counted.add("x", "c", True)
+    counted.add("y", "d", False)
+    counted.add("z", "e", True)
+    assert counted.ranked({"x", "y"}) == {"x": ["c", "b", "a", "A"], "y": ["d"]}
+
+
 @pytest.mark.parametrize(
     ("text", "inside"),
     [
