@@ -6,12 +6,31 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
 
+from xswe.corpus.contexts import ContextConfig
+from xswe.teacher.outline import Outline
+from xswe.teacher.protocol import TeacherConfig
 from xswe.training import rehearsal as module
 from xswe.training.config import PCAConfig, TrainConfig
+from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
-from xswe.training.rehearsal import Side, _bytes, _bytes_of, _count, _disk, _memory, _remarks, _round, _span, stated
+from xswe.training.rehearsal import (
+    Side,
+    _bytes,
+    _bytes_of,
+    _count,
+    _disk,
+    _memory,
+    _remarks,
+    _round,
+    _span,
+    rehearse,
+    stated,
+)
+from xswe.training.units_stage import UnitsConfig
 
 CONFIG = TrainConfig(("en", "de"), pca=PCAConfig(dim=64), refine=RefineConfig(batch_size=32), teacher=None)
 
@@ -54,6 +73,68 @@ def test_memory_and_disk_without_a_teacher():
     assert _disk(CONFIG, None, 1000, [side()]) == texts + bags + tables
     assert _disk(CONFIG, None, 1000, [side(), side()]) == 2 * (texts + bags) + tables
     assert _disk(CONFIG, None, 0, [side(characters=1.0)]) == 1000 * 9.0 + 1000 * 12.0  # a unit at least
+
+
+OUTLINE = Outline("any", 32, 6, 128, 4, 1000, False, Tokenizer(models.Unigram([("<unk>", 0.0)], 0)), "", 512)
+TEACHER = TeacherConfig("any/hub-name", dtype="float32", batch_tokens=100)
+
+
+def test_an_encoder_has_four_matrices_of_attention_and_two_or_three_inside():
+    assert OUTLINE.weights == 6 * (4 * 32 * 32 + 2 * 32 * 128)
+    assert replace(OUTLINE, gated=True).weights == 6 * (4 * 32 * 32 + 3 * 32 * 128)
+    assert OUTLINE.parameters == OUTLINE.weights + 1000 * 32
+    assert OUTLINE.operations(10) == 10 * 2 * OUTLINE.weights + 4 * 6 * 10 * 10 * 32  # each token looks at all
+    assert OUTLINE.numbers_at_once(10) == 8 * 32 + 3 * 128 + 4 * 10
+
+
+def test_memory_and_disk_with_a_teacher(tmp_path):
+    config, sides, without = replace(CONFIG, teacher=TEACHER), [side(), side(3000.0)], 4000 * 58.0 + 4000 * 48.0
+    table, vectors = 1000 * 64 * 4.0, 1000 * 32 * 4.0
+    alone = _disk(config, OUTLINE, 1000, sides)
+    assert alone == without + 3 * table + OUTLINE.parameters * 4 + 4 * vectors
+    assert _disk(replace(config, teacher=replace(TEACHER, model=str(tmp_path))), OUTLINE, 1000, sides) == (
+        alone - OUTLINE.parameters * 4  # which is there
+    )
+    imitating = replace(config, objective=Objective(distillation=0.5))
+    assert _disk(imitating, OUTLINE, 1000, sides) == alone + 1000 * 32 * 2  # of the first side, two bytes a number
+    batch = 100 * OUTLINE.numbers_at_once(64) * 4
+    assert _memory(config, OUTLINE, 1000) == OUTLINE.parameters * 4 + batch + 3 * vectors
+    half = replace(config, teacher=replace(TEACHER, dtype="bfloat16", batch_tokens=0))
+    batch = 16_384 * replace(OUTLINE, max_tokens=20).numbers_at_once(20) * 2
+    assert _memory(half, replace(OUTLINE, max_tokens=20), 1000) == OUTLINE.parameters * 2 + batch + 3 * vectors
+    assert _memory(config, OUTLINE, 100_000) == 3 * 100_000 * 64 * 4 + 4 * 32**2 * 2  # the refinement needs more
+
+
+def test_the_teachers_time_is_that_of_the_sentences_it_reads(monkeypatch, tmp_path):
+    class Words(Outline):
+        def lengths(self, texts):
+            return np.array([len(text.split()) for text in texts])
+
+    outline = Words(**vars(OUTLINE))
+    monkeypatch.setattr(module, "load_outline", lambda config: outline)
+    monkeypatch.setattr(module, "check_settings", lambda *_: None)
+    monkeypatch.setattr(module, "operations_a_second", lambda *_: 1000.0)
+    monkeypatch.setattr(module, "_units_of", lambda config, side, teacher: 20 if side.language == "en" else 10)
+    monkeypatch.setattr(module, "_place", lambda config: "cpu, float32")
+    texts = {"en": ["a b", "a b c d"], "de": ["a b c"]}
+    sides = [Side(code, pairs, True, texts[code], 9.0) for code, pairs in (("en", 1000.0), ("de", 4000.0))]
+    monkeypatch.setattr(module, "_sides", lambda config: sides)
+    config = replace(CONFIG, teacher=TEACHER, contexts=ContextConfig(per_unit=30), units=UnitsConfig(kind="words"))
+    found = rehearse(config, tmp_path)
+    costs = {code: np.mean([outline.operations(len(text.split())) for text in own]) for code, own in texts.items()}
+    assert found.seconds == pytest.approx((600 * costs["en"] + 300 * costs["de"]) / 500)  # half of the speed of products
+    rows = dict(found.rows)
+    assert rows["units, at most"] == "30"
+    assert rows["teacher's sentences, en"] == "at most 600; 3 tokens each, the longest of 2 4"
+    assert rows["teacher's sentences, de"] == "at most 300; 3 tokens each, the longest of 1 3"
+    assert (found.memory, found.disk) == (_memory(config, outline, 30), _disk(config, outline, 30, sides))
+    few = replace(config, contexts=ContextConfig(per_unit=300))
+    assert rehearse(few, tmp_path).seconds == pytest.approx((1000 * costs["en"] + 3000 * costs["de"]) / 500)
+    imitating = rehearse(replace(config, objective=Objective(distillation=0.5)), tmp_path)
+    assert imitating.seconds == pytest.approx((1600 * costs["en"] + 300 * costs["de"]) / 500)
+    one = rehearse(replace(config, units=UnitsConfig(kind="teacher")), tmp_path)
+    assert dict(one.rows)["units, at most"] == "20"
+    assert rehearse(replace(config, teacher=None), tmp_path).seconds == 0.0
 
 
 def test_a_card_says_how_many_pairs_it_has(monkeypatch):
