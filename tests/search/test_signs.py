@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numba import njit, types
@@ -13,6 +15,7 @@ from xswe.io.compiler import address_of
 from xswe.search import signs as module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.signs import ROWS, Signs, candidates, centre_of, live_bits, make_signs, pages_of
+from xswe.search.snapshot import Snapshot
 from xswe.search.vectors import Vectors
 
 
@@ -116,6 +119,29 @@ def test_every_processor_looks_up_the_same(feature):
     wanted = [100 + sum(int(tables.fours[0, k, row[four]]) for k, four in enumerate(chosen)) for row in fours]
     assert max(wanted) > 255 > min(wanted)
     assert losses[:300].tolist() == np.minimum(wanted, 255).tolist()
+
+
+@pytest.mark.parametrize(
+    ("live", "rows", "k", "asked", "scored"),
+    [
+        (400, None, 10, None, 256),
+        (256, None, 10, None, 0),  # no more than are scored in any case
+        (257, None, 10, None, 256),
+        (1_000_000, None, 10, None, 500),  # half the root
+        (1_000_000, None, 700, None, 700),
+        (400, None, 10, 40, 40),
+        (400, None, 50, 40, 50),
+        (40, None, 10, 40, 0),
+        (1_000_000, 5121, 10, None, 256),
+        (1_000_000, 5120, 10, None, 0),  # of chosen rows, up to twenty times as many are scored in full
+        (1_000_000, 41, 10, 40, 40),
+        (1_000_000, 40, 10, 40, 0),
+    ],
+)
+def test_few_sentences_are_scored_in_full_and_of_many_the_best_by_their_signs(live, rows, k, asked, scored):
+    slots = None if rows is None else np.arange(rows)
+    assert Snapshot.rescored(SimpleNamespace(live=live, _signs=()), asked, k, slots) == scored
+    assert Snapshot.rescored(SimpleNamespace(live=live, _signs=None), asked, k, slots) == 0
 
 
 @pytest.mark.parametrize("word", [0, 1])

@@ -35,6 +35,18 @@ def test_lazy_leaves_absent_rows_alone_and_dense_moves_them_on():
     assert np.abs(dense.matrix[3] - start[3]).min() > np.abs(lazy.matrix[3] - start[3]).max()
 
 
+@pytest.mark.parametrize(("kind", "shrunk"), [("lazy", [3, 4]), ("dense", range(ROWS))])
+def test_the_rows_that_a_step_moves_shrink_before_it(kind, shrunk):
+    start = np.random.default_rng(1).normal(size=(ROWS, WIDTH)).astype(np.float32)
+    with_decay, without = Adam(start.copy(), kind, decay=0.5), Adam(start.copy(), kind)
+    bags = Bags.of([[3, 4, 3]])
+    for optimiser in (with_decay, without):
+        optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], np.ones((1, WIDTH), np.float32), 0.01)
+    wanted = without.matrix - start
+    wanted += start * np.where(np.isin(np.arange(ROWS), shrunk), 1 - 0.01 * 0.5, 1)[:, None]
+    np.testing.assert_allclose(with_decay.matrix, wanted, atol=1e-6)
+
+
 def test_threads_give_the_same_bytes():
     rng = np.random.default_rng(2)
     start = rng.normal(size=(ROWS, WIDTH)).astype(np.float32)

@@ -11,7 +11,7 @@ from xswe.io.ragged import Bags
 from xswe.training import refine as refine_module
 from xswe.training.loop import Schedule
 from xswe.training.objective import Objective
-from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, tree_order
+from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, grouped, tree_order
 from xswe.training.refine import RefineConfig, Trainer, refine
 from xswe.training.stages import fingerprint_fields
 
@@ -357,6 +357,36 @@ def test_neighbours_of_a_tree_are_near():
     groups = label[order].reshape(-1, 8)
     assert (groups == np.median(groups, axis=1)[:, None]).mean() > 0.75
     assert sorted(tree_order(np.zeros((50, 3), np.float32), 8, seed=0).tolist()) == list(range(50))
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_neighbourhoods_of_pairs_are_those_of_both_sides_together(sides, monkeypatch):
+    monkeypatch.setattr("xswe.training.pairs._ROWS", 100)
+    rng = np.random.default_rng(1)
+    label = rng.permutation(np.repeat(np.arange(30), 8))
+    centres = 9 * rng.normal(size=(30, 16))
+    tables = [rng.normal(size=(240, 16)), None]  # either side alone tells nothing
+    tables[1] = centres[label] - tables[0] + rng.normal(scale=0.01, size=(240, 16))
+
+    class Numbered:
+        """Pairs whose bags are their numbers."""
+
+        def __len__(self):
+            return 240
+
+        def batch(self, rows):
+            return rows
+
+    def vectors(rows):
+        parts = [table[rows] for table in tables] if sides == 2 else [tables[0][rows] + tables[1][rows]]
+        return np.concatenate(parts).astype(np.float32), rows
+
+    order = grouped(vectors, Numbered(), 8, seed=0)
+    assert sorted(order.tolist()) == list(range(240))
+    groups = label[order].reshape(-1, 8)
+    assert (groups == np.median(groups, axis=1)[:, None]).mean() > 0.7
+    assert np.array_equal(order, grouped(vectors, Numbered(), 8, seed=0))
+    assert not np.array_equal(order, grouped(vectors, Numbered(), 8, seed=1))
 
 
 @pytest.mark.parametrize("killed_at", [3, 17, 33])
