@@ -7,6 +7,8 @@ import xswe
 from tests.cli.verbs import command, run_verb
 from xswe.cli.run import run
 from xswe.errors import ConfigError, InputError
+from xswe.evaluation.ensembles import score_of
+from xswe.evaluation.metrics import weighted_f1
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 
@@ -46,6 +48,30 @@ def test_fitted_weights_prefer_the_better_part(folders):
     model = xswe.load(folders / "both")
     assert model.weights[1] > 0.5
     assert model.description["fitted_on"] == [str(folders / "dev.tsv")]
+
+
+def test_a_bitext_is_scored_in_both_directions(tmp_path):
+    """Vectors of numbers: each line is a place, and the second part says of three lines the wrong one."""
+
+    class Numbers:
+        def __init__(self, order):
+            self.turned = np.eye(10, dtype=np.float32)[np.array(order)]
+
+        def encode(self, texts, threads=1):
+            place = [int(text[1:]) for text in texts]
+            return np.eye(10, dtype=np.float32)[place] if texts[0][0] == "a" else self.turned[place]
+
+    file = tmp_path / "dev.tsv"
+    file.write_text("".join(f"a{k}\tb{k}\n" for k in range(10)) + "\tb3\na3\t\n", encoding="utf-8")
+    score = score_of([Numbers(range(10)), Numbers([1, 2, 0, *range(3, 10)])], file, ("en", "de"), 1)
+    assert score(np.array([1.0, 0.0])) == 1.0
+    assert score(np.array([0.0, 1.0])) == pytest.approx(0.7)
+    assert score(np.array([0.6, 0.4])) == 1.0
+    leaning = Numbers(range(10))  # the second line of one side is nearest to the first of the other, which has a nearer one
+    leaning.turned = np.eye(10, dtype=np.float32)
+    leaning.turned[1, :2] = 0.8, 0.6
+    backward = weighted_f1(np.array([0, 0, *range(2, 10)]))
+    assert score_of([leaning], file, ("en",), 1)(np.array([1.0])) == pytest.approx((1 + backward) / 2)
 
 
 def test_fitting_on_scores(folders, sample):

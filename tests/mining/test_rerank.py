@@ -75,6 +75,39 @@ def test_decoys_that_score_above_the_window_are_neither_reranked_nor_counted(dra
     assert rerankers[0].seen == rerankers[1].seen
 
 
+@pytest.mark.parametrize("weight", [None, 0.5, 3.0])
+@pytest.mark.parametrize(("threshold", "most"), [(1.5, 100), (9.0, 60), (1.2, 80)])
+def test_the_window_is_cut_where_the_expected_f1_is_highest(drawn, threshold, most, weight):
+    pairs, decoys, _ = drawn
+    encoder, near = Reranker(), window(pairs.scores, threshold, most)
+    asked = pairs.take(np.arange(near.start, near.stop))
+    wrong = decoys.take(np.arange(most))
+    each = 1.0
+    if weight is not None:
+        inside = np.flatnonzero((decoys.scores >= asked.scores[-1]) & (decoys.scores <= asked.scores[0]))
+        wrong = decoys.take(inside[np.linspace(0, len(inside) - 1, min(most, len(inside))).astype(int)])
+        each = weight * len(inside) / max(1, len(wrong))
+
+    def cosine(a, b):
+        return float(encoder.encode([f"a{a}"])[0] @ encoder.encode([f"b{b}"])[0])
+
+    own = np.concatenate([asked.scores, wrong.scores]).astype(np.float64)
+    other = [cosine(a, b) for side in (asked, wrong) for a, b in zip(side.source, side.target, strict=True)]
+    both = np.zeros(len(own))
+    for scores in (own, np.array(other)):
+        both += (scores - scores[: len(asked)].mean()) / scores[: len(asked)].std()
+    ranks, false = both[: len(asked)], both[len(asked) :]
+    rights = []
+    for count, least in enumerate(np.sort(ranks)[::-1], 1):
+        right = max(0.0, count - each * (int((false >= least).sum()) + 1))
+        rights.append(min(max([right, *rights[-1:]]), count))
+    f1 = [(near.start + right) / (2 * near.start + count + rights[-1]) for count, right in enumerate(rights, 1)]
+    wanted = np.arange(len(pairs)) < near.start
+    if near.start or rights[-1]:
+        wanted[near] = ranks >= np.sort(ranks)[::-1][int(np.argmax(f1))]
+    assert rerank_pairs(pairs, decoys, threshold, texts_of(), encoder, most, weight).tolist() == wanted.tolist()
+
+
 def test_too_few_pairs_are_not_reranked(drawn):
     pairs, decoys, _ = drawn
     for count, asked in ((9, False), (10, True)):
