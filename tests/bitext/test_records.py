@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from xswe.bitext import lines
-from xswe.bitext.records import Record
+from xswe.bitext.records import Record, side_by_side
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
+from xswe.io.ragged import Texts
 
 
 def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch):
@@ -161,3 +162,13 @@ def test_two_fields_are_those_of_the_first_object(tmp_path):
     path.write_text("[" * 100_000 + "\n")
     with pytest.raises(InputError, match=r"a\.jsonl:1: not JSON"):
         list(Source((str(path),), ("text", "translation")).read())
+
+
+def test_lines_of_two_files_stand_side_by_side_with_the_ends_of_the_first():
+    left, right = Texts.packed([b"a\r\n", b"\n", b"b"]), Texts.packed([b"x\n", b"y z\r\n", b"w\n"])
+    joined = side_by_side((left, right))
+    assert joined.data.tobytes() == b"a\tx\r\n\ty z\nb\tw"
+    assert joined.offsets.tolist() == [0, 5, 10, 13]
+    assert side_by_side((left,)) is left
+    with pytest.raises(ValueError):
+        side_by_side((left, Texts.packed([b"x\n"])))

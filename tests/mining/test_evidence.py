@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 
 from xswe.corpus.near_duplicates import NearDuplicates, sketches
 from xswe.io.ragged import Texts
 from xswe.mining.evidence import _HUBS, _hubs, _reciprocity, evidence_of
-from xswe.mining.hard_rules import FilterConfig
+from xswe.mining.hard_rules import FilterConfig, Traits
 from xswe.mining.margin import Pairs
+from xswe.mining.side import Side
 from xswe.search.lists import Neighbours
+from xswe.search.vectors import Vectors
 
 
 def lists(forward, backward):
@@ -51,6 +55,39 @@ def test_pairs_of_vectors_are_shown_by_their_numbers():
     assert (found.removed, found.reciprocity) == ((), pytest.approx(2 / 3))
     shown = {one[:1] + one[2:] for group in found.groups for one in group.pairs}
     assert shown == {(0, "", "", "0", "1"), (1, "", "", "1", "0"), (2, "", "", "2", "1")}
+
+
+def mined_side(texts, dropped=None, examples=None, ids=None):
+    traits = Traits(
+        np.array([len(text.encode()) for text in texts]),
+        np.array([zlib.crc32(text.casefold().encode()) for text in texts], np.uint64),
+        np.zeros(0, np.uint64),
+        texts,
+    )
+    numbers, vectors = np.arange(1, len(texts) + 1), Vectors(np.eye(len(texts), dtype=np.float32))
+    own = None if ids is None else Texts.of(ids)
+    return Side(Texts.of(texts), numbers, own, vectors, traits, len(texts), dropped or {}, examples or {})
+
+
+def test_what_was_left_out_is_shown_by_reason_and_side():
+    left = mined_side(["Same", "b", "c" * 40], {"too short": 3, "empty": 1}, {"too short": ["x", "y"]})
+    right = mined_side(["same", "bb", "d"], {"empty": 2}, ids=["i", "j", "k"])
+    found = lists([[0, 1], [1, -1], [2, 1]], [[0], [1], [2]])
+    pairs = Pairs(np.array([0.9], np.float32), np.array([2]), np.array([1]), np.array([0], np.int8))
+    rules = FilterConfig(identical=True, length_ratio=3.0, numbers=False)
+    told = evidence_of(pairs, 0.5, None, found, rules, (left, right))
+    assert [(one.reason, one.side, one.count, one.examples) for one in told.removed] == [
+        ("empty", "source", 1, ()),
+        ("too short", "source", 3, (("x",), ("y",))),
+        ("empty", "target", 2, ()),
+        ("identical sides", "candidates", 1, (("Same", "same"),)),
+        ("length ratio", "candidates", 2, (("c" * 40, "d"), ("c" * 40, "bb"))),
+    ]
+    assert {one[2:] for group in told.groups for one in group.pairs} == {("c" * 40, "bb", "3", "j")}
+    assert [hub.lines[0] for hub in told.hubs] == [(3, "bb"), (1, "Same")]
+    alone = evidence_of(pairs, 0.5, None, found, rules, (left, left))
+    assert [one.side for one in alone.hubs] == ["target"]
+    assert {one.side for one in alone.removed} == {"lines", "candidates"}
 
 
 def test_near_duplicates_are_counted_among_the_first_lines():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, models
 
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import write_json
@@ -193,3 +193,38 @@ def test_a_damaged_tokenizer_is_told_when_it_is_loaded(units, tmp_path, change):
 
     with pytest.raises(ModelError, match="not a tokenizer"):
         load_units(saved(units, tmp_path, damage))
+
+
+def small_units():
+    """Units of six pieces beside the unknown one, two of them characters, and a special token."""
+    scores = {"<unk>": -9.0, "ab": -3.0, "a": -8.0, "<s>": 0.0, "abc": -2.0, "b": -8.5, "▁ab": -2.0, "bc": -2.5}
+    tokenizer = Tokenizer(models.Unigram(list(scores.items()), 0))
+    tokenizer.add_special_tokens(["<s>"])
+    return SubwordUnits(tokenizer, "subwords", ("en",))
+
+
+@pytest.mark.parametrize(
+    ("keep", "counts", "kept"),
+    [
+        (8, None, [0, 1, 2, 3, 4, 5, 6, 7]),
+        (6, None, [0, 2, 3, 4, 5, 6]),  # of equal scores the first
+        (5, None, [0, 2, 3, 4, 5]),
+        (4, None, [0, 2, 3, 5]),  # the characters, the special token and the unknown one
+        (6, [0, 9, 0, 0, 1, 0, 2, 9], [0, 1, 2, 3, 5, 7]),
+        (5, [0, 9, 0, 0, 1, 0, 2, 9], [0, 1, 2, 3, 5]),
+    ],
+)
+def test_pruned_units_are_the_best_and_all_characters(keep, counts, kept):
+    units = small_units()
+    fewer, places = units.prune(keep, None if counts is None else np.array(counts))
+    assert places.tolist() == kept
+    state, before = (json.loads(one.tokenizer.to_str()) for one in (fewer, units))
+    assert state["model"]["vocab"] == [before["model"]["vocab"][place] for place in kept]
+    assert state["model"]["vocab"][state["model"]["unk_id"]][0] == "<unk>"
+    assert [(token["content"], kept[token["id"]]) for token in state["added_tokens"]] == [("<s>", 3)]
+    assert fewer.tokens == [units.tokens[place] for place in kept]
+
+
+def test_units_without_room_for_their_characters_are_refused():
+    with pytest.raises(ConfigError, match=r"keep=3: the vocabulary has 4 single characters"):
+        small_units().prune(3)
