@@ -14,8 +14,11 @@ from xswe.mining.threshold import (
     UNFOUND,
     PrecisionEstimate,
     _best_cut,
+    estimate_from_decoys,
     estimate_from_likelihoods,
+    extrapolate_decoys,
     with_limits,
+    wrong_fraction,
 )
 
 
@@ -132,3 +135,70 @@ def test_which_duplicates_go_and_which_line_they_follow():
     assert [tuple(line)[:2] for line in found][6:] == [(6, "damaged"), (7, "semantic")]
     assert repr(found) == "Deduplicated(3 of 8 lines kept, threshold 0.8)"
     assert "largest cluster: 0 lines" in str(Deduplicated(nearest[:0], scores[:0], kinds[:0], None, []))
+
+
+@pytest.mark.parametrize(
+    ("scores", "mismatches", "fraction"),
+    [
+        ([1, 2, 3, 4], [1, 2, 3, 4], 1.0),  # two below the median of either, and one more
+        ([3, 4, 5, 6], [1, 2, 3, 4], 1 / 3),
+        ([0, 5, 5, 5], [1, 2, 3, 4], 2 / 3),
+        ([0, 0, 0, 0], [1, 2, 3, 4], 1.0),
+        ([0, 0], [], 0.0),
+        ([], [1, 2], 1 / 2),
+        ([2, 2], [2, 2], 1.0),  # none is below
+    ],
+)
+def test_the_share_of_wrong_pairs_is_told_below_the_median_of_mismatches(scores, mismatches, fraction):
+    assert wrong_fraction(np.array(scores, np.float32), np.array(mismatches, np.float32)) == pytest.approx(fraction)
+
+
+def test_decoys_rise_by_what_leaving_one_more_out_cost():
+    mismatches, further = np.array([0.6, 0.2, 0.4], np.float32), np.array([0.1, 0.5, 0.3, 0.2, 0.4], np.float32)
+    assert extrapolate_decoys(mismatches, further, 0.5).tolist() == pytest.approx([0.25, 0.45, 0.65])
+    assert extrapolate_decoys(mismatches, further + 0.1, 0.5).tolist() == pytest.approx([0.2, 0.4, 0.6])  # never lower
+    assert extrapolate_decoys(mismatches, further, 0.0) is mismatches
+    assert extrapolate_decoys(mismatches, further[:0], 0.5) is mismatches
+
+
+@pytest.mark.parametrize("margin", [False, True])
+@pytest.mark.parametrize("least_share", [0.0, 0.9])
+@pytest.mark.parametrize("rise", [0.0, 0.5])
+@pytest.mark.parametrize("told", [False, True])
+def test_right_pairs_are_those_beyond_the_mismatches_above_a_score(margin, least_share, rise, told):
+    draw = np.random.default_rng(5)
+    mismatches, further = draw.normal(0, 1, 300).astype(np.float32), draw.normal(-0.5, 1, 200).astype(np.float32)
+    scores = np.concatenate([draw.normal(3, 1, 150), draw.normal(0, 1, 120)]).astype(np.float32)
+    alone = draw.random(300) if told else None
+    found = estimate_from_decoys(scores, mismatches, 300, further, rise, margin, least_share, alone)
+    raised = mismatches
+    if rise:
+        raised = extrapolate_decoys(mismatches, further, rise * wrong_fraction(scores, mismatches))
+    weight = wrong_fraction(scores, raised)
+    assert found.weight == weight
+
+    def rights(wrong_above):
+        out = []
+        for count, score in enumerate(sorted(scores.tolist(), reverse=True), 1):
+            out.append(min(count, max([0.0, count - wrong_above(score), *out[-1:]])))
+        return out
+
+    def plain(score):
+        return weight * (int((raised >= score).sum()) + 1)
+
+    def among_some(score):
+        """Wrong partners among the lines without a translation only."""
+        above = int((raised >= score).sum())
+        chance = (above + 1) / 301
+        false = weight * 301 * (1 - (1 - chance) ** weight)
+        if told:
+            # alone goes with the mismatches, from the highest on
+            own = sum(alone[np.argsort(mismatches, kind="stable")][300 - above :]) + alone.mean()
+            false -= (1 - chance) * max(false - own, 0)
+        return false
+
+    wanted = rights(plain)
+    if margin and wanted[-1] >= least_share * 300:
+        wanted = rights(among_some)
+    assert found.right == pytest.approx(wanted)
+    assert found.falling.tolist() == sorted(scores.tolist(), reverse=True)
