@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import xswe
-from xswe.report.aligned import aligned_page, stretches
+from xswe.alignment.beads import Prices
+from xswe.alignment.sentences import AlignedTexts
+from xswe.io.ragged import Texts
+from xswe.report.aligned import (
+    _AROUND,
+    Stretch,
+    _coarse,
+    _listed,
+    _map,
+    _rungs,
+    _shown,
+    _spoken,
+    _worst,
+    aligned_page,
+    stretches,
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +78,103 @@ def test_a_page_of_little_or_nothing(mini):
         assert "What stands where" in page
         assert ('id="review"' in page) == all(texts)
         assert ("1 stretch<" in page) == (len(texts[0]) > len(texts[1]))
+
+
+def aligned(spans, moved=None):
+    """Aligned texts of such spans, their lines named by their numbers from 1."""
+    spans = np.array(spans, np.int64).reshape(-1, 4)
+    sizes = ("s", spans[:, 1].max(initial=0)), ("t", spans[:, 3].max(initial=0))
+    source, target = (Texts.of([f"{side}{k + 1}" for k in range(size)]) for side, size in sizes)
+    no = np.zeros(len(spans), bool)
+    scores = np.full(len(spans), 0.5, np.float32)
+    moved = no if moved is None else np.array(moved, bool)
+    return AlignedTexts(np.zeros((1, 2), np.int64), spans, scores, no, moved, source, target, Prices(), ("en", "de"))
+
+
+def test_what_a_stretch_is_called_and_where_it_stands():
+    assert _spoken(Stretch("aligned", (0, 1), (0, 2))) == "source 1, target 1 to 2"
+    assert _spoken(Stretch("moved", (999, 1200), (4, 5))) == "source 1,000 to 1,200, target 5, out of order"
+    assert _spoken(Stretch("source", (3, 5), (3, 3))) == "source 4 to 5, without a counterpart"
+    assert _spoken(Stretch("target", (3, 3), (6, 7))) == "target 7, without a counterpart"
+    assert Stretch("source", (3, 5), (3, 3)).size == Stretch("target", (1, 1), (0, 2)).size == 2
+    found = aligned([(0, 1, 0, 3)])
+    assert _listed(found, Stretch("target", (0, 0), (0, 3))) == {
+        **{"where": "target 1 to 3, without a counterpart", "lines": 3},
+        **{"first": "t1", "last": "t3", "languages": ("de",)},
+    }
+    assert _listed(found, Stretch("source", (0, 1), (0, 0))) == {
+        **{"where": "source 1, without a counterpart", "lines": 1},
+        **{"first": "s1", "last": "", "languages": ("en",)},
+    }
+
+
+def test_beads_of_one_kind_that_follow_each_other_are_a_stretch():
+    spans = [(0, 1, 0, 1), (1, 3, 1, 2), (3, 4, 2, 2), (4, 5, 2, 2), (5, 5, 2, 4), (5, 5, 4, 5), (5, 6, 5, 6), (6, 7, 9, 9)]
+    assert list(stretches(aligned(spans))) == [
+        Stretch("aligned", (0, 3), (0, 2)),
+        Stretch("source", (3, 5), (2, 2)),
+        Stretch("target", (5, 5), (2, 5)),
+        Stretch("aligned", (5, 6), (5, 6)),
+        Stretch("source", (6, 7), (9, 9)),
+    ]
+    apart = [(0, 1, 0, 1), (1, 2, 3, 4), (2, 3, 4, 5)]
+    assert list(stretches(aligned(apart))) == [Stretch("aligned", (0, 1), (0, 1)), Stretch("aligned", (1, 3), (3, 5))]
+    assert [run.kind for run in stretches(aligned(apart, moved=[0, 1, 0]))] == ["aligned", "moved", "aligned"]
+    assert list(stretches(aligned([]))) == []
+
+
+def test_stretches_too_small_to_be_seen_are_drawn_with_others():
+    first, second = Stretch("aligned", (0, 5), (0, 5)), Stretch("aligned", (7, 9), (6, 9))
+    gap, moved = Stretch("source", (5, 7), (5, 5)), Stretch("moved", (9, 10), (5, 6))
+    assert list(_coarse([first, gap, second, moved], 3)) == [moved, Stretch("aligned", (0, 9), (0, 9))]
+    assert list(_coarse([first, gap, second], 2)) == [gap, Stretch("aligned", (0, 9), (0, 9))]
+    assert list(_coarse([first, gap, second], 1.5)) == [gap, first, second]
+    back = Stretch("aligned", (7, 9), (4, 5))  # before the last one in the target
+    assert list(_coarse([first, back], 3)) == [first, back]
+    assert list(_coarse([first, Stretch("aligned", (6, 9), (8, 9))], 3)) == [Stretch("aligned", (0, 9), (0, 9))]
+    assert list(_coarse([first, Stretch("aligned", (6, 9), (9, 10))], 3)) == [first, Stretch("aligned", (6, 9), (9, 10))]
+    assert list(_coarse([], 3)) == []
+
+
+def test_both_texts_are_drawn_to_the_same_width():
+    alone = Stretch("source", (5, 10), (2, 2)), Stretch("target", (0, 0), (2, 4))
+    drawn = str(_map([Stretch("aligned", (0, 5), (0, 2)), *alone], 10, 4))
+    assert 'points="0.0,14 500.0,14 500.0,106 0.0,106"' in drawn
+    assert '<rect class="alone" x="500.0" y="0" width="500.0" height="14"><title>source 6 to 10' in drawn
+    assert '<rect class="alone" x="500.0" y="106" width="500.0" height="14"><title>target 3 to 4' in drawn
+    thin = str(_map([Stretch("source", (0, 1), (0, 0))], 1000, 0))
+    assert 'width="1.5"' in thin
+    assert "Source above, 1,000 lines, and target below, 0" in thin
+
+
+def test_a_mark_writes_the_lines_that_it_is_about():
+    spans = [(0, 1, 0, 1), (1, 3, 1, 2), (3, 3, 2, 3), (3, 4, 3, 4), (9, 10, 4, 5), (10, 14, 5, 6), (14, 16, 6, 7)]
+    found = aligned(spans)
+    right, wrong = [[0, 1, 0, 1], ""], [[0, 1, 0, 1], "rejected"]
+    assert _rungs(found, 0) == {"right": right, "wrong": wrong, "merge": [[0, 3, 0, 2], ""]}
+    assert _rungs(found, 1)["split"] == [[1, 3, 1, 2], "rejected"]
+    assert _rungs(found, 1)["merge"] == [[1, 3, 1, 3], ""]
+    assert set(_rungs(found, 3)) == {"right", "wrong"}  # what follows stands elsewhere
+    assert _rungs(found, 4)["merge"] == [[9, 14, 4, 6], ""]  # of five lines
+    assert set(_rungs(found, 5)) == {"right", "wrong", "split"}  # of six
+    assert set(_rungs(found, 6)) == {"right", "wrong", "split"}
+    assert set(_rungs(aligned([(0, 1, 0, 2)]), 0)) == {"right", "wrong", "split"}
+
+
+def test_the_worst_pairs_are_unconfirmed_ones_with_two_beads_around(mini):
+    english = ["A cat sleeps.", "It rains.", "xyz", "The train is late."]
+    found = xswe.align(mini, english, ["Eine Katze schläft.", "Es regnet.", "Der Zug kommt zu spät."])
+    worst = _worst(found)
+    order = np.argsort(found.scores, kind="stable").tolist()
+    assert [one["row"] for one in worst] == [row for row in order if found.is_pair[row]]
+    assert [one["score"] for one in worst] == sorted(float(score) for score in found.scores[found.is_pair])
+    for one in worst:
+        assert sum(bead["is_it"] for bead in one["beads"]) == 1
+        place = next(k for k, bead in enumerate(one["beads"]) if bead["is_it"])
+        assert place == min(one["row"], _AROUND)
+        assert len(one["beads"]) == min(len(found), one["row"] + _AROUND + 1) - max(0, one["row"] - _AROUND)
+    alone = next(_shown(found, place, False) for place in range(len(found)) if not found.is_pair[place])
+    assert (alone["lines"], alone["sides"][1]["text"]) == ("3 · –", "")
 
 
 @pytest.mark.slow
