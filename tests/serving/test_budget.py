@@ -178,7 +178,7 @@ def test_an_answer_in_blocks_is_the_one_made_at_once(mini, monkeypatch, form, di
 
     model = xswe.types.Ensemble.of([mini, mini.truncate(64)]) if which == "an ensemble" else mini
     if which == "long texts":
-        monkeypatch.setattr(embeddings, "_FEW", 1000)
+        monkeypatch.setattr(embeddings, "_LOOKUP_BYTES", 1000)
     app = xswe.make_app(model, threads=1, max_buffered=MOST)
     asked = {"input": MANY, "encoding_format": form} | ({} if dimensions is None else {"dimensions": dimensions})
 

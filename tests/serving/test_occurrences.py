@@ -128,7 +128,7 @@ def test_a_plain_comparison_finds_the_same(texts, query, size):
     if not query.strip() or query != " ".join(query.split()):
         return
     expected = [(row, *place) for row, text in enumerate(texts) for place in plainly(text, query)]
-    with patch.object(occurrences, "_MARKED", size):  # occurrences stand across the blocks that are looked at
+    with patch.object(occurrences, "_BLOCK_BYTES", size):  # so that occurrences cross block boundaries
         forms = found(query, texts=texts).forms
     assert sorted(place for form in forms for place in form.places) == expected
     assert {text for form in forms for text in form.spellings} == {texts[row][start:end] for row, start, end in expected}
@@ -147,7 +147,7 @@ def test_texts_are_folded_a_character_for_a_character():
 
 
 def test_more_occurrences_than_are_told_apart_are_said_to_be_more():
-    with patch.object(occurrences, "_MOST", 2):
+    with patch.object(occurrences, "_MAX_OCCURRENCES", 2):
         many = found("snow")
     assert (many.more, [form.times for form in many.forms]) == (True, [2])
     assert not found("snow").more

@@ -39,7 +39,7 @@ def test_each_passage_knows_its_unit_its_corpus_and_its_line(tmp_path):
     for code, rows in (("en", [0, 1, 2, None, None, None, 3, None, None]), ("ja", [None] * 6 + [0, 1, None])):
         assert [found[code].row_of(unit) for unit in range(9)] == rows
     assert set(read_corpora(corpora, ["ja"])) == {"ja"}
-    with pytest.raises(ConfigError, match=r"corpora: nothing in zh is in a\.en-de\.tsv, b\.de\.txt, c\.tmx"):
+    with pytest.raises(ConfigError, match=r"corpora: no passages in zh in a\.en-de\.tsv, b\.de\.txt, c\.tmx"):
         read_corpora(corpora, ["zh"])
     assert read_corpora([], ["zh"]) == {}
 

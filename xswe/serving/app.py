@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xswe.settings import ServeSettings
 
 logger = logging.getLogger(__name__)
-_UNREAD = 1 << 19  # bytes of answers that the system keeps for a client that does not read
+_SEND_BUFFER = 1 << 19  # bytes of a response that the system buffers until the client reads them
 
 
 def make_app(
@@ -35,16 +35,16 @@ def make_app(
 
     Args:
         model: a model, its folder, or its name.
-        corpora: files that can be searched: translation memories, ``news.en-de.tsv`` and other bitext, ``manual.ja.txt``;
-            or mappings ``{path: …, languages: [en, de]}`` where a name does not say its languages.
+        corpora: files to search: translation memories, bitext such as ``news.en-de.tsv``, text such as ``manual.ja.txt``;
+            or mappings ``{path: …, languages: [en, de]}`` for names that do not give the languages.
         config: limits and keys.
-        settings: single fields of it: ``api_key``, ``max_bytes``, …
+        settings: single fields of ``config``: ``api_key``, ``max_bytes``, …
 
     Returns:
         An ASGI application.
 
     Raises:
-        ConfigError: a setting is impossible, or the languages of a corpus are not known.
+        ConfigError: a setting is invalid, or the languages of a corpus are unknown.
         InputError: a corpus is missing or damaged.
         DependencyError: a library is missing.
 
@@ -65,7 +65,7 @@ def _app(model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConf
 
 
 def _name(model: AnyModel | str | Path) -> str:
-    """Return the name under which programs ask for a model."""
+    """Return the name by which clients request the model."""
     return Path(model).absolute().name if isinstance(model, (str, Path)) else "xswe"
 
 
@@ -76,17 +76,17 @@ def serve(
     config: ServeConfig | None = None,
     **settings: Unpack[ServeSettings],
 ) -> None:
-    """Serve the application until it is interrupted: see :func:`make_app`.
+    """Serve the application of :func:`make_app` until interrupted.
 
     Args:
         model: a model, its folder, or its name.
-        corpora: files that can be searched.
+        corpora: files to search.
         config: where to listen, limits and keys.
-        settings: single fields of it: ``port``, ``host``, ``api_key``, …
+        settings: single fields of ``config``: ``port``, ``host``, ``api_key``, …
 
     Raises:
-        ConfigError: a setting is impossible, or the port is taken.
-        ModelError: the model is missing or damaged; like all of these it is raised before the port is opened.
+        ConfigError: a setting is invalid, or the port is taken.
+        ModelError: the model is missing or damaged.
         InputError: a corpus is missing or damaged.
         DependencyError: a library is missing.
     """
@@ -98,15 +98,15 @@ def serve(
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter)
     loaded, shared = open_model(model, "serve(model, corpora)"), handed_over()
-    with shared or listening(config) as place:  # before the corpora are read, which takes longer
+    with shared or listening(config) as place:  # first, because reading the corpora takes longer
         app = _app(loaded, _name(model), corpora, config)
         if config.host not in LOOPBACK and config.api_key is None:
-            logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
+            logger.warning("listening on %s without api_key=: anyone who can reach this machine can use it", config.host)
         if shared is None:
             logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
         else:
-            logger.info("listening on the socket of systemd, %s", place.getsockname())
-        with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
+            logger.info("listening on the systemd socket %s", place.getsockname())
+        with contextlib.suppress(KeyboardInterrupt):  # raised by uvicorn when it is interrupted
             Server(app, config, shared is not None).run(sockets=[place])
 
 
@@ -129,15 +129,15 @@ def listening(config: ServeConfig) -> socket.socket:
     """Bind the port.
 
     Raises:
-        ConfigError: it is taken, or the address is none of this machine's.
+        ConfigError: it is taken, or this machine does not have the address.
     """
     place = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)  # of each connection; else the system makes it megabytes
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # per connection; the default grows to megabytes
     try:
         place.bind((config.host, config.port))
     except OSError as error:
         place.close()
-        hint = "give another port=, or port=0 for any that is free; host= is an address of this machine"
+        hint = "give another port=, or port=0 for any free one; host= must be an address of this machine"
         raise ConfigError(f"host={config.host} port={config.port}: {error.strerror or error}; {hint}") from None
     return place

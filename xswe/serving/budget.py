@@ -11,23 +11,23 @@ from typing import NamedTuple
 from xswe.serving.config import ServeConfig
 from xswe.serving.refusals import Refused
 
-PIECE = 1 << 16  # bytes; a request that takes no more in all is not counted
-SENT = 1 << 17  # bytes that are sent at a time
-SMALL = 1 << 19  # bytes of a request, or of an answer that is made at once
-BLOCK = 1 << 18  # bytes of an answer that are made before they are sent, where it is made block by block
-_LARGE = 0.75  # what part of the budget requests that are not small may fill, so that others find room beside them
-_GRACE = 0.25  # seconds to send a piece, or to read what is sent at a time, where others wait for room
-_TICK = 0.1  # seconds between two looks for clients that have stalled
-_FULL = "requests and answers fill the memory that they may take (max_buffered); ask again in a second"
+PIECE = 1 << 16  # bytes; smaller requests are not counted
+SENT = 1 << 17  # bytes sent at a time
+SMALL = 1 << 19  # bytes, at most, of a small request, or of an answer made in one go
+BLOCK = 1 << 18  # bytes per block of an answer that is made and sent block by block
+_LARGE_SHARE = 0.75  # share of the budget open to large requests, which leaves room for small ones
+_STALL_SECONDS = 0.25  # time for a client to send a piece, or to read SENT bytes, while others wait for room
+_TICK = 0.1  # seconds between checks for stalled clients
+_FULL = "the memory for requests and answers (max_buffered) is full; try again in a second"
 
 
 class Reservation:
     """The bytes of one request: its body and derived data, then its answer until the client has read it.
 
     Attributes:
-        client: whose they are.
-        size: how many; 0 where they are too few to be counted.
-        ended: whether the request was cancelled because its client has stalled.
+        client: the address of the client.
+        size: bytes reserved; 0 if too few to count.
+        ended: whether the request was cancelled because its client stalled.
     """
 
     __slots__ = ("_budget", "_moved", "_since", "_task", "client", "ended", "size")
@@ -35,24 +35,21 @@ class Reservation:
     def __init__(self, budget: Budget, client: str) -> None:
         self._budget, self.client, self.size, self.ended = budget, client, 0, False
         self._task = asyncio.current_task()
-        self._since: float | None = None  # when the client began to send a piece, or to read; None where it has not to
-        self._moved = 0  # bytes of the piece
+        self._since: float | None = None  # start of the client's timeout; None while nothing is expected of it
+        self._moved = 0  # bytes of the piece received so far
 
     async def reserve(self, size: int) -> None:
-        """Wait for room for ``size`` bytes, unless the request has some already.
+        """Wait for room for ``size`` bytes, unless the request has a reservation already.
 
         Raises:
-            Refused: there was none for too long (503).
+            Refused: there was no room in time (503).
         """
         self.rest()
         if not self.size and not self.take(size):
             await self._budget.wait(self, self._needed(size), take=True)
 
     def take(self, size: int) -> bool:
-        """Reserve ``size`` bytes in all; return False, with the reservation unchanged, if that exceeds the budget.
-
-        It is not where another waits for room, and could use it.
-        """
+        """Reserve ``size`` bytes, unless the request has a reservation; return False if that exceeds the budget."""
         if size <= PIECE:
             return True
         size = self._needed(size)
@@ -61,15 +58,15 @@ class Reservation:
         return fits
 
     async def room(self, size: int) -> None:
-        """Wait until :meth:`take` can do so.
+        """Wait until :meth:`take` can reserve ``size`` bytes.
 
         Raises:
-            Refused: it could not for too long (503).
+            Refused: there was no room in time (503).
         """
         await self._budget.wait(self, self._needed(size), take=False)
 
     def resize(self, size: int) -> None:
-        """Count ``size`` bytes, whether there is room for them or not."""
+        """Set the reservation to ``size`` bytes, whether or not there is room."""
         more = (size if size > PIECE else 0) - self.size
         self.size += more
         if more:
@@ -78,16 +75,16 @@ class Reservation:
             self._budget.admit()
 
     def _needed(self, size: int) -> int:
-        """Return how many bytes more the request takes; the largest is alone with small ones."""
-        return 0 if self.size else min(size, int(_LARGE * self._budget.account.most))
+        """Return the bytes to reserve: none after a reservation, at most the share of large requests, so that any fits."""
+        return 0 if self.size else min(size, int(_LARGE_SHARE * self._budget.account.most))
 
     def expect(self) -> None:
-        """Start the client's timeout, unless it is running: the client has to send or read something."""
+        """Start the client's timeout, unless it is running: the client must now send or read."""
         if self._since is None:
             self._since = time.monotonic()
 
     def move(self, size: int) -> None:
-        """Record that the client has sent ``size`` bytes, which restarts its timeout."""
+        """Record ``size`` bytes received from the client; a whole piece stops its timeout."""
         self._moved += size
         if self._moved >= PIECE:
             self.rest()
@@ -97,18 +94,18 @@ class Reservation:
         self._since, self._moved = None, 0
 
     def waited(self, now: float) -> float:
-        """Return for how many seconds the client has kept the server waiting."""
+        """Return how long the client has kept the server waiting, in seconds."""
         return 0.0 if self._since is None or self.ended else now - self._since
 
     def end(self) -> None:
-        """Give the client up."""
+        """Cancel the request."""
         self.ended = True
         if self._task is not None:
             self._task.cancel()
 
 
 class _Waiting(NamedTuple):
-    """A request that waits for room, and whether it takes it at once."""
+    """A request waiting for room; ``take``: room is reserved for it as soon as there is some."""
 
     reservation: Reservation
     size: int
@@ -117,7 +114,7 @@ class _Waiting(NamedTuple):
 
 
 class _Account(Counter[str]):
-    """The bytes that each client uses, and the limit of all."""
+    """The bytes used by each client, and the limit for all of them together."""
 
     def __init__(self, most: int, used: Mapping[str, int] | None = None) -> None:
         super().__init__(used or {})
@@ -129,11 +126,11 @@ class _Account(Counter[str]):
             del self[client]
 
     def is_full(self, size: int) -> bool:
-        """Return True if there is no room for ``size`` bytes of any client."""
-        return self.total() + size > (self.most if size <= SMALL else _LARGE * self.most)
+        """Return True if no client has room for ``size`` more bytes."""
+        return self.total() + size > (self.most if size <= SMALL else _LARGE_SHARE * self.most)
 
     def fits(self, client: str, size: int) -> bool:
-        """Return True if a client has room for ``size`` bytes: within half of the budget, unless it has none yet."""
+        """Return True if a client has room for ``size`` more bytes: at most half of the budget, unless it uses none yet."""
         own = self[client]
         return not self.is_full(size) and (not own or not size or own + size <= self.most / 2)
 
@@ -141,9 +138,9 @@ class _Account(Counter[str]):
 class Budget:
     """The bytes of all requests.
 
-    A client has at most half of them. Of those who wait, the client that has least is let in first, and its small requests
-    before others. Clients that do not read an answer, or do not send a body, are given up after
-    ``seconds``; where others wait for room, sooner, those that have most first.
+    Several requests of one client get at most half of them. Of waiting requests, those of the client that uses the fewest
+    bytes are admitted first, small ones before large ones. Clients that stop reading their answer or sending their body are
+    dropped after ``seconds``; if others wait for room, sooner, those that use the most bytes first.
     """
 
     def __init__(self, config: ServeConfig) -> None:
@@ -154,7 +151,7 @@ class Budget:
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, client: str) -> Reservation:
-        """Begin a request, and look after its client."""
+        """Begin a request, and watch its client for stalls."""
         reservation = Reservation(self, client)
         self._open.add(reservation)
         loop = asyncio.get_running_loop()
@@ -168,7 +165,7 @@ class Budget:
         reservation.resize(0)
 
     async def wait(self, reservation: Reservation, size: int, take: bool) -> None:
-        """Wait for room, and take it: see :meth:`Reservation.reserve`, and ``room`` where it is not taken."""
+        """Wait for room, and reserve it if ``take``: see :meth:`Reservation.reserve` and :meth:`Reservation.room`."""
         own = _Waiting(reservation, size, take, asyncio.get_running_loop().create_future())
         self.waiting.append(own)
         self.admit()
@@ -182,7 +179,7 @@ class Budget:
                 self.waiting.remove(own)
 
     def admit(self) -> None:
-        """Let in those who have room."""
+        """Admit the waiting requests that fit."""
         after = _Account(self.account.most, self.account)
         for one in self._in_order():
             if not one.admitted.done() and after.fits(one.reservation.client, one.size):
@@ -196,7 +193,7 @@ class Budget:
         return sorted(self.waiting, key=lambda one: (self.account[one.reservation.client], one.size > SMALL))
 
     def _look(self) -> None:
-        """Give up clients that have kept the server waiting for too long."""
+        """Drop clients that have kept the server waiting for too long."""
         self._timer = None
         if not self._open or self._loop is None:
             return
@@ -205,14 +202,14 @@ class Budget:
         for one in self._open:
             if (waited := one.waited(now)) > self._seconds:
                 one.end()
-            elif waited > _GRACE and one.size:
+            elif waited > _STALL_SECONDS and one.size:
                 slow.append((self.account[one.client], waited, one))
         if slow and self.waiting:
             slow.sort(key=lambda row: row[:2], reverse=True)
             self._make_room([one for *_, one in slow])
 
     def _make_room(self, slow: list[Reservation]) -> None:
-        """Give up as many of the slow clients, from the first on, as is needed for those who wait."""
+        """Drop slow clients, in order, until the waiting requests fit."""
         after = _Account(self.account.most, self.account)
         for waiting in self._in_order():
             client = waiting.reservation.client

@@ -1,8 +1,8 @@
 """The concordance: passages of corpora that contain a phrase, and their translations.
 
-A phrase is looked up in two steps. The units of the model that are nearest to it say which passages can hold it
-(:class:`Postings`); the best of these are searched span by span. Passages of all languages are asked at once. What is made
-of corpora before they can be asked is kept between starts of the application.
+A phrase is looked up in two steps: the units of the model nearest to it select passages (:class:`Postings`), and the best
+of these are searched span by span. All languages are searched in parallel. The index of the corpora is kept between starts
+of the application.
 """
 
 from __future__ import annotations
@@ -42,17 +42,15 @@ from xswe.serving.refusals import TOO_LARGE, TOO_LONG, Refused
 from xswe.text.scripts import has_cjk, has_kana
 from xswe.version import __version__
 
-NEAR = 64  # units of the model that count as near to a phrase
-LOOKED_AT = 1000  # passages of a language that are searched span by span
-_NEAREST = 0.3  # least cosine of a near unit
-_LONGEST = 8  # words of a span that is marked
-_APPROXIMATE = for_all(
-    Matching, {"meaning": None, "exact": False, "fuzzy": True}
-)  # how a string is sought; None: it is not
+NEAR = 64  # units of the model, at most, that count as near to a phrase
+LOOKED_AT = 1000  # passages per language, at most, searched span by span
+_MIN_UNIT_COSINE = 0.3  # of a near unit to the phrase
+_MAX_SPAN_WORDS = 8
+_APPROXIMATE = for_all(Matching, {"meaning": None, "exact": False, "fuzzy": True})  # None: no string is searched for
 
 
 class Words:
-    """The words of a model, ready for many questions."""
+    """The words of a model, prepared for many queries."""
 
     def __init__(self, model: StaticModel) -> None:
         self._model, self.source = model, StaticWords(model)
@@ -63,12 +61,12 @@ class Words:
         """Return the units nearest to a phrase, and their cosines; none for an unknown phrase."""
         cosines = row_products(self.source.matrix, self.source.queries([query])[0]) / self._norms
         nearest = largest(cosines, NEAR)
-        nearest = nearest[cosines[nearest] > _NEAREST]
+        nearest = nearest[cosines[nearest] > _MIN_UNIT_COSINE]
         return nearest, cosines[nearest]
 
     def terms(self, query: str, texts: Sequence[str], request: PhrasesRequest) -> list[Term]:
-        """Return the forms of a phrase in some passages, spellings together; for a longer phrase, whole spans."""
-        settings = SpanConfig(k=request.k, min_score=request.min_score, examples=request.lines, max_size=_LONGEST)
+        """Return the forms of a phrase in passages, grouped by spelling; for longer phrases, whole spans."""
+        settings = SpanConfig(k=request.k, min_score=request.min_score, examples=request.lines, max_size=_MAX_SPAN_WORDS)
         if terms := find_terms(self.source, [query], texts, settings)[0]:
             return list(terms)
         settings = replace(settings, distinct=True, examples=max(PLACES, settings.examples))
@@ -79,7 +77,7 @@ class Words:
         ]
 
     def mark_counterparts(self, lines: Sequence[Line]) -> None:
-        """Mark the probable counterparts, in the translations of passages, of the words marked there, by word links."""
+        """Mark, in the translations of passages, the probable counterparts of the marked spans, found by word links."""
         both = [(line.passage, other) for line in lines for other in line.translations]
         sides = [(passage.text, other.text) for passage, other in both]
         found = counterparts(self._model, sides, [passage.spans for passage, _ in both])
@@ -88,7 +86,7 @@ class Words:
 
 
 class _Room:
-    """The bytes of passages that an answer may still hold."""
+    """The bytes of passages that still fit into an answer."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most
@@ -97,14 +95,14 @@ class _Room:
         self._left -= size
         if self._left < 0:
             raise Refused(
-                400, f"more than {self._most:,} bytes of passages: ask for fewer, by a smaller k=", "k", TOO_LARGE
+                400, f"more than {self._most:,} bytes of passages: ask for fewer with a smaller k=", "k", TOO_LARGE
             )
 
 
 class Concordance:
-    """Corpora that can be asked.
+    """Searchable corpora.
 
-    ``corpora`` are the names of the files; ``most`` bounds what is found: bytes of passages.
+    The attribute ``corpora`` has the names of the files; ``most`` limits an answer, in bytes of passages.
     """
 
     def __init__(
@@ -122,7 +120,7 @@ class Concordance:
         self._words, self._threads, self._encode = words, threads, model.encode
         self._languages = open_corpora(model, part, corpora, threads, keep)
         first = next(iter(self._languages.values())).passages.texts[0][:40]
-        with suppress(Refused):  # what is compiled is loaded before anybody waits for it
+        with suppress(Refused):  # loads the compiled code before the first request
             self.phrases(PhrasesRequest(first))
             self.phrases(PhrasesRequest(first, match="fuzzy"))
             self.search(SearchRequest(first))
@@ -132,11 +130,11 @@ class Concordance:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of passages by language."""
+        """The number of passages in each language."""
         return {code: len(own.passages) for code, own in self._languages.items()}
 
     def search(self, request: SearchRequest) -> Found:
-        """Return the sentences nearest to a text, of each language."""
+        """Return the sentences of each language that are nearest to a text."""
         hits, vector, room = [], self._encode([request.query]), _Room(self._most)
         wanted = self._numbers(request.corpora)
         where = None if wanted is None else {_CORPUS: wanted}
@@ -181,7 +179,7 @@ class Concordance:
         return variants
 
     def _occurring(self, code: str, request: PhrasesRequest, room: _Room) -> list[Variant]:
-        """Return the forms of the string itself in one language."""
+        """Return the forms of the query string itself in one language."""
         own, rows = self._languages[code], self._rows(code, request.corpora)
 
         def line(score: float, place: Occurrence) -> Line:
@@ -190,7 +188,7 @@ class Concordance:
         return _occurring(own.passages.texts, own.folded, request, code, line, rows, self._threads)
 
     def _line(self, code: str, row: int, score: float, room: _Room, *spans: tuple[int, int]) -> Line:
-        """Return a passage, spans of it marked, and the passages of other languages that are of the same unit."""
+        """Return a passage with spans marked, and the passages of the same unit in other languages."""
         unit = int(self._languages[code].passages.units[row])
         passage = self._marked(code, row, room, *spans)
         others = [
@@ -209,17 +207,17 @@ class Concordance:
         return [code for code in self._languages if not languages or code in languages]
 
     def _rows(self, code: str, corpora: Sequence[str]) -> np.ndarray | None:
-        """Return which passages of a language are of the corpora that are asked for; None for all."""
+        """Return which passages of a language belong to the requested corpora, bool (n,); None for all."""
         wanted = self._numbers(corpora)
         return None if wanted is None else np.isin(self._languages[code].passages.corpora, list(wanted))
 
     def _numbers(self, corpora: Sequence[str]) -> frozenset[int] | None:
-        """Return the numbers of the corpora that are asked for; None for all."""
+        """Return the numbers of the requested corpora; None for all."""
         return frozenset(map(self.corpora.index, set(corpora) & set(self.corpora))) if corpora else None
 
 
 def variant_of(term: Term, code: str, more: bool, lines: list[Line]) -> Variant:
-    """Return a term as it is sent."""
+    """Return a term as a message."""
     return Variant(term.text, code, round(term.score, 4), term.times, more, list(term.variants), lines)
 
 
@@ -232,7 +230,7 @@ def _occurring(
     rows: np.ndarray | None = None,
     threads: int = 1,
 ) -> list[Variant]:
-    """Return the forms of a string in texts, with a line for each place."""
+    """Return the forms of a string in texts, with a line for each occurrence that is shown."""
     approximate = _APPROXIMATE[request.match] is True
     if approximate and len(request.query) > LONGEST:
         raise Refused(400, f"match=fuzzy takes at most {LONGEST} characters: send fewer, or match=exact", "query", TOO_LONG)
@@ -250,7 +248,7 @@ def _occurring(
 
 
 def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
-    """Return the spans that mean the same as a phrase in the passages of a request, with at most ``most`` bytes of text."""
+    """Return the forms of a phrase in the passages of the request, with at most ``most`` characters of text."""
     room = _Room(most)
 
     def line(score: float, row: int, span: tuple[int, int]) -> Line:
@@ -272,18 +270,18 @@ def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
 
 
 def _script(text: str) -> str:
-    """Return the language of a text's script, "" if several share it."""
+    """Return the language that a text's script tells, or "" if several share it."""
     return "ja" if has_kana(text) else "zh" if has_cjk(text) else ""
 
 
 logger = logging.getLogger(__name__)
-_NUMBERS = ("units", "corpora", "lines")
-_CORPUS = "corpus"  # the column of an index that has the number of a passage's corpus
-_FORMAT = 4  # of what is kept: 1 has no such column, 2 names a passage once for each of its units, 3 lacks folded texts
+_NUMBER_ARRAYS = ("units", "corpora", "lines")
+_CORPUS = "corpus"  # the column of an index with the number of a passage's corpus
+_FORMAT = 4  # of a kept index: 1 has no such column, 2 lists a passage once per distinct unit, 3 lacks folded texts
 
 
 class Language(NamedTuple):
-    """The data of a language: its passages, folded ones, which hold a unit, and the index of them as sentences."""
+    """The data of a language: its passages, the postings of units, folded passages, and the index of sentences."""
 
     passages: Passages
     postings: Postings
@@ -294,11 +292,11 @@ class Language(NamedTuple):
 def open_corpora(
     model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, keep: bool
 ) -> dict[str, Language]:
-    """Read and index corpora by language; or open the index that an earlier start made of the same files and model.
+    """Read and index corpora by language, or open the index that an earlier start built from the same files and model.
 
-    That is kept, unless ``keep`` is off, below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same
-    names of files, and made anew where a file has changed. ``model`` encodes sentences, ``part`` cuts texts into units.
-    InputError: a file is missing or damaged. ConfigError: there is nothing in them.
+    With ``keep``, the index is stored in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), one per list of file
+    names, and rebuilt if a file has changed. ``model`` encodes sentences, ``part`` splits texts into units.
+    InputError: a file is missing or damaged. ConfigError: there are no passages.
     """
     if not keep:
         return _made(model, part, corpora, threads, None)
@@ -310,7 +308,7 @@ def open_corpora(
         if (folder / "state.json").is_file() and read_json(folder / "state.json") == state:
             return _opened(folder, model)
     except (OSError, ValueError, KeyError, XsweError) as error:
-        logger.warning("%s is damaged (%s), and is made anew", folder, error)
+        logger.warning("%s is damaged (%s) and will be rebuilt", folder, error)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with whole_folder(folder) as place:
@@ -325,7 +323,7 @@ def open_corpora(
 def _made(
     model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, folder: Path | None
 ) -> dict[str, Language]:
-    """Read and index, in a folder or in memory."""
+    """Read and index corpora, in a folder or in memory."""
     out = {}
     columns: dict[str, ColumnType] = {_CORPUS: "int"}
     for code, own in read_corpora(corpora, model.languages).items():
@@ -336,7 +334,7 @@ def _made(
         if folder is not None:
             own.texts.save(folder, f"{code}.texts")
             out[code].folded.save(folder, f"{code}.folded")
-            arrays: dict[str, Any] = {name: getattr(own, name) for name in _NUMBERS} | out[code].postings._asdict()
+            arrays: dict[str, Any] = {name: getattr(own, name) for name in _NUMBER_ARRAYS} | out[code].postings._asdict()
             for name, array in arrays.items():
                 np.save(folder / f"{code}.{name}.npy", array)
     if folder is not None:
@@ -352,7 +350,7 @@ def _opened(folder: Path, model: AnyModel) -> dict[str, Language]:
 
     return {
         code: Language(
-            Passages(Texts.open(folder, f"{code}.texts"), *arrays(code, _NUMBERS)),
+            Passages(Texts.open(folder, f"{code}.texts"), *arrays(code, _NUMBER_ARRAYS)),
             Postings(*arrays(code, Postings._fields)),
             Texts.open(folder, f"{code}.folded"),
             Index(folder / f"{code}.index", model),
@@ -362,32 +360,32 @@ def _opened(folder: Path, model: AnyModel) -> dict[str, Language]:
 
 
 class Postings(NamedTuple):
-    """For each unit the passages that hold it, as often as they do."""
+    """For each unit, the passages that contain it, one entry per occurrence."""
 
-    rows: np.ndarray  # int32 (entries,), rising within a unit
+    rows: np.ndarray  # int32 (entries,), ascending within a unit
     bounds: np.ndarray  # int64 (units + 1,), unit ``i`` has the entries ``bounds[i]`` to ``bounds[i + 1]``
 
     @classmethod
     def of(cls, bags: Bags, units: int) -> Postings:
-        """Turn the units of passages round."""
+        """Build the postings from the units of passages."""
         bounds = bounds_of(bags.counts(units))
         rows = np.empty(bounds[-1], np.int32)
         _fill(bags.ids, bags.offsets, bounds[:-1].copy(), rows)
         return cls(rows, bounds)
 
     def weigh(self, units: np.ndarray, weights: np.ndarray, passages: int) -> np.ndarray:
-        """Sum the weights of the units, int (m,), that each passage contains: float32 (passages,)."""
+        """For each passage, sum the weights of the ``units``, int (m,), that it contains: float32 (passages,)."""
         out = np.zeros(passages, np.float32)
         rows, bounds = self.rows.view(), self.bounds.view()
         for view in (rows, bounds):
-            view.flags.writeable = False  # as where they are mapped from a file, so that code is compiled for one kind
+            view.flags.writeable = False  # as when mapped from a file, so that one compiled version serves both
         _add(rows, bounds, units.astype(np.int64), weights.astype(np.float32), out)
         return out
 
 
 @njit(**LEAN)
 def _fill(ids: np.ndarray, offsets: np.ndarray, ends: np.ndarray, rows: np.ndarray) -> None:
-    """Write the passages of each unit from ``ends`` on, which rise."""
+    """Write the passages of each unit; ``ends`` has the next free entry of each unit, and is advanced."""
     for row in range(len(offsets) - 1):
         for place in range(offsets[row], offsets[row + 1]):
             rows[ends[ids[place]]] = row
@@ -396,7 +394,7 @@ def _fill(ids: np.ndarray, offsets: np.ndarray, ends: np.ndarray, rows: np.ndarr
 
 @njit(**LEAN)
 def _add(rows: np.ndarray, bounds: np.ndarray, units: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """Add weights to the passages of units, to each once."""
+    """Add the weight of each unit to the passages that contain it, once per passage."""
     for k in range(len(units)):
         last = -1
         for place in range(bounds[units[k]], bounds[units[k] + 1]):

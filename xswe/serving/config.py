@@ -20,27 +20,26 @@ class ServeConfig:
     """Settings of the application.
 
     Attributes:
-        host: the address to listen on; that of this machine alone unless another is named.
-        port: the port; 0 for any that is free.
-        aliases: further names of the model under which programs may ask for it, as text-embedding-3-small; ``*`` for any.
-        api_key: what a request must carry, as ``Authorization: Bearer KEY``; null for none.
-        hosts: names under which it may be asked, beside its own; ``*`` for any. On the loopback, other names are refused,
-            so that no page of the web reads from here under a name of its own.
-        origins: other sites whose pages may ask, as ``https://example.org``; none by default.
+        host: the address to listen on; by default only this machine can connect.
+        port: the port; 0 for any free one.
+        aliases: further names by which clients may request the model, e.g. text-embedding-3-small; ``*`` for any.
+        api_key: the key that requests must send, as ``Authorization: Bearer KEY``; null for none.
+        hosts: host names that requests may use, in addition to its own; ``*`` for any. On the loopback, other names are
+            refused, so that a web page cannot read from here under its own host name.
+        origins: other sites whose pages may send requests, e.g. ``https://example.org``; none by default.
         max_bytes: the largest body of a request (413).
-        max_texts: texts, or lines, of a request (400).
-        max_characters: of a text (400).
-        max_buffered: bytes of requests that are worked on and of answers that are not yet read, in all; half of them for a
-            client. What has no room waits for ``seconds`` at most (503), and clients that stall then give way.
-        max_connections: beyond these, that which has been idle for longest is closed; :func:`xswe.serve` alone does.
-        waiting: requests that may wait for a thread; what comes on top is turned away (429).
-        seconds: that a request's head may take, its body, and a client to read 64 KB of an answer.
-        threads: how many requests are worked on at once; null for all processors.
+        max_texts: the most texts, or lines, in a request (400).
+        max_characters: the most characters in a text (400).
+        max_buffered: total bytes of requests in progress and of answers not yet read; a client gets at most half. Requests
+            without room wait for up to ``seconds`` (503); stalled clients then give way.
+        max_connections: above this, the connection that has been idle for longest is closed; only with :func:`xswe.serve`.
+        waiting: requests that may wait for a thread; any more are turned away (429).
+        seconds: time allowed for the head of a request, for its body, and for a client to read 64 KB of an answer.
+        threads: how many requests are processed at once; null for all processors.
         access_log: log every request, without its query, as ``xswe.access``.
-        log: ``text``, or ``json``: a line of JSON for each record of the handlers that the process has; :func:`xswe.serve`
-            alone does.
-        keep: leave the indexes of corpora in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), and open them when
-            it starts again; what has changed is made anew.
+        log: ``text``, or ``json`` for one JSON line per record of the process's log handlers; only with :func:`xswe.serve`.
+        keep: keep the indexes of corpora in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``) for the next start;
+            indexes of changed files are rebuilt.
     """
 
     host: str = "127.0.0.1"
@@ -64,7 +63,7 @@ class ServeConfig:
     def __post_init__(self) -> None:
         check_choice("log", self.log, Log)
         if not 0 <= self.port < 65536:
-            raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any that is free")
+            raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any free one")
         least = dict.fromkeys(("max_bytes", "max_texts", "max_characters", "max_connections", "waiting"), 1)
         for name, value in (least | {"max_buffered": 4 << 20}).items():
             if getattr(self, name) < value:
@@ -78,12 +77,12 @@ class ServeConfig:
 
     @property
     def workers(self) -> int:
-        """The number of requests that are worked on at once."""
+        """The number of requests processed at once."""
         return self.threads or available_threads()
 
     @property
     def names(self) -> frozenset[str]:
-        """The names under which it may be asked; empty for any."""
+        """The host names that requests may use; empty for any."""
         if ANY in self.hosts or (self.host not in LOOPBACK and not self.hosts):
             return frozenset()
         return frozenset(name.lower() for name in (*LOOPBACK, "[::1]", self.host, *self.hosts))

@@ -20,80 +20,79 @@ from xswe.serving.config import ServeConfig
 from xswe.serving.guard import ABORT
 from xswe.serving.systemd import notify
 
-_MOST_HEAD = 64 << 10  # bytes
-_MOST_FIELDS = 100  # of a head
-_MOST_AHEAD = 16  # requests of a connection that wait for the answer to an earlier one
-_LAST = 0.2  # seconds in which requests are still answered when the server is being stopped
-_RESET = struct.pack("ii", 1, 0)  # closed at once, with whatever the client has not read
+_MAX_HEAD = 64 << 10  # bytes of a request's head
+_MAX_FIELDS = 100  # of a head, i.e. header lines
+_MAX_PIPELINED = 16  # requests on a connection that wait for the answer to an earlier one
+_DRAIN_SECONDS = 0.2  # seconds during shutdown in which new requests are still answered
+_LINGER_ZERO = struct.pack("ii", 1, 0)  # SO_LINGER: close at once and discard unread data
 
 
 class TimeoutProtocol(HttpToolsProtocol):
-    """A connection with timeouts: for the head of a request, and for the client's reading of the answer.
+    """A connection with timeouts for the head of a request and for the client to read the answer.
 
-    uvicorn waits for both for ever (its own time-out is for connections that do nothing between two requests), reads any
-    number of fields of a head, and of requests ahead of their answers, and has room for any number of connections. How
-    long a body may take, and an answer that is being sent, is the application's to watch.
+    uvicorn waits for both for ever (its own timeout covers idle connections between requests), and limits neither the
+    fields of a head, nor pipelined requests, nor connections. The application times bodies, and answers being sent.
     """
 
     seconds = 30.0
     most = 500  # connections
-    ending = False  # whether the server is being stopped: set for all of its connections
+    ending = False  # whether the server is shutting down; set on the class, for all connections
 
     _alarm: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
-    _head = 0  # bytes of the head that is under way
+    _head_size = 0  # bytes received of the current head
     _in_body = False
-    _answered: Any = None  # of uvicorn's cycles, the one of the request that is being answered, or was last
+    _answered: Any = None  # uvicorn's cycle of the current or latest answer
     _answers = 0
     _idle_since = 0.0
-    _deaf = False  # whether what comes is of no interest any more
+    _ignoring = False  # whether incoming data is ignored
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a head; close another connection if there are too many."""
+        """Start the timeout for a head; close another connection if there are too many."""
         super().connection_made(transport)
-        self._idle_since = time.monotonic()  # that of the loop stands still while it takes connections
+        self._idle_since = time.monotonic()  # the loop's clock stands still while it accepts connections
         self._expect()
         if len(self.connections) > self.most:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Receive bytes; the size of a head is limited."""
-        if self._deaf:
+        """Receive bytes; limit the size of a head."""
+        if self._ignoring:
             return
-        self._head += len(data)
+        self._head_size += len(data)
         super().data_received(data)
         if self._answering():
-            self._calm()
+            self._cancel_alarm()
         else:
             self._expect()
         if self._in_body:
-            self._head = 0
+            self._head_size = 0
             if self._answering():
-                self.flow.pause_reading()  # until the application asks for more: it may have no room yet
-        elif self._head > _MOST_HEAD or (self.headers and len(self.headers) > _MOST_FIELDS):
+                self.flow.pause_reading()  # until the application asks for more, once it has room
+        elif self._head_size > _MAX_HEAD or (self.headers and len(self.headers) > _MAX_FIELDS):
             self.send_400_response("The head of the request is too long.")
 
     def on_message_begin(self) -> None:
-        """Begin a request, unless too many of this connection wait already: then no more than these are answered."""
-        if len(self.pipeline) == _MOST_AHEAD:
-            self.cycle.keep_alive, self._deaf = False, True
+        """Begin a request, unless too many on this connection are waiting: then answer those only."""
+        if len(self.pipeline) == _MAX_PIPELINED:
+            self.cycle.keep_alive, self._ignoring = False, True
             raise ValueError("too many requests ahead of their answers")
         super().on_message_begin()
         self.scope["extensions"] = {ABORT: self.give_up}  # type: ignore[dict-item]
 
     def on_headers_complete(self) -> None:
-        """Expect a body, which is the application's to watch."""
-        if len(self.headers) > _MOST_FIELDS:
-            raise ValueError("too many fields")  # as for whatever else is no request, uvicorn answers with 400
+        """Expect a body, which the application times."""
+        if len(self.headers) > _MAX_FIELDS:
+            raise ValueError("too many fields")  # uvicorn answers with 400, as to any invalid request
         super().on_headers_complete()
         if self.ending:
-            self.cycle.keep_alive = False  # the answer says so
-        self._head, self._in_body = 0, True
+            self.cycle.keep_alive = False  # tells the client in the response
+        self._head_size, self._in_body = 0, True
 
     def on_message_complete(self) -> None:
         """Expect a head."""
         super().on_message_complete()
-        self._head, self._in_body = 0, False
+        self._head_size, self._in_body = 0, False
 
     def on_response_complete(self) -> None:
         """Start the timeout for the client to read the response."""
@@ -104,30 +103,30 @@ class TimeoutProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer an invalid request, unless that would interrupt the response to an earlier one."""
-        if self._deaf or self.transport.is_closing():
+        if self._ignoring or self.transport.is_closing():
             return
         if self._answering():
             self.give_up()
         else:
             super().send_400_response(msg)
             if self.headers:
-                self.headers.clear()  # a head of 60 kB can hold 12,000 fields, and the client may stay
+                self.headers.clear()  # a head of 60 kB can hold 12,000 fields, and the connection may stay open
             self._watch()
 
     def give_up(self) -> None:
         """Close the connection, even if part of a response is unread."""
         self._idle_since = math.inf
         self._disconnect()
-        with contextlib.suppress(OSError, ValueError):  # where it is closed already
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        with contextlib.suppress(OSError, ValueError):  # if it is closed already
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
         self.transport.abort()
 
     def shutdown(self) -> None:
         """Close the connection after answering the requests in progress and those that arrive within a moment."""
-        self.timeout_keep_alive = _LAST  # type: ignore[assignment]
+        self.timeout_keep_alive = _DRAIN_SECONDS  # type: ignore[assignment]
         if not self._answering():
             self._unset_keepalive_if_required()
-            self.timeout_keep_alive_task = self.loop.call_later(_LAST, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = self.loop.call_later(_DRAIN_SECONDS, self.timeout_keep_alive_handler)
         elif not self.cycle.response_started:
             self.cycle.keep_alive = False
 
@@ -141,8 +140,8 @@ class TimeoutProtocol(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self._calm()
+        """Cancel the timers and notify the application."""
+        self._cancel_alarm()
         if self._unread is not None:
             self._unread.cancel()
         self._disconnect()
@@ -153,13 +152,13 @@ class TimeoutProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect(self) -> None:
-        """Let the application know; uvicorn notifies the last of several requests only."""
+        """Notify the application, because uvicorn notifies only the last of several requests."""
         if self._answered is not None:
             self._answered.disconnected = True
             self._answered.message_event.set()
 
     def _make_room(self) -> None:
-        """Close a connection of the client that has most of them: the one that has been idle for longest, if any is."""
+        """Close a connection of the client with the most: the one idle for longest, or a busy one if none is idle."""
         others: list[Any] = list(self.connections)
         most = Counter(one.client and one.client[0] for one in others).most_common(1)[0][0]
         own = [one for one in others if (one.client and one.client[0]) == most]
@@ -173,7 +172,7 @@ class TimeoutProtocol(HttpToolsProtocol):
             self._unread = self.loop.call_later(self.seconds, self._look, size, self._answers)
 
     def _look(self, size: int, answers: int) -> None:
-        """Close the connection if the client has read nothing and no response began, which the application times."""
+        """Close the connection if the client has read nothing; the application times responses that began since."""
         self._unread = None
         if 0 < size <= self.transport.get_write_buffer_size() and answers == self._answers and not self._answering():
             self.give_up()
@@ -184,21 +183,21 @@ class TimeoutProtocol(HttpToolsProtocol):
         if self._alarm is None:
             self._alarm = self.loop.call_later(self.seconds, self.transport.abort)
 
-    def _calm(self) -> None:
+    def _cancel_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, whose connections are patient, and which answers all who came before it was stopped.
+    """uvicorn's server with timeouts; on shutdown it answers every request that arrived before.
 
-    uvicorn closes connections between two requests at once, whatever is on its way to them, and does not take those that
-    the system has made already.
+    uvicorn itself closes idle connections at once, even if a request is on its way, and does not accept connections that
+    are still in the system's queue.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, shared: bool = False) -> None:
-        """Set it up; of a socket that is shared, the next process takes who comes when this one is stopped."""
+        """Configure uvicorn; if the socket is ``shared``, the next process accepts what is queued when this one stops."""
         own = {"seconds": config.seconds, "most": config.max_connections}
         self._kind: Any = type("Patient", (TimeoutProtocol,), own)
         self._shared = shared
@@ -207,32 +206,32 @@ class Server(uvicorn.Server):
             http=self._kind,
             ws="none",
             lifespan="on",
-            log_config=None,  # its records go where all others do
+            log_config=None,  # leaves logging as it is configured
             log_level="warning",
-            access_log=False,  # the application's own
+            access_log=False,  # the application has its own
             server_header=False,
             date_header=False,
-            timeout_graceful_shutdown=math.ceil(config.seconds),  # for what is under way
+            timeout_graceful_shutdown=math.ceil(config.seconds),  # for requests in progress
         )
         super().__init__(settings)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take connections."""
+        """Start accepting connections."""
         await super().startup(sockets)
         notify("READY=1")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say of every answer that it is the last of its connection; soon take no more, and end."""
+        """Mark each answer as the last of its connection; after a moment stop accepting connections, and shut down."""
         notify("STOPPING=1")
         self._kind.ending = True
         queues = [] if self._shared else [one.dup() for one in sockets or ()]
         if self._shared:
-            self._take_no_more()
+            self._stop_accepting()
         for one in list(self.server_state.connections):
             one.shutdown()
         if self.server_state.connections:
-            await asyncio.sleep(_LAST)
-        self._take_no_more()
+            await asyncio.sleep(_DRAIN_SECONDS)
+        self._stop_accepting()
         for queue in queues:
             queue.setblocking(False)
             with queue, contextlib.suppress(BlockingIOError):
@@ -240,7 +239,7 @@ class Server(uvicorn.Server):
                     await asyncio.get_running_loop().connect_accepted_socket(self._connection, queue.accept()[0])
         await super().shutdown(sockets)
 
-    def _take_no_more(self) -> None:
+    def _stop_accepting(self) -> None:
         for server in self.servers:
             server.close()
 

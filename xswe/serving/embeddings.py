@@ -23,30 +23,30 @@ from xswe.serving.messages import Embedding, Embeddings, EmbeddingsRequest, Enco
 from xswe.serving.metrics import Metrics
 from xswe.serving.refusals import TOO_LARGE, TOO_LONG, TOO_MANY, Refused
 
-_AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
-_FEW = 1 << 20  # bytes of texts whose units are looked up all at once
-_NUMBER, _MARKUP = 17, 64  # bytes of a number, and of what stands about a vector, in an answer, at most
+_INLINE_CHARACTERS = 20_000  # at most this many are encoded without a thread: about a millisecond
+_LOOKUP_BYTES = 1 << 20  # bytes of texts, at most, whose units are looked up in one go
+_NUMBER_BYTES, _MARKUP_BYTES = 17, 64  # upper bounds for a number in an answer, and for the JSON around a vector
 
-_Encoded = tuple[np.ndarray, np.ndarray]  # vectors of texts, and how many units each has
+_Encoded = tuple[np.ndarray, np.ndarray]  # vectors of texts, and the number of units in each
 
 
 @dataclass(frozen=True)
 class Asked:
     """A request to encode, and its answer."""
 
-    texts: list[str] | Texts | Bags  # a list where all are answered at once; units where they are few for many
-    each: int  # bytes of one in the answer, at most
+    texts: list[str] | Texts | Bags  # a list if the answer is made in one go; bags once the units are looked up
+    each: int  # bytes per text in the answer, at most
     dim: int
     form: str
 
 
 def _slices(vectors: np.ndarray) -> list[bytes]:
     data, size = vectors.astype("<f4", copy=False).tobytes(), 4 * vectors.shape[1]
-    return [data[start : start + size] for start in range(0, len(data), size)]  # in half the time that rows take
+    return [data[start : start + size] for start in range(0, len(data), size)]  # half the time of slicing rows
 
 
 def json_rows(numbers: np.ndarray) -> list[msgspec.Raw]:
-    """Return rows of numbers as JSON, each number as short as its type lets it be: 12 bytes a float32, not 21."""
+    """Return rows of numbers as JSON, each number as short as its type allows: 12 bytes per float32, not 21."""
     return [msgspec.Raw(orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY)) for row in np.ascontiguousarray(numbers)]
 
 
@@ -55,27 +55,27 @@ _ROWS: dict[str, Callable[[np.ndarray], Any]] = for_all(Encoding, {"float": json
 
 @dataclass
 class _Batch:
-    """Texts that came in one turn of the loop, and their vectors and units, once the first of those who wait goes on."""
+    """Texts that arrived in one turn of the loop; the first request to resume encodes them for all."""
 
     texts: list[str] = field(default_factory=list)
     encoded: _Encoded | asyncio.Future[_Encoded] | None = None
 
 
 class Embedder:
-    """Encodes texts: those of small requests that come at the same time together, others on a thread of the gate.
+    """Encodes texts: small requests that arrive together in one batch, larger ones on a thread of the gate.
 
-    An answer of more than a block is not made before it is read: each block when the one before has been sent.
+    A large answer is streamed: each block is made when the one before it has been sent.
     """
 
     def __init__(self, model: AnyModel, names: Sequence[str], config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
         self._model, self._names, self._config, self._gate, self._metrics = model, names, config, gate, metrics
         self._batch = _Batch()
-        self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
+        self._encode(["", *["warm"] * 3000])  # loads, or compiles, the code before the first request
 
     def asked(self, request: EmbeddingsRequest) -> Asked:
         """Return the checked request.
 
-        Refused: the model is another one, it has fewer dimensions, or the input is empty or too much.
+        Refused: the model is not served or has fewer dimensions, or the input is empty or too large.
         """
         if request.model:
             check_model(request.model, self._names)
@@ -90,20 +90,20 @@ class Embedder:
         if dim > self._model.dim:
             raise Refused(400, f"the model has {self._model.dim} dimensions, not {dim}", "dimensions", TOO_LARGE)
         form = request.encoding_format or "float"
-        each = _MARKUP + dim * (6 if form == "base64" else _NUMBER)
+        each = _MARKUP_BYTES + dim * (6 if form == "base64" else _NUMBER_BYTES)
         return Asked(Texts.of(texts) if each * len(texts) > SMALL else texts, each, dim, form)
 
     async def __call__(self, asked: Asked, reservation: Reservation) -> Response:
-        """Return the answer; that to many texts is made while it is read."""
+        """Return the answer; a large one is made while the client reads it."""
         texts = asked.texts
         if not isinstance(texts, list):
             await reservation.reserve(BLOCK + texts.nbytes)
-            if isinstance(self._model, StaticModel) and texts.nbytes <= _FEW:
+            if isinstance(self._model, StaticModel) and texts.nbytes <= _LOOKUP_BYTES:
                 texts = await self._gate.run(self._model.units.bags, texts)
             reservation.resize(BLOCK + texts.nbytes)
             return StreamingResponse(self._blocks(replace(asked, texts=texts)), media_type="application/json")
         await reservation.reserve(asked.each * len(texts))
-        if sum(map(len, texts)) <= _AT_ONCE:
+        if sum(map(len, texts)) <= _INLINE_CHARACTERS:
             vectors, units = await self._together(texts)
         else:
             vectors, units = await self._gate.run(self._encode, texts)
@@ -121,7 +121,7 @@ class Embedder:
                 yield b","
             stop = min(start + size, count)
             texts = asked.texts.block(start, stop) if isinstance(asked.texts, Bags) else Texts.of(asked.texts[start:stop])
-            if texts.nbytes > 2 * _AT_ONCE:  # with where each text begins
+            if texts.nbytes > 2 * _INLINE_CHARACTERS:  # twice, because the offsets count as well
                 rows, more = await self._gate.run(self._block, texts, asked, start)
             else:
                 async with self._gate.turn:
@@ -133,7 +133,7 @@ class Embedder:
         yield self._written([], tokens).removeprefix(b'{"data":[')
 
     def _block(self, texts: Texts | Bags, asked: Asked, start: int) -> tuple[bytes, int]:
-        """Return a block as a list in JSON, and how many units it has."""
+        """Return a block as a JSON list, and its number of units."""
         vectors, units = self._encode(texts)
         return msgspec.json.encode(_rows(vectors, asked, start)), int(units.sum())
 
@@ -141,24 +141,24 @@ class Embedder:
         return msgspec.json.encode(Embeddings(rows, self._names[0], Usage(tokens, tokens)))
 
     async def _together(self, texts: list[str]) -> _Encoded:
-        """Encode with whatever else came in this turn of the loop: of short texts most of the cost is that of a call."""
+        """Encode together with other texts of this turn of the loop: for short texts most of the cost is per call."""
         batch, start = self._batch, len(self._batch.texts)
         batch.texts += texts
         await asyncio.sleep(0)
-        if batch.encoded is None:  # this is the first of them that goes on
+        if batch.encoded is None:  # this request is the first of the batch to resume
             self._batch = _Batch()
-            if sum(map(len, batch.texts)) > _AT_ONCE:
+            if sum(map(len, batch.texts)) > _INLINE_CHARACTERS:
                 batch.encoded = self._gate.run(self._encode, batch.texts)
             else:
                 batch.encoded = self._encode(batch.texts)
         found = batch.encoded
         if isinstance(found, asyncio.Future):
-            found = await asyncio.shield(found)  # who is given up while it waits takes nobody along
+            found = await asyncio.shield(found)  # cancelling one request must not cancel the others
         vectors, units = found
         return vectors[start : start + len(texts)], units[start : start + len(texts)]
 
     def _encode(self, texts: Sequence[str] | Bags) -> _Encoded:
-        """Return vectors, and how many units each text has."""
+        """Return the vectors of texts, and the number of units in each."""
         model = self._model
         if isinstance(model, StaticModel):
             bags = texts if isinstance(texts, Bags) else model.units.bags(texts)
@@ -168,7 +168,7 @@ class Embedder:
 
 
 def _rows(vectors: np.ndarray, asked: Asked, first: int = 0) -> list[Embedding]:
-    """Return vectors, cut to some dimensions, as they are written; they are numbered from ``first`` on."""
+    """Return vectors as they are sent, cut to the requested dimensions and numbered from ``first``."""
     if asked.dim < vectors.shape[1]:
         vectors = vectors[:, : asked.dim]
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -176,7 +176,7 @@ def _rows(vectors: np.ndarray, asked: Asked, first: int = 0) -> list[Embedding]:
 
 
 def check_texts(texts: str | Sequence[str], config: ServeConfig, where: str) -> None:
-    """Refuse texts that are too long, and lists that are."""
+    """Refuse texts and lists that are too long."""
     if isinstance(texts, str):
         if len(texts) > config.max_characters:
             problem = f"{where} has {len(texts):,} characters: send at most {config.max_characters:,}"

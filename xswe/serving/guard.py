@@ -1,4 +1,4 @@
-"""Admission of requests: from whom, how large, how many at once."""
+"""Admission of requests: who may send them, how large they may be, how many run at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xswe.serving.refusals import WRONG, Refused, failure
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-_OPEN = frozenset(("/", "/healthz", "/readyz", "/api", "/openapi.json"))  # need no key: pages without data, the pulse
+_KEYLESS = frozenset(("/", "/healthz", "/readyz", "/api", "/openapi.json"))  # pages without data, and health checks
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -34,19 +34,19 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
-ABORT = "xswe.abort"  # an extension of ASGI: what ends a connection, whatever of an answer it has not taken
+ABORT = "xswe.abort"  # an ASGI extension: a function that closes the connection, even if part of an answer is unsent
 _EXCHANGE = "xswe.exchange"
 
 
 class Exchange:
-    """A request and its response, with the times at which the client must send or read.
+    """A request and its response; records in the reservation when the client has to send or read.
 
     Attributes:
-        headers: of the request; of several of one name the last.
-        identity: what names the request.
+        headers: headers of the request; the last of several with the same name.
+        identity: the id of the request.
         reservation: its bytes in the budget.
-        status: of the answer; None until it has begun.
-        answered: whether the answer is whole.
+        status: status of the response; None until it has begun.
+        answered: whether the response is complete.
     """
 
     __slots__ = ("_complete", "_receive", "_send", "answered", "headers", "identity", "reservation", "status")
@@ -60,7 +60,7 @@ class Exchange:
         self._complete = False  # whether the whole body has been read
 
     async def receive(self) -> Any:
-        """Take a part of the body."""
+        """Receive an ASGI message, usually a part of the body."""
         if self._complete:
             return await self._receive()
         self.reservation.expect()
@@ -81,9 +81,9 @@ class Exchange:
         return part
 
     async def body(self, most: int, seconds: float) -> bytes | bytearray:
-        """Read the body, when there is room for it and for what is made of it.
+        """Read the body once there is room for it and for the data derived from it.
 
-        Who sends nothing for ``seconds`` is given up by the budget, so that no timer is needed here.
+        The budget drops clients that send nothing for ``seconds``, so no timer is needed here.
 
         Raises:
             Refused: it is larger than ``most`` bytes (413), takes longer than ``seconds`` (408), or there is no room for
@@ -114,18 +114,18 @@ class Exchange:
                 raise Refused(408, f"the body did not come within {seconds:g} s")
 
     async def _room_for_body(self, size: int, seconds: float) -> None:
-        """Wait for room for a body, for what is made of it, and for a block of the answer."""
+        """Wait for room for a body, the data derived from it, and a block of the answer."""
         try:
             await self.reservation.reserve(2 * size + BLOCK)
         except Refused:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    while not self._complete:  # else the client, still sending, would not see why it is refused
+                    while not self._complete:  # a client that is still sending would not see the refusal
                         await self._part()
             raise
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a part of the answer, piece by piece, until no more than a piece of it waits to be read."""
+        """Send a part of the answer, ``SENT`` bytes at a time, until at most a piece of it is unread."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [*message.get("headers", ()), (b"x-request-id", self.identity), *_HEADERS]
@@ -138,7 +138,7 @@ class Exchange:
                 await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
             if more:
                 return
-            body = b""  # waits as long as too much of the answer does
+            body = b""  # sending this waits while too much of the answer is unread
         await self._pass({"type": message["type"], "body": bytes(body), "more_body": more})
         self.answered = not more
 
@@ -149,7 +149,7 @@ class Exchange:
 
 
 def _too_large(most: int) -> Refused:
-    return Refused(413, f"the body is larger than {most:,} bytes; send less at a time, or serve with max_bytes=")
+    return Refused(413, f"the body is larger than {most:,} bytes; send less at a time, or serve with a larger max_bytes=")
 
 
 def exchange_of(request: Request) -> Exchange:
@@ -162,7 +162,7 @@ class Gate:
     """A bounded pool of threads for requests, with a bounded queue.
 
     Attributes:
-        turn: held by whoever does a millisecond's work without a thread: all that is quicker comes between two of these.
+        turn: held during a millisecond of work on the event loop, so that quicker requests run between two such jobs.
     """
 
     def __init__(self, config: ServeConfig) -> None:
@@ -171,7 +171,7 @@ class Gate:
         self._open()
 
     def _open(self) -> None:
-        """Create the objects of one run of the application and its event loop; threads start when there is work."""
+        """Create the locks and pools for one run of the application and its event loop; threads start on demand."""
         self._slots, self.turn = asyncio.Semaphore(self._workers), asyncio.Lock()
         self._quick, self._slow = (ThreadPoolExecutor(self._workers, f"xswe-{name}") for name in ("quick", "slow"))
 
@@ -181,13 +181,13 @@ class Gate:
         return self.busy >= self._most
 
     async def answer(self, reservation: Reservation, size: int, work: Callable[..., bytes], *arguments: Any) -> bytes:
-        """Make an answer on a thread when there is room for ``size`` bytes, and count those that it has.
+        """Make an answer on a thread once there is room for ``size`` bytes, then reserve the bytes it really has.
 
         Raises:
-            Refused: too many wait already (429), or there was no room for too long (503).
+            Refused: too many requests are waiting (429), or there was no room in time (503).
         """
         if self.full:
-            raise Refused(429, f"{self.busy} requests are being worked on; ask again in a second")
+            raise Refused(429, f"{self.busy} requests are being processed; try again in a second")
         self.busy += 1
         try:
             while True:
@@ -201,18 +201,18 @@ class Gate:
             self.busy -= 1
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Do something on a thread that takes milliseconds, beside answers that may take seconds."""
+        """Run work of milliseconds on threads of its own, so that it does not wait for answers that take seconds."""
         return asyncio.get_running_loop().run_in_executor(self._quick, work, *arguments)
 
     def close(self) -> None:
-        """Let the threads go; an application that is begun again has others."""
+        """Shut the threads down; an application that starts again gets new ones."""
         for pool in (self._quick, self._slow):
             pool.shutdown(wait=False, cancel_futures=True)
         self._open()
 
 
 class Guard:
-    """The outermost layer: host names, keys, headers, counts, and a response to every error."""
+    """The outermost layer: checks host names and keys, adds headers, counts requests, and answers every error."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, metrics: Metrics, budget: Budget) -> None:
         self._app, self._metrics, self._budget = app, metrics, budget
@@ -248,24 +248,24 @@ class Guard:
                 log_request(scope, exchange.identity.decode(), status, seconds)
 
     async def _end(self, scope: Any, exchange: Exchange, status: int, message: str) -> None:
-        """Say why a request is given up; once an answer has begun, end the connection, where the server lets us."""
+        """Answer a dropped request with an error; if an answer has begun, close the connection if the server can."""
         if exchange.status is None:
             await failure(status, message)(scope, exchange.receive, exchange.send)
         elif not exchange.answered and (abort := scope.get("extensions", {}).get(ABORT)) is not None:
             abort()
 
     def _refusal(self, scope: Any, headers: Mapping[bytes, bytes]) -> Response | None:
-        """Return why a request is not let in; None if it is."""
-        if len(headers) < len(scope["headers"]):  # of two that are called alike the last alone is in the mapping
+        """Return the refusal of a request, or None if it is admitted."""
+        if len(headers) < len(scope["headers"]):  # the mapping has only the last of headers with the same name
             names = [name for name, _ in scope["headers"]]
             if twice := [name.decode() for name in (b"host", b"authorization") if names.count(name) > 1]:
-                return failure(400, f"several headers are called {twice[0]}: send one")
+                return failure(400, f"there are several {twice[0]} headers: send one")
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self._names and name not in self._names:
-            return failure(421, f"not asked for under the name {name!r:.100}; serve with hosts=[...] to add one")
-        if self._key is None or scope["path"] in _OPEN or scope["path"].startswith("/static/"):
+            return failure(421, f"requests to the host {name!r:.100} are refused; serve with hosts=[...] to allow it")
+        if self._key is None or scope["path"] in _KEYLESS or scope["path"].startswith("/static/"):
             return None
         if scope["method"] == "OPTIONS" or secrets.compare_digest(headers.get(b"authorization", b""), self._key):
             return None
-        return failure(401, "give the key of this server, as in  Authorization: Bearer KEY")
+        return failure(401, "send the key of this server, as in  Authorization: Bearer KEY")

@@ -16,13 +16,13 @@ _IDENTITY = re.compile(rb"[\w.:-]{1,64}")
 
 
 def identity(headers: Mapping[bytes, bytes]) -> bytes:
-    """Return the id of a request for the log and the response: that of the client or a proxy, or a new one."""
+    """Return the id of a request for the log and the response: the one that a client or proxy sent, or a new one."""
     given = headers.get(b"x-request-id", b"")
     return given if _IDENTITY.fullmatch(given) else b"%016x" % random.getrandbits(64)
 
 
 def log_request(scope: Mapping[str, Any], request: str, status: int, seconds: float) -> None:
-    """Log a request that was answered, without its query."""
+    """Log an answered request, without its query."""
     client, ms = (scope.get("client") or ("-",))[0], round(1000 * seconds, 1)
     fields = {"request": request, "client": client, "method": scope["method"], "path": scope["path"]}
     fields |= {"status": status, "ms": ms}
@@ -30,7 +30,7 @@ def log_request(scope: Mapping[str, Any], request: str, status: int, seconds: fl
 
 
 class JsonLines(logging.Formatter):
-    """A record as a line of JSON: its time, level, logger and message; the fields of a request; the traceback, if any."""
+    """Formats a record as a JSON line: time, level, logger, message, the fields of a request, and any traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""

@@ -1,4 +1,4 @@
-"""Messages of the API: one definition, from which requests are checked and documented."""
+"""Messages of the API, defined once for the checks of requests and for the documentation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class EmbeddingsRequest(Struct):
-    """Texts to encode, as OpenAI's interface takes them; all but the input may be left out, or null."""
+    """Texts to encode, as in OpenAI's API; everything except the input is optional, or may be null."""
 
     input: str | list[str]
     model: str | None = None
@@ -32,7 +32,7 @@ class EmbeddingsRequest(Struct):
 
 
 class SearchRequest(Struct, forbid_unknown_fields=True):
-    """A question to the sentences of the corpora: the k nearest of each language."""
+    """A text whose nearest sentences in the corpora are searched, k in each language."""
 
     query: str
     k: Count = 10
@@ -41,11 +41,11 @@ class SearchRequest(Struct, forbid_unknown_fields=True):
 
 
 class PhrasesRequest(Struct, forbid_unknown_fields=True):
-    """A word or phrase whose translations are sought in the corpora, or in passages that come with the request.
+    """A word or phrase whose translations are searched in the corpora, or in passages sent with the request.
 
-    The best ``k`` forms of each language, and ``lines`` passages of each form; ``k`` times ``lines`` is at most 20,000.
-    With ``match`` exact the query itself is sought, in any case and width, and with fuzzy what differs from it in a quarter
-    of its characters at most; a ``*`` before or behind it stands for the rest of a word.
+    The response has the best ``k`` forms in each language, with ``lines`` passages of each; ``k`` times ``lines`` is at
+    most 20,000. With ``match`` exact the query itself is searched, in any case and width; with fuzzy, strings that differ
+    from it in at most a quarter of its characters. A ``*`` before or after it stands for the rest of a word.
     """
 
     query: str
@@ -59,7 +59,7 @@ class PhrasesRequest(Struct, forbid_unknown_fields=True):
 
 
 class CompareRequest(Struct, forbid_unknown_fields=True):
-    """Two texts, or two lists of texts, and the pair of them that is to be explained."""
+    """Two texts, or two lists of texts, and the pair to explain."""
 
     left: list[str]
     right: list[str]
@@ -67,7 +67,7 @@ class CompareRequest(Struct, forbid_unknown_fields=True):
 
 
 class MineRequest(Struct, forbid_unknown_fields=True):
-    """Two lists of lines in which translations are sought."""
+    """Two lists of lines to search for translations."""
 
     source: list[str]
     target: list[str]
@@ -91,7 +91,7 @@ class ExportRequest(Struct, forbid_unknown_fields=True):
 
 
 class Embedding(Struct):
-    """A vector: its numbers, or base64 of them as little-endian float32."""
+    """A vector: its numbers, or their little-endian float32 bytes in base64."""
 
     index: int
     embedding: list[float] | bytes  # which msgspec writes as base64
@@ -115,10 +115,10 @@ class Embeddings(Struct):
 
 
 class Marked(Struct):
-    """A passage, the spans of it that are marked, and where it is from.
+    """A passage, its marked spans, and where it comes from.
 
-    Spans count characters as Python does: code points. ``line`` counts from 1: the lines of plain text, the units of a
-    translation memory, and the pairs of other files, in which a blank line is none.
+    Spans count code points, as Python does. ``line`` counts from 1: the lines of plain text, the units of a translation
+    memory, or the pairs of other files, without blank lines.
     """
 
     text: str
@@ -147,8 +147,8 @@ class Found(Struct):
 class Variant(Struct):
     """A form of the queried phrase: its count, its spellings, and passages that contain it.
 
-    With ``more``, the language has more passages than were looked at, and the count is that of the nearest ones. The score
-    is a cosine, or of a string the share of its characters that are the same.
+    With ``more``, the language has more passages than were searched, and the count covers the nearest ones only. The score
+    is a cosine or, for a string, the share of its characters that agree.
     """
 
     text: str
@@ -161,7 +161,7 @@ class Variant(Struct):
 
 
 class Phrases(Struct):
-    """The spans that mean the same as a phrase, the best first within each language."""
+    """The forms of a phrase, the best first within each language."""
 
     query: str
     variants: list[Variant]
@@ -169,7 +169,7 @@ class Phrases(Struct):
 
 
 class Word(Struct):
-    """A word of a text, where it stands, and its share of the cosine."""
+    """A word of a text, its place, and its share of the cosine."""
 
     text: str
     start: int
@@ -180,7 +180,7 @@ class Word(Struct):
 class Comparison(Struct):
     """Cosines of all texts on the left with all on the right; for one pair, the contribution of each pair of words.
 
-    ``shares[i][j]`` is what word ``i`` of the left and word ``j`` of the right add; all of them together are the cosine.
+    ``shares[i][j]`` is the contribution of word ``i`` on the left and word ``j`` on the right; they sum to the cosine.
     """
 
     cosines: list[list[float]]
@@ -192,7 +192,7 @@ class Comparison(Struct):
 
 
 class MinedPair(Struct):
-    """A pair and its lines, counted from 1."""
+    """A pair and its line numbers, from 1."""
 
     score: float
     source: str
@@ -202,7 +202,7 @@ class MinedPair(Struct):
 
 
 class Mined(Struct):
-    """Pairs, best first; the threshold, null if it cannot be estimated; both sides' languages, none if unclear."""
+    """Pairs, best first; the threshold, or null if it cannot be estimated; the languages of both sides, if clear."""
 
     pairs: list[MinedPair]
     threshold: float | None
@@ -221,7 +221,7 @@ class Fault(Struct):
 
 
 class Failure(Struct):
-    """An answer that is none."""
+    """An error response."""
 
     error: Fault
 
@@ -234,7 +234,7 @@ _lists_of: Callable[[Any], frozenset[str]] = cache(_find_lists)  # the fields of
 
 
 def from_query(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:
-    """Make a message of the parameters of an address: a list is of all that have its name, anything else of the last."""
+    """Make a message from query parameters: a list takes all parameters of its name, any other field the last."""
     lists = _lists_of(kind)
     given: dict[str, Any] = {}
     for name, value in pairs:
@@ -245,24 +245,24 @@ def from_query(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:
     return msgspec.convert(given, kind, strict=False)
 
 
-MODEL = "/v1/models/{model}"  # the one path with a name in it
+MODEL = "/v1/models/{model}"  # the only path with a parameter
 _FAULTS = {
-    "400": "the body is no JSON, or a value is impossible; `param` names it",
+    "400": "the body is not JSON, or a value is invalid; `param` names it",
     "401": "the key is missing or wrong",
     "404": "the model, or a corpus, does not exist",
     "413": "the body is too large",
     "415": "the body is not declared as JSON",
     "429": "too many requests at once",
-    "503": "no memory for more requests and answers; ask again in a second",
+    "503": "no memory for more requests and answers; try again in a second",
 }
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that can be asked.
+    """An operation of the API.
 
-    ``asked`` is the message that is sent, None for nothing; ``answered`` the message, or the media type, that comes back;
-    ``query`` whether it can be asked by parameters of the address, too.
+    ``asked`` is the type of the request's message, None for no body; ``answered`` the type, or the media type, of the
+    response; ``query``: whether the message may also be sent as query parameters.
     """
 
     path: str
@@ -273,13 +273,13 @@ class Operation:
 
 
 def describe(operations: Sequence[Operation], keyed: bool) -> dict[str, Any]:
-    """Return the document."""
+    """Return the OpenAPI document."""
     kinds = dict.fromkeys(kind for one in operations for kind in (one.asked, one.answered) if isinstance(kind, type))
     _, schemas = msgspec.json.schema_components([Failure, *kinds], ref_template="#/components/schemas/{name}")
     faults = {status: {"description": what, "content": _content(Failure)} for status, what in _FAULTS.items()}
     paths: dict[str, Any] = {}
     for one in operations:
-        answers: dict[str, Any] = {"200": {"description": "what was asked for", "content": _content(one.answered)}}
+        answers: dict[str, Any] = {"200": {"description": "the result", "content": _content(one.answered)}}
         common: dict[str, Any] = {"summary": one.summary, "responses": answers}
         if one.asked is None:
             paths[one.path] = {"get": common}

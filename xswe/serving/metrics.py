@@ -15,7 +15,7 @@ _MODELS = MODEL.partition("{")[0]
 
 
 class Metrics:
-    """The metrics of an application, in a registry of its own; unknown paths are counted as one."""
+    """The metrics of an application, in its own registry; unknown paths are counted together as ``other``."""
 
     def __init__(self, paths: set[str], busy: Callable[[], float], buffered: Callable[[], float]) -> None:
         self._paths, self._registry, self._children = paths, CollectorRegistry(), functools.cache(self._labelled)
@@ -39,5 +39,5 @@ class Metrics:
         return self._requests.labels(path, status), self._seconds.labels(path)
 
     def render(self) -> bytes:
-        """Return them in the text format of Prometheus."""
+        """Return the metrics in Prometheus's text format."""
         return generate_latest(self._registry)

@@ -1,10 +1,10 @@
-"""Occurrences of a string in passages, exact or with a few different letters.
+"""Occurrences of a string in passages, exact or approximate.
 
-Case and width do not matter, and an occurrence cuts no word, unless a ``*`` at an end of the string says that the word may
-go on there. Passages are compared by a folded copy of them (:func:`fold`), in which three rare bytes of the string
-are sought first. Approximate matching divides the string into one piece more than it may have errors, rare ones, one of
-which an occurrence holds unchanged, and compares what stands around such a piece by edit distance: its bound by bits
-(Myers, 1999), then the distance itself.
+Case and width are ignored. An occurrence starts and ends at word boundaries, unless a ``*`` at that end of the string says
+that the word may go on. The search runs on a folded copy of the passages (:func:`fold`) and looks for three rare bytes of
+the string first. Approximate matching splits the string into rare pieces, one more than the errors allowed, so that every
+occurrence contains a piece unchanged; the text around such a piece is compared by edit distance, first by a bit-parallel
+test (Myers, 1999), then exactly.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from xswe.io.ragged import Texts, bounds_of
 from xswe.text.borders import traits_of_characters, within_word
 from xswe.text.compiled.alphabet import append_character, decode_character
 
-LONGEST = 64  # characters of a string that is matched approximately: bits of a word
-_PER_ERROR = 4  # characters for each that may differ: three in four agree, as in matches of a translation memory
-_MOST_ERRORS = 7  # one less than a byte has bits, in which the pieces are noted
-_MOST = 100_000  # distinct occurrences per thread
-_LOOKED_AT = 1000  # occurrences by which the spellings of a form are found
-_FOLDED = 0x20000  # no character beyond has another case or width
+LONGEST = 64  # characters of a string that is matched approximately: the bits of a machine word
+_CHARACTERS_PER_ERROR = 4  # one in four may differ, as in fuzzy matches of a translation memory
+_MAX_ERRORS = 7  # each piece, one more than the errors, needs a bit of a byte
+_MAX_OCCURRENCES = 100_000  # per thread
+_SAMPLED_OCCURRENCES = 1000  # occurrences of a form from which its spellings are taken
+_FOLDABLE = 0x20000  # characters from here on have no other case or width
 _FAR = 1 << 20
-_MARKED = 1 << 13  # bytes of passages in which pieces are sought at a time
-_SAMPLES, _SAMPLE = 32, 1 << 12  # runs of bytes of passages, and bytes of each, from which rare bytes are found
+_BLOCK_BYTES = 1 << 13  # bytes of passages searched for pieces at a time
+_SAMPLE_COUNT, _SAMPLE_BYTES = 32, 1 << 12  # of the passages, to find rare bytes
 _ONE, _THREE, _NONE, _ALL = np.uint64(1), np.uint64(3), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _within_word = njit(**INNER)(within_word)
 
 
 class Occurrence(NamedTuple):
-    """A place of a form: the passage, and its characters."""
+    """An occurrence of a form: its passage, and its span in characters."""
 
     row: int
     start: int
@@ -46,10 +46,10 @@ class Occurrence(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A form that occurs, without regard to case and width.
+    """A form that occurs, regardless of case and width.
 
-    ``times`` is how often; ``errors`` how many letters differ from the string, at least; ``spellings`` are its forms as
-    they are written, the commonest first.
+    ``times``: how often; ``errors``: its edit distance to the string, the least of its occurrences; ``spellings``: its
+    spellings in the texts, the most frequent first.
     """
 
     errors: int
@@ -59,28 +59,28 @@ class Form(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The forms that occur, those with the fewest errors first, then the most frequent; and whether there are more."""
+    """The forms found, by errors, then by frequency; ``more``: whether the search stopped at its limit of occurrences."""
 
     forms: list[Form]
     more: bool
 
 
 class _Query(NamedTuple):
-    """A string and its pieces, as compiled code looks for them."""
+    """A string and its pieces, prepared for compiled code."""
 
     codes: np.ndarray  # uint32 (m,), its characters
-    pieces: np.ndarray  # int64 (pieces + 1,), the first character of each, and m
-    data: np.ndarray  # uint8 (bytes,), the same in UTF-8
-    bounds: np.ndarray  # int64 (pieces + 1,), the first byte of each, and their number
-    rare: np.ndarray  # int64 (pieces, 3), which three bytes of each are sought first
-    letters: np.ndarray  # uint8 (0x110000,), for each character its row of ``masks``; empty where there may be no errors
-    masks: np.ndarray  # uint64 (rows,), at which places of the string it stands; 0 in the first row
+    pieces: np.ndarray  # int64 (pieces + 1,), the first character of each piece, and m
+    data: np.ndarray  # uint8 (bytes,), the string in UTF-8
+    bounds: np.ndarray  # int64 (pieces + 1,), the first byte of each piece, and the number of bytes
+    rare: np.ndarray  # int64 (pieces, 3), the three bytes of each piece to look for first
+    letters: np.ndarray  # uint8 (0x110000,), the row of each character in ``masks``; empty for an exact search
+    masks: np.ndarray  # uint64 (rows,), bits for the places of a character in the string; 0 in the first row
     open_left: bool
     open_right: bool
 
 
 def fold(texts: Texts) -> Texts:
-    """Return texts as they are compared: small letters of half width, one kind of blank; of each as many characters."""
+    """Return texts in lower case and half width, with one kind of blank; the number of characters stays."""
     data, offsets = texts.frozen
     out, ends = np.empty(len(data) * 3 // 2, np.uint8), np.zeros(len(offsets), np.int64)  # Ⱥ, of two bytes, becomes three
     _fold(data, offsets, _folds(), out, ends)
@@ -98,11 +98,11 @@ def find_string(
     rows: np.ndarray | None = None,
     threads: int = 1,
 ) -> Found:
-    """Find the forms of a string in texts, given their ``folded`` form by :func:`fold`.
+    """Find the forms of a string in texts, given also as ``folded`` by :func:`fold`.
 
-    ``*`` before or behind it stands for the rest of a word. ``approximate``: a quarter of its characters may be others, too
-    few or too many. There are at most ``k`` forms, and ``lines`` occurrences of each, at even distances; ``rows``, bool
-    (len(texts),), are the passages that are looked at, None for all.
+    A ``*`` before or after the string stands for the rest of a word. ``approximate``: up to a quarter of its characters may
+    be replaced, missing or added. Returns at most ``k`` forms with ``lines`` evenly spaced occurrences of each; ``rows``,
+    bool (len(texts),), selects the passages to search, None for all.
     """
     data, offsets = folded.frozen
     query = _query(string, approximate, data)
@@ -111,10 +111,10 @@ def find_string(
     wanted = np.ones(len(texts), bool) if rows is None else rows
 
     def find(first: int, stop: int) -> tuple[int, np.ndarray, np.ndarray]:
-        places, hashes = np.empty((_MOST, 4), np.int64), np.empty(_MOST, np.uint64)
-        scratch, marks = np.empty((3, max(len(query.codes) + 1, 3)), np.int64), np.zeros(_MARKED + 8, np.uint8)
+        places, hashes = np.empty((_MAX_OCCURRENCES, 4), np.int64), np.empty(_MAX_OCCURRENCES, np.uint64)
+        scratch, marks = np.empty((3, max(len(query.codes) + 1, 3)), np.int64), np.zeros(_BLOCK_BYTES + 8, np.uint8)
         found = _find(data, offsets, wanted, traits_of_characters(), query, first, stop, scratch, marks, places, hashes)
-        kept = min(found, _MOST)
+        kept = min(found, _MAX_OCCURRENCES)
         return found, places[:kept].copy(), hashes[:kept].copy()
 
     blocks = over_blocks(find, len(texts), threads)
@@ -124,16 +124,16 @@ def find_string(
 
 
 def _query(string: str, approximate: bool, data: np.ndarray) -> _Query | None:
-    """Prepare a string for a search in folded bytes; None if nothing is left of it."""
+    """Prepare a string for a search in folded bytes; return None if it has nothing but blanks and ``*``."""
     text = " ".join(string.split())
     codes = _folds()[np.frombuffer(text.strip("* ").encode("utf-32-le", "replace"), "<u4")].astype(np.uint32)
     if not len(codes):
         return None
-    errors = min(len(codes) // _PER_ERROR, _MOST_ERRORS) if approximate else 0
+    errors = min(len(codes) // _CHARACTERS_PER_ERROR, _MAX_ERRORS) if approximate else 0
     written = [chr(code).encode("utf-8", "surrogatepass") for code in codes.tolist()]
     own, starts = np.frombuffer(b"".join(written), np.uint8), bounds_of(np.array(list(map(len, written)), np.int64))
-    step = max(_SAMPLE, len(data) // _SAMPLES)
-    sample = np.concatenate([data[a : a + _SAMPLE] for a in range(0, len(data), step)] or [data])
+    step = max(_SAMPLE_BYTES, len(data) // _SAMPLE_COUNT)
+    sample = np.concatenate([data[a : a + _SAMPLE_BYTES] for a in range(0, len(data), step)] or [data])
     pieces = _rare_pieces(own, starts, errors + 1, sample)
     bounds, often = starts[pieces], np.bincount(sample, minlength=256)[own]
     rare = [np.resize(np.argsort(often[a:b], kind="stable")[:3], 3) for a, b in pairwise(bounds.tolist())]
@@ -146,11 +146,10 @@ def _query(string: str, approximate: bool, data: np.ndarray) -> _Query | None:
 
 
 def _rare_pieces(own: np.ndarray, starts: np.ndarray, count: int, sample: np.ndarray) -> np.ndarray:
-    """Cut a string into pieces that stand in texts as seldom as may be; return their borders, int64 (count + 1,).
+    """Cut a string into pieces that are as rare in the texts as possible; return their borders, int64 (count + 1,).
 
-    How often each would stand there is estimated by the pairs of bytes of a ``sample`` of the texts, as of a Markov chain.
-    ``own`` is the string, uint8 (bytes,), ``starts``, int64 (m + 1,), the first byte of each of its characters, and their
-    number.
+    The frequency of a piece is estimated by a Markov chain over the bytes of a ``sample`` of the texts. ``own`` is the
+    string, uint8 (bytes,), ``starts``, int64 (m + 1,), the first byte of each of its characters, and the number of bytes.
     """
     size = len(starts) - 1
     if count == 1:
@@ -158,9 +157,9 @@ def _rare_pieces(own: np.ndarray, starts: np.ndarray, count: int, sample: np.nda
     single = np.bincount(sample, minlength=256) + 1.0
     pairs = np.bincount(256 * sample[:-1].astype(np.int64) + sample[1:], minlength=1 << 16) + 1 / 256
     follows = np.log(pairs[256 * own[:-1].astype(np.int64) + own[1:]] / single[own[:-1]])
-    ways = np.concatenate([[0.0], np.cumsum(follows)])  # to each byte from the first
+    ways = np.concatenate([[0.0], np.cumsum(follows)])  # log probability of each prefix
     often = (np.log(single[own[starts[:-1]]]) - ways[starts[:-1]])[:, None] + ways[starts[1:] - 1]
-    often = np.exp(np.where(np.tri(size, dtype=bool).T, often, np.inf))  # from each character to each behind it
+    often = np.exp(np.where(np.tri(size, dtype=bool).T, often, np.inf))  # frequency of the piece from character i to j
     least, cuts = often[0], []
     for _ in range(count - 1):
         sums = least[:-1, None] + often[1:]
@@ -173,13 +172,13 @@ def _rare_pieces(own: np.ndarray, starts: np.ndarray, count: int, sample: np.nda
 
 
 def _forms(texts: Texts, folded: Texts, places: np.ndarray, hashes: np.ndarray, k: int, lines: int) -> list[Form]:
-    """Group occurrences, int64 (n, 4) of row, first folded byte, last and errors, by their folded texts."""
+    """Group occurrences, int64 (n, 4) of row, first folded byte, end and errors, by their folded texts."""
     _, first, which, times = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     fewest = np.full(len(times), _FAR)
     np.minimum.at(fewest, which, places[:, 3])
     out = []
     for form in np.lexsort((first, -times, fewest))[:k].tolist():
-        own = _evenly(places[which == form], max(_LOOKED_AT, lines))
+        own = _evenly(places[which == form], max(_SAMPLED_OCCURRENCES, lines))
         written = np.empty((len(own), 4), np.int64)
         _write_places(*texts.frozen, *folded.frozen, own, written)
         spellings = Counter(texts.data[start:end].tobytes().decode() for *_, start, end in written.tolist())
@@ -190,7 +189,7 @@ def _forms(texts: Texts, folded: Texts, places: np.ndarray, hashes: np.ndarray, 
 
 
 def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
-    """Return at most ``most`` rows at even distances, including the first and the last."""
+    """Return at most ``most`` evenly spaced rows, including the first and the last."""
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
@@ -198,10 +197,10 @@ def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
 def _folds() -> np.ndarray:
     """Return the folded form of each character, uint32 (0x110000,): lower case, half width, one kind of blank.
 
-    A character that words have other borders at stays as it is, as does the voiced sound mark of half width.
+    A character stays as it is if its folded form would move word boundaries or is longer than one character.
     """
     out, traits = np.arange(0x110000, dtype=np.uint32), traits_of_characters()
-    for code in range(_FOLDED):
+    for code in range(_FOLDABLE):
         folded = " " if (text := chr(code)).isspace() else unicodedata.normalize("NFKC", text).casefold()
         if len(folded) == 1 and traits[ord(folded)] == traits[code]:
             out[code] = ord(folded)
@@ -210,7 +209,7 @@ def _folds() -> np.ndarray:
 
 @njit(**LEAN)
 def _fold(data: np.ndarray, offsets: np.ndarray, folds: np.ndarray, out: np.ndarray, ends: np.ndarray) -> None:
-    """Write folded texts, and where each ends."""
+    """Write the folded texts, and the end of each."""
     end = np.int64(0)
     for row in range(len(offsets) - 1):
         place = offsets[row]
@@ -225,7 +224,7 @@ def _fold(data: np.ndarray, offsets: np.ndarray, folds: np.ndarray, out: np.ndar
 def _write_places(
     data: np.ndarray, offsets: np.ndarray, folded: np.ndarray, bounds: np.ndarray, places: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write, of places in folded texts (row, first byte, last), the characters and the bytes in the texts themselves."""
+    """Convert places in folded texts (row, first byte, end) to characters and bytes in the original texts."""
     for n in range(len(places)):
         row = places[n, 0]
         here, there, characters = offsets[row], bounds[row], np.int64(0)
@@ -238,7 +237,7 @@ def _write_places(
 
 @njit(**INNER)
 def _previous(data: np.ndarray, place: int) -> int:
-    """Return where the character before one begins."""
+    """Return where the preceding character begins."""
     place -= 1
     while data[place] & 0xC0 == 0x80:
         place -= 1
@@ -247,7 +246,7 @@ def _previous(data: np.ndarray, place: int) -> int:
 
 @njit(**INNER)
 def _joined(data: np.ndarray, place: int, first: int, end: int, traits: np.ndarray) -> bool:
-    """Return True if a border at a byte would cut a word of the text from ``first`` to ``end``."""
+    """Return True if a cut at byte ``place`` would split a word of the text from ``first`` to ``end``."""
     if place <= first or place >= end:
         return False
     before, _ = decode_character(data, _previous(data, place))
@@ -257,11 +256,11 @@ def _joined(data: np.ndarray, place: int, first: int, end: int, traits: np.ndarr
 
 @njit(**INNER)
 def _is_near(data: np.ndarray, low: int, high: int, letters: np.ndarray, masks: np.ndarray, size: int, most: int) -> bool:
-    """Return True if a string of ``size`` characters ends in a window with at most ``most`` errors (Myers, 1999).
+    """Return True if a string of ``size`` characters occurs in a window with at most ``most`` errors (Myers, 1999).
 
-    Borders of words are not looked at.
+    Ignores word boundaries.
     """
-    more, fewer, errors = _ALL, _NONE, size  # where a column of distances rises, and falls, by one a character
+    more, fewer, errors = _ALL, _NONE, size  # bits where the column of distances rises, or falls, by one
     top = _ONE << np.uint64(size - 1)
     while low < high:
         code, width = decode_character(data, low)
@@ -295,19 +294,19 @@ def _nearest(
     open_right: bool,
     scratch: np.ndarray,
 ) -> int:
-    """Compare the query with all of a window, from byte ``low`` to ``high``, that cuts no word.
+    """Find the span nearest to the query in a window, from byte ``low`` to ``high``, that splits no word.
 
-    ``scratch[2, :3]`` gets the first byte of what is nearest, the shortest of several, the one past its last, and its
-    errors; returns whether there is any with at most ``most`` errors.
+    ``scratch[2, :3]`` gets the first byte of the nearest span, the shortest of several, its end and its errors. Returns
+    whether it has at most ``most`` errors.
     """
     size = len(query)
-    costs, begins, best = scratch[0], scratch[1], scratch[2]  # of the query's first i characters, ending at a place
+    costs, begins, best = scratch[0], scratch[1], scratch[2]  # for the query's first i characters, ending at ``place``
     for i in range(size + 1):
         costs[i], begins[i] = _FAR, low
     best[2] = most + 1
     place = low
     while True:
-        if open_left or not _joined(data, place, first, end, traits):  # it may begin here
+        if open_left or not _joined(data, place, first, end, traits):  # a span may begin here
             if costs[0] != 0 or begins[0] != place:
                 costs[0], begins[0] = 0, place
         else:
@@ -335,8 +334,8 @@ def _nearest(
 
 
 @njit(**INNER)
-def _stands(data: np.ndarray, place: int, end: int, query: _Query, number: int) -> bool:
-    """Return True if a piece of the query stands at a byte."""
+def _piece_occurs(data: np.ndarray, place: int, end: int, query: _Query, number: int) -> bool:
+    """Return True if a piece of the query occurs at byte ``place``."""
     begin = query.bounds[number]
     size, same = query.bounds[number + 1] - begin, 0
     while place + size <= end and same < size and data[place + same] == query.data[begin + same]:
@@ -356,10 +355,10 @@ def _around(
     query: _Query,
     scratch: np.ndarray,
 ) -> bool:
-    """Look for an occurrence around a byte at which a piece of the query may stand; see :func:`_nearest`."""
-    if not _stands(data, place, end, query, number):
+    """Look for an occurrence around byte ``place``, where a piece of the query may occur; see :func:`_nearest`."""
+    if not _piece_occurs(data, place, end, query, number):
         return False
-    if len(query.pieces) == 2:  # the piece is all of it
+    if len(query.pieces) == 2:  # the piece is the whole query
         scratch[2, 0], scratch[2, 1], scratch[2, 2] = place, place + len(query.data), 0
         cut_left = not query.open_left and _joined(data, place, first, end, traits)
         if cut_left or (not query.open_right and _joined(data, scratch[2, 1], first, end, traits)):
@@ -386,7 +385,7 @@ def _around(
 
 @njit(**INNER)
 def _hash(data: np.ndarray, place: int, end: int) -> np.uint64:
-    """Return FNV's hash of bytes."""
+    """Return the FNV hash of bytes."""
     hashed = np.uint64(14695981039346656037)
     while place < end:
         hashed = (hashed ^ np.uint64(data[place])) * np.uint64(1099511628211)
@@ -396,7 +395,7 @@ def _hash(data: np.ndarray, place: int, end: int) -> np.uint64:
 
 @njit(**INNER)
 def _mark(data: np.ndarray, start: int, size: int, query: _Query, marks: np.ndarray) -> None:
-    """Mark, for each of ``size`` bytes from ``start`` on, the pieces with three bytes at their place."""
+    """Mark, for each of ``size`` bytes from ``start``, the pieces whose three rare bytes match there."""
     for k in range(size):
         marks[k] = 0
     for number in range(len(query.rare)):
@@ -422,9 +421,9 @@ def _find(
     places: np.ndarray,
     hashes: np.ndarray,
 ) -> np.int64:
-    """Write the occurrences in some rows, with hashes of them; return how many, at most one more than there is room for."""
+    """Write the occurrences in rows ``row`` to ``stop`` and their hashes; return how many, one more than fits if full."""
     found, start = np.int64(0), offsets[row]
-    free = start  # what lies before is part of an occurrence
+    free = start  # everything before is part of an occurrence, or of an earlier row
     while start < offsets[stop]:
         size = min(len(marks) - 8, offsets[stop] - start)
         _mark(data, start, size, query, marks)

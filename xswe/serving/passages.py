@@ -21,7 +21,7 @@ from xswe.io.sources import suffix_of
 from xswe.progress import bar
 from xswe.text.languages import LANGUAGES, check_languages, languages_in_name
 
-_ENCODED_AT_A_TIME = 8192
+_UNITS_PER_BLOCK = 8192
 
 Entry = str | Path | Mapping[str, Any]
 
@@ -30,10 +30,10 @@ Entry = str | Path | Mapping[str, Any]
 class Corpus:
     """A file of passages."""
 
-    entry: Entry  # what was given, as :func:`xswe.bitext.source.find_pairs` takes it
+    entry: Entry  # as given, in the form that :func:`xswe.bitext.source.find_pairs` takes
     path: Path  # the file
-    name: str  # what it is called; no path
-    languages: tuple[str, ...]  # one for plain text, two for pairs; empty for a translation memory, which says itself
+    name: str  # the name shown, without its folder
+    languages: tuple[str, ...]  # one for plain text, two for pairs; none for a translation memory, which names its own
 
     @classmethod
     def of(cls, entry: Entry) -> Corpus:
@@ -61,13 +61,13 @@ class Corpus:
         return cls(entry, path, name, codes)
 
     def blocks(self, left_out: Skipped) -> Iterator[dict[str, Texts]]:
-        """Stream the passages by language, equally many each, "" where a unit lacks one; left-out ones are counted.
+        """Yield blocks of passages by language, aligned, "" where a unit lacks a language; count those left out.
 
-        InputError: the file is missing, or a line of it is damaged.
+        InputError: the file is missing, or one of its lines is damaged.
         """
         if not self.languages:
             units = read_memory(self.path)
-            while some := list(islice(units, _ENCODED_AT_A_TIME)):
+            while some := list(islice(units, _UNITS_PER_BLOCK)):
                 yield {code: Texts.of([unit.get(code, "") for unit in some]) for code in LANGUAGES}
         elif len(self.languages) == 1:
             with scratch("xswe-passages-") as folder:
@@ -88,23 +88,23 @@ class Passages:
     """The passages of one language."""
 
     texts: Texts  # n passages
-    units: np.ndarray  # int32 (n,), rising: passages of several languages with one number translate each other
-    corpora: np.ndarray  # uint16 (n,), which corpus each is of
-    lines: np.ndarray  # int32 (n,), where in it, from 1: which line, unit or pair
+    units: np.ndarray  # int32 (n,), ascending: passages of different languages with the same number translate each other
+    corpora: np.ndarray  # uint16 (n,), the corpus of each
+    lines: np.ndarray  # int32 (n,), its line, unit or pair in the corpus, from 1
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def row_of(self, unit: int) -> int | None:
-        """Return which passage is of a unit; None where there is none."""
-        row = int(np.searchsorted(self.units, np.int32(unit)))  # of another type it would convert the whole array
+        """Return the row of a unit's passage, or None."""
+        row = int(np.searchsorted(self.units, np.int32(unit)))  # another type would convert the whole array
         return row if row < len(self.units) and self.units[row] == unit else None
 
 
 def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[str, Passages]:
-    """Read the passages of corpora in some languages, by language.
+    """Read the passages of corpora in the given languages, by language.
 
-    InputError: a file is missing or damaged. ConfigError: there is nothing in them.
+    InputError: a file is missing or damaged. ConfigError: there are no passages.
     """
     found: dict[str, list[Texts]] = {code: [] for code in languages}
     numbers: dict[str, list[np.ndarray]] = {code: [] for code in languages}  # unit, corpus, line
@@ -128,5 +128,5 @@ def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[st
             out[code] = Passages(concatenate(own), units.astype(np.int32), places.astype(np.uint16), lines.astype(np.int32))
     if corpora and not out:
         names = ", ".join(corpus.name for corpus in corpora)
-        raise ConfigError(f"corpora: nothing in {', '.join(languages)} is in {names}")
+        raise ConfigError(f"corpora: no passages in {', '.join(languages)} in {names}")
     return out

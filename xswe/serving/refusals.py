@@ -16,10 +16,10 @@ from xswe.serving.messages import Failure, Fault
 TOO_MANY, TOO_LONG, TOO_LARGE = "array_above_max_length", "string_above_max_length", "integer_above_max_value"
 WRONG = "something went wrong here; the log says what"
 _CODES = {401: "invalid_api_key", 404: "unknown_url", 405: "method_not_supported", 429: "rate_limit_exceeded"}
-_SOON = {"retry-after": "1"}
-_CLOSED = {"connection": "close"}  # the rest of the body is of no interest
-_HEADERS = {401: {"www-authenticate": "Bearer"}, 408: _CLOSED, 413: _CLOSED, 429: _SOON, 503: _SOON}
-_INVALID = (  # how msgspec says it, and the code of OpenAI's interface
+_RETRY = {"retry-after": "1"}
+_CLOSED = {"connection": "close"}  # the rest of the body is not read
+_HEADERS = {401: {"www-authenticate": "Bearer"}, 408: _CLOSED, 413: _CLOSED, 429: _RETRY, 503: _RETRY}
+_INVALID = (  # msgspec's message, and OpenAI's error code
     (r"Object missing required field `(?P<field>\w+)`", "missing_required_parameter"),
     (r"Object contains unknown field `(?P<field>.+?)`", "unknown_parameter"),
     (r"Invalid enum value", "invalid_value"),
@@ -28,13 +28,13 @@ _INVALID = (  # how msgspec says it, and the code of OpenAI's interface
     (r"Expected ", "invalid_type"),
 )
 _TOKENS = (
-    "token ids are of another model's tokenizer: send texts "
+    "token ids come from another model's tokenizer: send texts "
     "(in LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False))"
 )
 
 
 class Refused(Exception):
-    """An error of a request: HTTP's status, problem and hint, the field, and a code."""
+    """An error of a request: the HTTP status, the problem with a hint, the field, and OpenAI's error code."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ def failure(
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that failed by a user error."""
+    """Return the response to a user error."""
     if isinstance(error, Refused):
         return failure(error.status, str(error), error.param, error.code)
     if isinstance(error, HTTPException):
@@ -71,7 +71,7 @@ def refused(request: Request, error: Exception) -> Response:
 
 
 def _invalid(message: str) -> Response:
-    """Return the answer to a message that is JSON, but not of its type."""
+    """Return the response to a message that is valid JSON but does not match its type."""
     found, code = next(
         (match, code) for form, code in (*_INVALID, ("", "invalid_value")) if (match := re.match(form, message))
     )

@@ -47,15 +47,15 @@ from xswe.text.languages import LANGUAGES
 from xswe.text.scripts import has_cjk, is_punctuation
 
 T = TypeVar("T")
-_PAGES = Path(__file__).parent / "static"
-_MOST_PAIRS = 1_000_000  # of texts, or of their words, that are compared with each other
-_MOST_LINES = 20_000  # of the forms of a phrase
-_MOST_PARTS = 32  # quotation marks, or lists, of a large request for each text that it may have
-_HIT = 1 << 10  # bytes that a passage and its translations take in an answer, or so
-_LARGE = 1 << 20  # bytes of a body
-_FORMULA = re.compile(r'[\s"]*[=+\-@＝＋－＠]')  # how a cell begins that a spreadsheet would run
+_STATIC = Path(__file__).parent / "static"
+_MAX_PAIRS = 1_000_000  # of texts, or of their words, in one comparison
+_MAX_LINES = 20_000  # lines of all forms of a phrase
+_MAX_PARTS_PER_TEXT = 32  # quotation marks, or lists, in a large body, per text that a request may have
+_HIT_BYTES = 1 << 10  # estimate for a passage and its translations in an answer
+_LARGE_BODY = 1 << 20  # bytes
+_FORMULA = re.compile(r'[\s"]*[=+\-@＝＋－＠]')  # the beginning of a cell that a spreadsheet would run as a formula
 _MEDIA = {".css": "text/css", ".js": "text/javascript"}
-_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)  # of a message
+_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)
 
 
 class Service:
@@ -69,9 +69,7 @@ class Service:
         self.words = Words(self.part)
         files = [Corpus.of(entry) for entry in corpora]
         if twice := {file.name for file in files if [other.name for other in files].count(file.name) > 1}:
-            raise ConfigError(
-                f"corpora: two are called {min(twice)}; give one a name of its own, as in {{path: …, name: …}}"
-            )
+            raise ConfigError(f"corpora: two are called {min(twice)}; give one another name, as in {{path: …, name: …}}")
         self.corpora: Concordance | None = None
         if files:
             self.corpora = Concordance(model, files, config.workers, self.words, self.part, config.keep, config.max_bytes)
@@ -81,7 +79,7 @@ class Service:
         self.embedder = Embedder(model, self.names, config, self.gate, self.metrics)
 
     def app(self) -> Callable[..., Awaitable[None]]:
-        """Return the routes."""
+        """Return the ASGI application."""
         routes = [
             Route(
                 one.path.replace("}", ":path}"),
@@ -93,16 +91,16 @@ class Service:
         document = msgspec.json.encode(describe([operation for operation, _ in self.operations], bool(self.config.api_key)))
         routes.append(Route("/openapi.json", partial(_fixed, document, "application/json")))
         pages = {"/": "index.html", "/api": "api.html"}
-        pages |= {f"/static/{file.name}": file.name for file in _PAGES.iterdir() if file.suffix in (".css", ".js")}
-        files = {path: (_PAGES / name).read_text("utf-8") for path, name in pages.items()}
-        files |= {f"/static/{name}": asset(name) for name in ("style.css", "page.js")}  # what all pages share
+        pages |= {f"/static/{file.name}": file.name for file in _STATIC.iterdir() if file.suffix in (".css", ".js")}
+        files = {path: (_STATIC / name).read_text("utf-8") for path, name in pages.items()}
+        files |= {f"/static/{name}": asset(name) for name in ("style.css", "page.js")}  # shared with the reports
         for path, content in files.items():
             media = _MEDIA.get(Path(path).suffix, "text/html")
             routes.append(Route(path, partial(_fixed, content.encode(), media)))
 
         @asynccontextmanager
         async def lifespan(app: Any) -> Any:
-            """Let the threads go at the end."""
+            """Shut down the threads at the end."""
             yield
             self.gate.close()
 
@@ -118,10 +116,10 @@ class Service:
             (Operation("/v1/models", None, "application/json", "the model, as OpenAI lists it"), self._models),
             (Operation(MODEL, None, "application/json", "the model under one of its names"), self._one_model),
             (Operation("/search", m.SearchRequest, m.Found, "the sentences nearest to a text", True), self._search),
-            (Operation("/phrases", m.PhrasesRequest, m.Phrases, "what says a phrase, where", True), self._phrases),
+            (Operation("/phrases", m.PhrasesRequest, m.Phrases, "forms of a phrase, in passages", True), self._phrases),
             (Operation("/compare", m.CompareRequest, m.Comparison, "cosines, and what words add to one"), self._compare),
             (Operation("/mine", m.MineRequest, m.Mined, "translations among the lines of two lists"), self._mine),
-            (Operation("/export", m.ExportRequest, KINDS["tmx"], "what was ticked as TMX, TBX or TSV"), self._export),
+            (Operation("/export", m.ExportRequest, KINDS["tmx"], "ticked units as TMX, TBX or TSV"), self._export),
             (Operation("/info", None, "application/json", "the model, its corpora, and the limits"), self._info),
             (Operation("/healthz", None, text, "ok while the server lives"), self._health),
             (Operation("/readyz", None, text, "ready, or 503 while too many requests wait"), self._ready),
@@ -129,7 +127,7 @@ class Service:
         ]
 
     async def _asked(self, request: Request, kind: type[T], checked: Callable[[T], Any] | None = None) -> Any:
-        """Return the message of a request, checked; which puts one of many texts into less memory."""
+        """Return the result of ``checked`` for the message of a request, by default the message with its texts checked."""
         checked = checked or self._checked
         if request.method != "POST":
             return checked(m.from_query(kind, request.query_params.multi_items()))
@@ -144,18 +142,18 @@ class Service:
             return checked(decode(body))
         async with self.gate.turn:
             await asyncio.sleep(0)
-            if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
-                raise Refused(400, "the body has too many parts: send less at a time")  # each takes many times its bytes
+            if len(body) > _LARGE_BODY and _parts(body, kind) > _MAX_PARTS_PER_TEXT * self.config.max_texts:
+                raise Refused(400, "the body has too many parts: send less at a time")  # decoded, each grows manyfold
             return checked(decode(body))
 
     def _checked(self, message: T) -> T:
-        """Return a message, whose texts are neither too many nor too long."""
+        """Return the message; Refused: it has too many texts, or one that is too long."""
         for name in ("query", "passages", "left", "right", "source", "target"):
             check_texts(getattr(message, name, ""), self.config, name)
         return message
 
     async def _answer(self, request: Request, work: Callable[[Any], Any], message: Any, size: int = BLOCK) -> Response:
-        """Run ``work`` on a thread; answer with its result, of about ``size`` bytes, and the seconds that it took."""
+        """Run ``work`` on a thread; answer with its result, of about ``size`` bytes, and the seconds it took."""
 
         def encoded() -> bytes:
             started, found = time.perf_counter(), work(message)
@@ -172,26 +170,26 @@ class Service:
     async def _search(self, request: Request) -> Response:
         message = await self._asked(request, m.SearchRequest)
         return await self._answer(
-            request, self._opened(message.corpora).search, message, _HIT * message.k * len(self.model.languages)
+            request, self._opened(message.corpora).search, message, _HIT_BYTES * message.k * len(self.model.languages)
         )
 
     async def _phrases(self, request: Request) -> Response:
         message = await self._asked(request, m.PhrasesRequest)
-        if message.k * message.lines > _MOST_LINES:
-            problem = f"k={message.k} times lines={message.lines} is over {_MOST_LINES:,}: ask for fewer"
+        if message.k * message.lines > _MAX_LINES:
+            problem = f"k={message.k} times lines={message.lines} is over {_MAX_LINES:,}: ask for fewer"
             raise Refused(400, problem, "lines", TOO_LARGE)
         own = partial(phrases_in, self.words, self.config.max_bytes)
         work = own if message.passages else self._opened(message.corpora).phrases
-        size = _HIT * message.k * message.lines * len(self.model.languages)
+        size = _HIT_BYTES * message.k * message.lines * len(self.model.languages)
         return await self._answer(request, work, message, size)
 
     def _opened(self, wanted: Sequence[str]) -> Any:
-        """Return the corpora, or those that are named."""
+        """Return the concordance; Refused: there is none, or it lacks a wanted corpus."""
         if self.corpora is None:
             problem = "no corpus is open: serve with corpora=[memory.tmx,news.en-de.tsv], or send passages to /phrases"
             raise Refused(404, problem, code="corpus_not_found")
         if unknown := sorted(set(wanted) - set(self.corpora.corpora)):
-            problem = f"the corpus {unknown[0]!r:.100} is not open: there is {', '.join(self.corpora.corpora)}"
+            problem = f"the corpus {unknown[0]!r:.100} is not open; there is {', '.join(self.corpora.corpora)}"
             raise Refused(404, problem, "corpora", "corpus_not_found")
         return self.corpora
 
@@ -201,7 +199,7 @@ class Service:
         if not (0 <= i < len(message.left) and 0 <= j < len(message.right)):
             problem = f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts"
             raise Refused(400, problem, "pair", "invalid_value")
-        if len(message.left) * len(message.right) > _MOST_PAIRS:
+        if len(message.left) * len(message.right) > _MAX_PAIRS:
             raise Refused(400, "over a million pairs: send shorter lists", "left", TOO_MANY)
         return await self._answer(request, partial(compare, self.model, self.part), message)
 
@@ -241,7 +239,7 @@ class Service:
 
     async def _ready(self, request: Request) -> Response:
         if self.gate.full:
-            raise Refused(503, f"{self.gate.busy} requests are being worked on")
+            raise Refused(503, f"{self.gate.busy} requests are being processed")
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
@@ -249,10 +247,10 @@ class Service:
 
 
 class _Application:
-    """The routes, and answers to user errors.
+    """The routes, and the responses to user errors.
 
-    What is asked under a path without a parameter goes straight to its endpoint: Starlette's own application puts two
-    more layers in between, each with a request and coroutines of its own.
+    Requests to a path without parameters go straight to its endpoint: Starlette's own application adds two layers, each
+    with its own request and coroutines.
     """
 
     def __init__(self, routes: Sequence[Route], lifespan: Any) -> None:
@@ -261,11 +259,11 @@ class _Application:
         self._endpoints = {(method, route.path): route.endpoint for route in plain for method in route.methods or ()}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, or start and end with the server."""
+        """Answer a request, or run the lifespan of the server."""
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
-        scope["app"] = self  # so that the router raises what it does not find
+        scope["app"] = self  # makes the router raise HTTPException for unknown paths
         request = Request(scope, receive, send)
         try:
             if (endpoint := self._endpoints.get((scope["method"], scope["path"]))) is None:
@@ -282,7 +280,7 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _parts(body: bytes | bytearray, kind: type[Any]) -> int:
-    """Return a number that grows with the strings of a document in JSON, and with its lists where these may be empty."""
+    """Estimate the parts of a JSON body: its quotation marks or, where lists may be empty and are more, its lists."""
     lists = body.count(b"[") if kind is m.ExportRequest else 0
     return max(lists, body.count(b'"') - body.count(b'\\"'))
 
@@ -293,11 +291,11 @@ def _response(content: Any) -> Response:
 
 
 async def _fixed(content: bytes, media: str, request: Request) -> Response:
-    """Answer with a file of the application."""
+    """Respond with a file of the application."""
     return Response(content, headers={"cache-control": "no-cache"}, media_type=media)
 
 
-# What was ticked in a page as a file: a translation memory, a term base, or a table.
+# Units ticked on a page, exported as a translation memory, a term base, or a table.
 
 
 def export(request: m.ExportRequest) -> bytes:
@@ -321,10 +319,10 @@ def _terms(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
 
 
 def _table(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
-    """Lay units out with a column a language."""
+    """Write units as a table with a column per language."""
     found = {saying.language for unit in units for saying in unit}
     columns = [*(code for code in LANGUAGES if code in found), *sorted(found - set(LANGUAGES))]
-    if sum(map(len, units)) * len(columns) > _MOST_PAIRS:
+    if sum(map(len, units)) * len(columns) > _MAX_PAIRS:
         problem = f"a table of {len(units):,} units in {len(columns):,} languages: send fewer"
         raise Refused(400, problem, "units", TOO_MANY)
     lines = [[*(code or "text" for code in columns), "note"]]
@@ -339,7 +337,7 @@ def _notes(unit: Sequence[m.Segment]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text as a cell that a spreadsheet shows, and does not run: after an apostrophe where it would."""
+    """Return a text as a cell, after an apostrophe if a spreadsheet would run it as a formula."""
     text = one_line(text)
     return f"'{text}" if _FORMULA.match(text) else text
 
@@ -351,15 +349,15 @@ KINDS = for_all(
 )
 
 
-# Translations among the lines of two texts that were pasted or dropped.
+# Translations among the lines of two pasted or dropped texts.
 
-_FEWEST = 50  # lines of the shorter side below which no threshold can be found
-_LOOKED_AT = 200  # lines of a side that tell its language
+_MIN_LINES = 50  # of the shorter side, to estimate a threshold
+_DETECTION_LINES = 200  # lines of each side from which its language is detected
 
 
 def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
-    """Return all pairs, one to one, and the threshold that is found from the texts themselves."""
-    enough = min(len(request.source), len(request.target)) >= _FEWEST
+    """Return all pairs, one to one, and the threshold estimated from the texts themselves."""
+    enough = min(len(request.source), len(request.target)) >= _MIN_LINES
     config = MineConfig(score=request.score, threshold="auto" if enough else None)
     with scratch("xswe-mine-") as folder:
         sides, mined, _ = mine_sides(model, (request.source, request.target), config, Path(folder))
@@ -368,31 +366,31 @@ def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
         lines = [side.numbers[chosen].tolist() for side, chosen in zip(sides, rows, strict=True)]
     scores = (round(score, 4) for score in mined.selected.scores.tolist())
     pairs = [m.MinedPair(*pair) for pair in zip(scores, *texts, *lines, strict=True)]
-    languages = list(detected_languages(request.source[:_LOOKED_AT], request.target[:_LOOKED_AT]))
+    languages = list(detected_languages(request.source[:_DETECTION_LINES], request.target[:_DETECTION_LINES]))
     if not enough:
-        return m.Mined(pairs, None, "too few lines to find a threshold: move it yourself", languages)
+        return m.Mined(pairs, None, "too few lines to estimate a threshold: set it yourself", languages)
     value = mined.threshold.value
     threshold = round(value, 4) if abs(value) < float("inf") else None
     return m.Mined(pairs, threshold, mined.threshold.sentence(), languages)
 
 
-# Two texts side by side: their cosine, and what each word adds to it.
+# Two texts compared: their cosine, and the contribution of each word.
 
-_LINKED = 0.4  # least cosine of words that are linked
+_MIN_LINK_COSINE = 0.4  # of linked words
 
 
 def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.Comparison:
     """Compare all texts of two lists, and explain one pair of them.
 
-    A text's vector is the mean of its units' vectors, so that a cosine is a sum over pairs of units, and nothing is
-    estimated: what two words add is the sum over theirs. Of an ensemble, ``part`` is explained.
+    A text's vector is the normalised mean of its units' vectors, so a cosine is exactly a sum over pairs of units: two
+    words contribute the sum over the pairs of their units. For an ensemble, ``part`` is explained.
     """
     left, right = (np.asarray(model.encode(texts)) for texts in (request.left, request.right))
     cosines = products(left, right)
     i, j = request.pair
     (words, vectors), (others, theirs) = explained(part, request.left[i]), explained(part, request.right[j])
-    if len(words) * len(others) > _MOST_PAIRS:
-        problem = f"texts of {len(words):,} and {len(others):,} words: send shorter ones to be explained"
+    if len(words) * len(others) > _MAX_PAIRS:
+        problem = f"texts of {len(words):,} and {len(others):,} words are too long to explain: send shorter ones"
         raise Refused(400, problem, "pair", TOO_LONG)
     shares = products(vectors, theirs)
     return m.Comparison(
@@ -401,30 +399,30 @@ def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.
         [m.Word(*word, round(float(share), 5)) for word, share in zip(words, shares.sum(1), strict=True)],
         [m.Word(*word, round(float(share), 5)) for word, share in zip(others, shares.sum(0), strict=True)],
         _written(shares, 5),
-        link_vectors(vectors, theirs, method="intersection", prior=0.0, min_score=_LINKED),
+        link_vectors(vectors, theirs, method="intersection", prior=0.0, min_score=_MIN_LINK_COSINE),
     )
 
 
 def _written(numbers: np.ndarray, digits: int) -> Any:
-    """Return rows as JSON, rounded: a list of numbers takes five times as much."""
+    """Return rounded rows as JSON; lists of numbers would take five times the memory."""
     return json_rows(np.round(numbers.astype(np.float64), digits))
 
 
 def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]], np.ndarray]:
-    """Cut a text into words whose vectors add up to the text's.
+    """Split a text into words whose vectors add up to the text's.
 
-    Returns each word, where it starts and where it ends; and float32 (words, d), whose sum is ``model.encode(text)``.
+    Returns the words with their starts and ends, and float32 (words, d), whose sum is ``model.encode(text)``.
     """
     located = model.units.locate([text])
     ids, starts, ends = located.bags.ids, located.starts.tolist(), located.ends.tolist()
     rows = model.rows(ids)
-    if model.bigrams is not None:  # half of each belongs to either of its units
+    if model.bigrams is not None:  # each bigram is shared equally by its two units
         found = model.bigrams.find(ids[:-1], ids[1:])
         places = np.flatnonzero(found >= 0)
         halves = model.rows(found[places]) / 2
         rows[places] += halves
         rows[places + 1] += halves
-    firsts = [k for k in range(len(ids)) if k == 0 or not _goes_on(text, starts, ends, k)]
+    firsts = [k for k in range(len(ids)) if k == 0 or not _continues_word(text, starts, ends, k)]
     words = []
     for a, b in pairwise([*firsts, len(ids)]):
         start, end = min(starts[a:b]), max(ends[a:b])
@@ -434,9 +432,9 @@ def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]]
     return words, sums / norm if norm else sums
 
 
-def _goes_on(text: str, starts: list[int], ends: list[int], k: int) -> bool:
-    """Return True if piece ``k`` belongs to the word of the one before it."""
+def _continues_word(text: str, starts: list[int], ends: list[int], k: int) -> bool:
+    """Return True if piece ``k`` belongs to the same word as the piece before it."""
     if starts[k] != ends[k - 1]:
-        return starts[k] < ends[k - 1]  # of one character
+        return starts[k] < ends[k - 1]  # several pieces of one character
     before, after = text[starts[k - 1] : ends[k - 1]], text[starts[k] : ends[k]]
     return not (has_cjk(before + after) or is_punctuation(before[-1:]) or is_punctuation(after[:1]))
