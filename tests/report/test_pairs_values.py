@@ -99,7 +99,7 @@ def test_the_script_of_most_letters(text, script):
 
 
 def test_a_group_is_named_by_where_it_lies_and_its_texts_are_cut(monkeypatch):
-    monkeypatch.setattr(module, "_CUT", 5)
+    monkeypatch.setattr(module, "_MAX_SHOWN", 5)
     pairs = (Shown(0, 0.6, "abcde", "abcdef", "a:1", "b:2"), Shown(1, 0.5, "a", "b"))
     for low, name in ((0.4, "Band 0.4000 to 0.9000, kept"), (0.3999, "Band 0.3999 to 0.9000, below the cut")):
         found = _group(

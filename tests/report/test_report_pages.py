@@ -414,7 +414,7 @@ def test_a_space_is_shown_and_exported(visit, mini, sample, tmp_path):
     atlas = pq.read_table(folder / "atlas.parquet").to_pylist()
     assert atlas[0]["text"] == sample["en"][0]
     assert atlas[0]["neighbors"]["ids"][0] == 0
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         export_space(space, folder)
     (tmp_path / "b.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(InputError, match="too few"):

@@ -141,7 +141,7 @@ def test_what_no_space_is_made_of(tmp_path, random_model):
     for codes in (("en",), ("en", "en")):
         with pytest.raises(ConfigError, match="name those of the bitext"):
             open_space(model, path, codes)
-    with pytest.raises(ConfigError, match="static model of one table"):
+    with pytest.raises(ConfigError, match="single static model"):
         open_space(None, path, ("en", "ja"))
     path.write_text("".join(f"the cat {n}\tb {n}\n" for n in range(2 * module._COMPONENTS)), "utf-8")
     assert len(open_space(model, path, ("en", "ja")).texts["ja"]) == 2 * module._COMPONENTS

@@ -11,14 +11,14 @@ from xswe.alignment.sentences import AlignedTexts
 from xswe.report.page import number, render, shortened
 from xswe.report.pairs import pairs_context, view_of_aligned
 
-_WORST, _AROUND = 120, 2  # pairs that are shown, and beads on either side of each
-_CUT = 320  # characters of a text that are shown
-_SHAPES = 600  # of the map, at most
-_STRETCHES = 60  # runs of lines that are listed
+_REVIEWED, _CONTEXT = 120, 2  # pairs to review, and beads shown on either side of each
+_TEXT_CHARACTERS = 320  # shown of a text
+_MAP_SHAPES = 600  # at most
+_MAX_LISTED = 60
 
 
 class Stretch(NamedTuple):
-    """Consecutive lines of one kind: side by side, moved, or of one side alone."""
+    """Consecutive lines of one kind: aligned, moved, or on one side only."""
 
     kind: str  # "aligned", "moved", "source", "target"
     source: tuple[int, int]  # begin and end
@@ -26,12 +26,12 @@ class Stretch(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Lines of the longer side."""
+        """The number of lines on the longer side."""
         return max(self.source[1] - self.source[0], self.target[1] - self.target[0])
 
 
 def aligned_page(found: AlignedTexts, settings: dict[str, Any] | None = None) -> str:
-    """Return the page of two aligned texts and the settings of their run."""
+    """Return the page of two aligned texts, with the settings of their run."""
     context = pairs_context(view_of_aligned(found), None, settings)
     runs = list(stretches(found))
     worst = _worst(found)
@@ -43,8 +43,8 @@ def aligned_page(found: AlignedTexts, settings: dict[str, Any] | None = None) ->
     context |= {
         "sections": [*own, *rest],
         "map": _map(runs, len(found.source), len(found.target)),
-        "stretches": [_listed(found, run) for run in sorted(lost[:_STRETCHES], key=lambda run: (run.source, run.target))],
-        "more": max(0, len(lost) - _STRETCHES),
+        "stretches": [_listed(found, run) for run in sorted(lost[:_MAX_LISTED], key=lambda run: (run.source, run.target))],
+        "more": max(0, len(lost) - _MAX_LISTED),
         "worst": worst,
     }
     data = (context.pop("data") or {}) | {"setting": "min_score", "rungs": [one["rungs"] for one in worst]}
@@ -52,7 +52,7 @@ def aligned_page(found: AlignedTexts, settings: dict[str, Any] | None = None) ->
 
 
 def stretches(found: AlignedTexts) -> Iterator[Stretch]:
-    """Yield runs of beads of one kind, in the order of the source."""
+    """Yield runs of consecutive beads of the same kind, in source order."""
     kinds = np.where(found.moved, 1, np.where(found.is_pair, 0, np.where(np.diff(found.spans)[:, 0] > 0, 2, 3)))
     names = ("aligned", "moved", "source", "target")
     run: Stretch | None = None
@@ -69,10 +69,10 @@ def stretches(found: AlignedTexts) -> Iterator[Stretch]:
 
 
 def _map(runs: list[Stretch], n: int, m: int) -> Any:
-    """Draw both texts as bars above each other: translations joined, lines without one in another colour."""
+    """Draw both texts as bars, translations joined, lines without a counterpart in another colour."""
     from markupsafe import Markup
 
-    least = (n + m) / 2 / _SHAPES
+    least = (n + m) / 2 / _MAP_SHAPES
     parts = [
         '<rect class="whole" x="0" y="0" width="1000" height="14"/>',
         '<rect class="whole" x="0" y="106" width="1000" height="14"/>',
@@ -80,7 +80,7 @@ def _map(runs: list[Stretch], n: int, m: int) -> Any:
     for run in sorted(_coarse(runs, least), key=lambda run: run.kind == "moved"):
         (a, b), (c, d) = run.source, run.target
         left, right = (1000 * a / max(1, n), 1000 * b / max(1, n)), (1000 * c / max(1, m), 1000 * d / max(1, m))
-        title = f"<title>{_spoken(run)}</title>"
+        title = f"<title>{_place_of(run)}</title>"
         if run.kind in ("aligned", "moved"):
             corners = f"{left[0]:.1f},14 {left[1]:.1f},14 {right[1]:.1f},106 {right[0]:.1f},106"
             parts.append(f'<polygon class="{run.kind}" points="{corners}">{title}</polygon>')
@@ -97,7 +97,7 @@ def _map(runs: list[Stretch], n: int, m: int) -> Any:
 
 
 def _coarse(runs: list[Stretch], least: float) -> Iterator[Stretch]:
-    """Yield runs with those joined that are too small to be seen, by a few lines alone between them."""
+    """Yield the runs without one-sided ones too small to see, and with aligned ones merged across small gaps."""
     before: Stretch | None = None
     for run in runs:
         if run.kind in ("source", "target"):
@@ -115,8 +115,8 @@ def _coarse(runs: list[Stretch], least: float) -> Iterator[Stretch]:
         yield before
 
 
-def _spoken(run: Stretch) -> str:
-    """Say where a run of lines stands, in numbers from 1."""
+def _place_of(run: Stretch) -> str:
+    """Return the line numbers of a run, from 1, in words."""
     source, target = (
         f"{begin + 1:,} to {end:,}" if end - begin > 1 else f"{begin + 1:,}" for begin, end in (run.source, run.target)
     )
@@ -133,7 +133,7 @@ def _listed(found: AlignedTexts, run: Stretch) -> dict[str, Any]:
     first, last = (shortened(texts[line], 160) for line in (begin, end - 1))
     languages_of_side = found.languages[side : side + 1]
     return {
-        "where": _spoken(run),
+        "where": _place_of(run),
         "lines": run.size,
         "first": first,
         "last": last if end - begin > 1 else "",
@@ -142,12 +142,12 @@ def _listed(found: AlignedTexts, run: Stretch) -> dict[str, Any]:
 
 
 def _worst(found: AlignedTexts) -> list[dict[str, Any]]:
-    """Return the unconfirmed pairs with the lowest scores, with the lines around each."""
+    """Return the unconfirmed pairs with the lowest scores, each with the beads around it."""
     rows = np.flatnonzero(found.is_pair & ~found.fixed)
-    rows = rows[np.argsort(found.scores[rows], kind="stable")][:_WORST]
+    rows = rows[np.argsort(found.scores[rows], kind="stable")][:_REVIEWED]
     out = []
     for row in rows.tolist():
-        around = range(max(0, row - _AROUND), min(len(found), row + _AROUND + 1))
+        around = range(max(0, row - _CONTEXT), min(len(found), row + _CONTEXT + 1))
         beads = [_shown(found, place, place == row) for place in around]
         out.append({"row": row, "score": float(found.scores[row]), "beads": beads, "rungs": _rungs(found, row)})
     return out
@@ -156,7 +156,7 @@ def _worst(found: AlignedTexts) -> list[dict[str, Any]]:
 def _shown(found: AlignedTexts, place: int, is_it: bool) -> dict[str, Any]:
     bead = found[place]
     sides = [
-        {"text": shortened(text, _CUT), "languages": found.languages[side : side + 1]}
+        {"text": shortened(text, _TEXT_CHARACTERS), "languages": found.languages[side : side + 1]}
         for side, text in enumerate((bead.source, bead.target))
     ]
     lines = " · ".join(", ".join(str(line + 1) for line in side) or "–" for side in (bead.source_lines, bead.target_lines))
@@ -164,7 +164,7 @@ def _shown(found: AlignedTexts, place: int, is_it: bool) -> dict[str, Any]:
 
 
 def _rungs(found: AlignedTexts, row: int) -> dict[str, list[Any]]:
-    """Return, for each mark, its lines on both sides and the status that they get; marks without effect are left out."""
+    """Return, for each mark that has an effect, its lines on both sides and the status that they get."""
     a, b, c, d = found.spans[row].tolist()
     out: dict[str, list[Any]] = {"right": [[a, b, c, d], ""], "wrong": [[a, b, c, d], "rejected"]}
     if b - a > 1 or d - c > 1:

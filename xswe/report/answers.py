@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileSearchConfig:
-    """Settings of a search in a file: its index, and the query.
+    """Settings of a search in a file.
 
     Attributes:
-        split: cut the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        language: of the file, to cut it: en, de, zh or ja.
-        k: sentences a query.
-        candidates: with ``rerank``: how many it scores a query.
-        mark: show which words of a sentence say it, where the answers are printed.
-        method: of an index that is built: ``exact``, or ``binary`` (approximate: chosen by sign bits, for a million
+        split: split the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        language: the language of the file, for splitting it: en, de, zh or ja.
+        k: sentences per query.
+        candidates: with ``rerank``: how many sentences it scores per query.
+        mark: mark the words of a sentence that match the query, when results are printed.
+        method: for a new index: ``exact``, or ``binary`` (approximate: candidates are found by sign bits; for a million
             sentences).
-        storage: of an index that is built: ``float32``, ``float16`` or ``int8``.
-        rescored: with ``method=binary``: how many sentences are scored in full; null for 0.5 times the root of
+        storage: for a new index: ``float32``, ``float16`` or ``int8``.
+        rescored: with ``method=binary``: how many sentences are scored in full; null for 0.5 times the square root of
             their number.
         threads: null for all processors.
         execution: who encodes: this process, the tasks of a batch queue, or a cluster.
@@ -64,14 +64,14 @@ class FileSearchConfig:
 
 @dataclass(frozen=True)
 class Answers:
-    """The hits of each query or, without queries, an index.
+    """The hits of each query or, without queries, an index to search.
 
     Attributes:
-        index: what was asked.
-        config: how.
-        rerank: what scored the nearest anew.
-        hits: of each query.
-        output: what they were written to; None to print them.
+        index: the index searched.
+        config: the settings of the search.
+        rerank: the reranker, if any.
+        hits: the hits of each query.
+        output: the file they were written to; None if they are to be printed.
     """
 
     index: Index
@@ -86,13 +86,13 @@ class Answers:
         return "\n\n".join(self.shown(("[", "]")))
 
     def ask(self, queries: Sequence[str]) -> list[Hits]:
-        """Search the index for some queries."""
+        """Search the index for each query."""
         c = self.config
         how: dict[str, Any] = {"rescored": c.rescored, "threads": c.threads, "rerank": self.rerank}
         return self.index.search(queries, c.k, candidates=c.candidates, **how)
 
     def shown(self, marks: tuple[str, str], hits: Sequence[Hits] | None = None) -> Iterator[str]:
-        """Format the hits of each query, with the matching words between two marks."""
+        """Yield the formatted hits of each query, with the matching words between two marks."""
         found = self.hits if hits is None else hits
         for one in found:
             text = one
@@ -115,18 +115,18 @@ def search_file(
     """Find the sentences of a file, or of an index, that are nearest to phrases or questions, in any language of the model.
 
     Args:
-        model: what encodes, or its name; null for that of an index that is there.
-        input: text file, a sentence a line, plain or packed; ``-`` for standard input; null for those of an index that is
-            there.
-        queries: a phrase, or a text file of them, one a line; null to ask the index later.
-        index: folder that keeps the index, for the next time; null for one of this time only.
-        output: a file of query, score, text and row, by its suffix any table.
-        rerank: scores the nearest again: anything with ``encode(texts)`` to unit vectors, slower and better.
-        config: how; see :class:`FileSearchConfig`.
-        settings: single fields of it: ``k``, ``method``, ``split``, …
+        model: the model, its folder, or its name; null for the model of an existing index.
+        input: text file, one sentence per line, plain or packed; ``-`` for standard input; null for an existing index.
+        queries: a phrase, or a text file of phrases, one per line; null to query the index later.
+        index: folder in which the index is kept for next time; null for a temporary one.
+        output: table to write with query, score, text and row, in the format of its suffix.
+        rerank: a slower, better encoder that scores the nearest again: anything whose ``encode(texts)`` returns unit
+            vectors.
+        config: see :class:`FileSearchConfig`.
+        settings: single fields of ``config``: ``k``, ``method``, ``split``, …
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or the index is of another model or file.
+        ConfigError: a setting is unknown or invalid, or the index belongs to another model or file.
         InputError: a file is missing or damaged.
     """
     config = changed(config or FileSearchConfig(), settings, "search")
@@ -155,7 +155,7 @@ def search_file(
 def answer(given: dict[str, Any]) -> str:
     """Search with the arguments of :func:`search_file`, and return the text to print.
 
-    Without queries, standard input has them; a terminal is asked for one after the other, until an empty line.
+    Without queries, read them from standard input; on a terminal, prompt for one after the other until an empty line.
     """
     prompts = given["queries"] is None and sys.stdin.isatty()
     found = search_file(**given | {"queries": None if prompts else given["queries"] or "-"})

@@ -29,7 +29,7 @@ _TRAINING = "seconds of training"
 
 
 def read_comparison(path: str | Path) -> Comparison:
-    """Read the JSON of ``compare``; InputError: the file is missing or is no comparison."""
+    """Read the JSON that ``compare`` writes; InputError: the file is missing or is not a comparison."""
     try:
         record = read_json(path)
         models = []
@@ -140,7 +140,7 @@ def _signed(test: PairedTest) -> str:
 
 
 def _spread(key: Key, mean: float | None, deviation: float | None) -> Row | None:
-    """Return a mean over seeds as a figure whose interval is one standard deviation to either side."""
+    """Return a mean over seeds as a figure whose interval is plus or minus one standard deviation."""
     if mean is None:
         return None
     low, high = (None, None) if deviation is None else (mean - deviation, mean + deviation)
@@ -148,7 +148,7 @@ def _spread(key: Key, mean: float | None, deviation: float | None) -> Row | None
 
 
 def _seconds(folders: Sequence[Path]) -> float | None:
-    """Return the mean seconds of training of some run folders, None where they do not say."""
+    """Return the mean training time of run folders, in seconds; None if none of them records it."""
     found = [taken for folder in folders if (taken := seconds_of_training(folder)) is not None]
     return sum(found) / len(found) if found else None
 
@@ -166,13 +166,13 @@ def _quality(models: Sequence[Measured], keys: Sequence[Key]) -> dict[str, float
 
 
 def _plots(quality: Mapping[str, float], **costs: tuple[Mapping[str, float], str]) -> list[tuple[str, Any]]:
-    """Draw quality against each cost, and speed, that is known of two models and more."""
+    """Draw quality against each cost, or speed, that is known for at least two models."""
     known = {about: cost for about, cost in costs.items() if min(len(quality), len(cost[0])) > 1}
     return [(f"Quality against {about}", _against(quality, *cost, about != "speed")) for about, cost in known.items()]
 
 
 def _against(quality: Mapping[str, float], costs: Mapping[str, float], axis: str, low_is_good: bool) -> Any:
-    """Draw quality against a cost, or a speed; those that no other beats on both are joined."""
+    """Draw quality against a cost, or a speed, and join the models on the Pareto front."""
     points = sorted((max(costs[name], 1e-6), 100 * value, name) for name, value in quality.items() if name in costs)
     front, best = [], -1.0
     for x, y, _ in points if low_is_good else reversed(points):
@@ -184,7 +184,7 @@ def _against(quality: Mapping[str, float], costs: Mapping[str, float], axis: str
 
 
 def _bars(rows: Mapping[str, Mapping[Key, Row | None]], keys: Sequence[Key]) -> list[tuple[str, Any]]:
-    """Draw the figures of each task, a group of bars a language pair or set."""
+    """Draw the figures of each task, one group of bars per language pair or set."""
     out = []
     for task in dict.fromkeys(key[0] for key in keys):
         own = [key for key in keys if key[0] == task]

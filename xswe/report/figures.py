@@ -1,7 +1,7 @@
-"""Figures as SVG that fits its page: any width, light and dark, no request, the same bytes from the same values.
+"""Figures as SVG that adapts to its page: any width, light or dark, no requests, the same bytes from the same values.
 
-A drawing library fixes width, colours and style attributes as it draws. A page must leave all three to its reader, and its
-policy allows no style attribute: places are percentages of the plot, and colours are classes of the pages' style.
+Drawing libraries fix the width, the colours and style attributes. Here all three depend on the reader, and the policy of
+pages forbids style attributes: positions are percentages of the plot, and colours are CSS classes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _HEIGHT = 220
-_SERIES = 6  # colours there are
+_COLOURS = 6  # in the style sheet
 Bar = tuple[float, float | None, float | None]  # a value, and the bounds of its interval
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: ``low`` at the start, ``high`` at the end; above 0 if logarithmic."""
+    """An axis from ``low`` to ``high``; both above 0 if logarithmic."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Any, log: bool = False, zero: bool = False, room: float = 0.04) -> Axis:
-        """Return an axis that holds all values, perhaps from 0 on, with some share of its length left free at an end."""
+        """Return an axis that covers all values, and 0 if ``zero``, with ``room`` as the share of its length left free."""
         found = np.asarray(values, np.float64).ravel()
         found = found[np.isfinite(found) & ((found > 0) | (not log))]
         if not len(found):
@@ -45,7 +45,7 @@ class Axis:
         return cls(low if zero and low == 0 else low - gap, high + gap)
 
     def fraction(self, value: float) -> float:
-        """Return where a value stands, from 0 at the start to 1 at the end."""
+        """Return the position of a value, from 0 at the start to 1 at the end."""
         if self.log:
             return math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -59,7 +59,7 @@ class Axis:
                 return [(10.0**e, _short(10.0**e)) for e in range(first, last + 1, every)]
             found = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 3, 5)]
             found = [value for value in found if self.low <= value <= self.high]
-            if len(found) < 2:  # less than a factor of two: as good as linear
+            if len(found) < 2:  # less than a factor of two: practically linear
                 return Axis(self.low, self.high).ticks(4)
             return [(value, _short(value)) for value in found[:: -(-len(found) // most) or 1]]
         rough = (self.high - self.low) / most
@@ -72,7 +72,7 @@ class Axis:
 
 
 def _short(value: float, digits: int = 0) -> str:
-    """Return a number as an axis has it: 1,200 as 1.2k."""
+    """Return a number as an axis label, e.g. 1,200 as 1.2k."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"
@@ -113,7 +113,7 @@ def _rectangle(series: int, left: float, width: float, height: float, title: str
     """Return a bar that stands on the axis."""
     sides = f'x="{_at(left)}" width="{_at(width)}" y="{_at(1 - height)}" height="{_at(max(0.0, height))}"'
     inside = f"<title>{_text(title)}</title>" if title else ""
-    return f'<rect class="s{series % _SERIES} fill" {sides}>{inside}</rect>'
+    return f'<rect class="s{series % _COLOURS} fill" {sides}>{inside}</rect>'
 
 
 def _upright(kind: str, at: float, low: float = 0.0, high: float = 1.0) -> str:
@@ -121,7 +121,7 @@ def _upright(kind: str, at: float, low: float = 0.0, high: float = 1.0) -> str:
 
 
 def _stretched(inside: str) -> str:
-    """Return a part of a plot in which both axes run from 0 to 1, downwards."""
+    """Return a part of a plot with coordinates from 0 to 1 in both directions, y downwards."""
     return f'<svg viewBox="0 0 1 1" preserveAspectRatio="none" width="100%" height="100%" overflow="visible">{inside}</svg>'
 
 
@@ -134,7 +134,7 @@ def _with_legend(plot: Markup, names: Sequence[str]) -> Markup:
 
     if len(names) < 2:
         return plot
-    keys = "".join(f'<li class="s{k % _SERIES}"><span class="key"></span>{_text(n)}</li>' for k, n in enumerate(names))
+    keys = "".join(f'<li class="s{k % _COLOURS}"><span class="key"></span>{_text(n)}</li>' for k, n in enumerate(names))
     return Markup(f'<ul class="legend">{keys}</ul>{plot}')
 
 
@@ -146,10 +146,9 @@ def histogram(
     cut: float | None = None,
     y_title: str = "",
 ) -> Markup:
-    """Draw counts over the same bins, float64 (b,) each, the first as bars, the others as areas over them.
+    """Draw counts over the same bins, float64 (b,) each, the first series as bars, the others as areas over them.
 
-    ``label`` says what is seen, for those who do not see it; ``cut`` is a value that a line marks, which pages may move
-    (class ``cut``).
+    ``label`` describes the figure for screen readers; ``cut`` is marked by a line that scripts may move (class ``cut``).
     """
     x = Axis(float(edges[0]), float(edges[-1]))
     y = Axis.around([float(np.max(counts, initial=1)) for counts in series.values()], zero=True)
@@ -187,13 +186,13 @@ def lines(
     mark: float | None = None,
     span: tuple[float, float] | None = None,
 ) -> Markup:
-    """Draw a line a series of (x, y), in order of x; a line marks the value ``mark``, and ``span`` is that of the axis."""
+    """Draw one line per series of (x, y), in order of x; ``mark`` gets a vertical line, ``span`` is the range of x."""
     x = Axis(*span) if span else Axis.around([a for pairs in series.values() for a, _ in pairs], log_x, room=0)
     y = Axis.around([b for pairs in series.values() for _, b in pairs], zero=zero)
     if y.high > 1.0 >= max((b for pairs in series.values() for _, b in pairs), default=2.0):
-        y = Axis(y.low, 1.0)  # shares end there
+        y = Axis(y.low, 1.0)  # shares end at 1
     paths = "".join(
-        f'<polyline class="s{k % _SERIES} line" points="{_points(pairs, x, y)}"/>'
+        f'<polyline class="s{k % _COLOURS} line" points="{_points(pairs, x, y)}"/>'
         for k, pairs in enumerate(series.values())
         if len(pairs) > 1
     )
@@ -201,7 +200,7 @@ def lines(
     for k, pairs in enumerate(series.values()):
         if len(pairs) < 40:
             inside += [
-                f'<circle class="s{k % _SERIES} dot" cx="{_at(x.fraction(a))}" cy="{_at(1 - y.fraction(b))}" r="3"/>'
+                f'<circle class="s{k % _COLOURS} dot" cx="{_at(x.fraction(a))}" cy="{_at(1 - y.fraction(b))}" r="3"/>'
                 for a, b in pairs
             ]
     if mark is not None:
@@ -220,10 +219,10 @@ def dots(
     named: bool = False,
     height: int = 300,
 ) -> Markup:
-    """Draw a dot each (x, y, name), coloured by series; a thin line joins the points of the ``front``.
+    """Draw one dot per (x, y, name), coloured by series; a thin line joins the points of the ``front``.
 
-    Names are written beside the dots where they are ``named``, and else show on hovering. ``log`` says of both axes whether
-    they are logarithmic; ``height`` is in pixels.
+    Names show on hovering or, if ``named``, next to the dots. ``log``: which of the two axes are logarithmic; ``height`` is
+    in pixels.
     """
     every = [point for points in series.values() for point in points]
     x, y = (Axis.around([point[k] for point in every], log[k]) for k in (0, 1))
@@ -235,7 +234,7 @@ def dots(
             cx, cy = _at(x.fraction(a)), _at(1 - y.fraction(b))
             title = f"<title>{_text(name)}</title>" if name else ""
             radius = 2.2 if small else 4.5
-            inside.append(f'<circle class="s{k % _SERIES} dot" cx="{cx}" cy="{cy}" r="{radius}">{title}</circle>')
+            inside.append(f'<circle class="s{k % _COLOURS} dot" cx="{cx}" cy="{cy}" r="{radius}">{title}</circle>')
             if named:
                 names.append(f'<text class="name" x="{cx}" y="{cy}" dx="8" dy="4">{_text(name)}</text>')
     return _with_legend(_frame(x, y, x_title, y_title, [*inside, *names], label, height), list(series))
@@ -248,7 +247,7 @@ def bars(
     *,
     zero: bool = True,
 ) -> Markup:
-    """Draw bars side by side, by group and series: a value, and the bounds of its interval or None."""
+    """Draw bars side by side, by group and series; a bar is a value with the bounds of its interval, or None."""
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     values = [v for group in groups.values() for three in group.values() for v in three if v is not None]
     y = Axis.around(values, zero=zero, room=0.08)
@@ -265,9 +264,9 @@ def bars(
     return _with_legend(_frame(None, y, "", y_title, inside, label, _HEIGHT), names)
 
 
-# What a space of vectors looks like: the analyses of Wada et al. (2025, sections 5.2 and 5.3, appendix C).
+# Analyses of a vector space as in Wada et al. (2025, sections 5.2 and 5.3, appendix C).
 
-_LEAST = 3  # sentences of a language that a silhouette needs
+_MIN_SENTENCES = 3  # per language, for a silhouette
 
 
 @dataclass(frozen=True)
@@ -276,14 +275,14 @@ class Cloud:
 
     name: str  # of the step or method
     drawing: Any  # the plot
-    # of the languages in the whole space, -1 to 1: 0 where they lie together; None for a single one
+    # of the languages in the whole space, -1 to 1: 0 if they overlap; None for a single language
     silhouette: float | None
-    # of the variance that each axis holds, None where an axis is none of variance
+    # of the variance on each axis; None if the axes are not principal components
     shares: tuple[float, float] | None = None
 
 
 def proportion(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of ``n`` trials."""
+    """Return the 95 % Wilson interval of a share of ``n`` trials."""
     z = 1.959964
     wide = z * z / n
     middle = (share + wide / 2) / (1 + wide)
@@ -292,11 +291,11 @@ def proportion(share: float, n: int) -> tuple[float, float]:
 
 
 def language_silhouette(vectors: Mapping[str, np.ndarray]) -> float | None:
-    """Return the mean silhouette of the languages by cosine: how much nearer a sentence is to its own than to the next.
+    """Return the mean silhouette of the languages by cosine: how much nearer sentences are to their own than to the next.
 
-    It is near 0 where languages lie together, None where there are not two of them. Vectors are of norm 1, float32 (n, d).
+    It is near 0 if the languages overlap, None for fewer than two. Vectors have norm 1, float32 (n, d).
     """
-    known = {code: rows for code, rows in vectors.items() if len(rows) >= _LEAST}
+    known = {code: rows for code, rows in vectors.items() if len(rows) >= _MIN_SENTENCES}
     if len(known) < 2:
         return None
     found = []
@@ -308,7 +307,7 @@ def language_silhouette(vectors: Mapping[str, np.ndarray]) -> float | None:
 
 
 def plane(name: str, vectors: Mapping[str, np.ndarray], texts: Mapping[str, Sequence[str]]) -> Cloud:
-    """Draw sentences, whose unit vectors are float32 (n, d) by language, by their first two principal components."""
+    """Draw sentences, given as unit vectors, float32 (n, d), by language, in their first two principal components."""
     every = np.concatenate(list(vectors.values())).astype(np.float64)
     centred = every - every.mean(0)
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
@@ -326,7 +325,7 @@ def scatter(
     titles: tuple[str, str],
     name: str,
 ) -> Any:
-    """Draw sentences at their places, coloured by language; each shows its beginning on hovering."""
+    """Draw sentences at ``places``, coloured by language; hovering shows the beginning of each."""
     series, start = {}, 0
     for code, rows in vectors.items():
         own = places[start : start + len(rows)].tolist()

@@ -1,8 +1,8 @@
 """Pages: templates, style and scripts in one HTML file that loads nothing.
 
-The file opens from a disk or a mail attachment. Its content-security policy allows the one style and the scripts whose
-digests it names, and no request of any kind; texts are escaped by the templates, data stand in a block of JSON in which no
-tag can end. Colours follow the reader's light or dark theme.
+The file opens from a disk or a mail attachment. Its content-security policy allows only the style and the scripts whose
+digests it lists, and no requests. The templates escape texts; data are in a JSON block that no text can close. Colours
+follow the reader's light or dark theme.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ROOM = Path(__file__).parent
-# What would end a block of a script, or is no character of a line of one.
+# Characters that could end a script block, or are line breaks in scripts.
 _ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 def asset(name: str) -> str:
-    """Return a style or script of the pages, as in ``asset("style.css")``."""
+    """Return a style or script of the pages, e.g. ``asset("style.css")``."""
     return (_ROOM / "static" / name).read_text(encoding="utf-8")
 
 
 def as_json(value: Any) -> str:
-    r"""Return JSON that may stand in a block of a page: no ``<``, ``>`` or ``&`` in it, and no number that is none.
+    r"""Return JSON that is safe in a script block of a page: without ``<``, ``>``, ``&``, and without NaN or infinity.
 
     Example:
         >>> as_json({"text": "</script>"})
@@ -44,7 +44,7 @@ def as_json(value: Any) -> str:
 
 
 def language_of(text: str, languages: Sequence[str] = ()) -> str:
-    """Return which of the languages (any, if none is named) a text is set in, for the glyphs of its Han characters."""
+    """Guess the language of a text from its script and ``languages``, for ``lang=``, which decides Han glyphs."""
     if len(languages) == 1:
         return languages[0]
     if has_kana(text):
@@ -56,7 +56,7 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return the environment of the templates: values are escaped, and a missing name is an error."""
+    """Return the environment of the templates, which escapes values and treats a missing name as an error."""
     with needs("Jinja2", "report", "writing a report"):
         import jinja2
     made = jinja2.Environment(
@@ -72,23 +72,23 @@ def environment() -> Environment:
 
 
 def number(value: float | None) -> str:
-    """Return a count with separators of thousands, a dash for None."""
+    """Return a count with thousands separators, a dash for None."""
     return "–" if value is None else f"{value:,.0f}"
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """Return a score with ``digits`` digits, a dash for None."""
+    """Return a score with ``digits`` decimals, a dash for None or NaN."""
     return "–" if value is None or value != value else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a fraction in percent, a dash for None; one more digit near 0 and 100 %."""
+    """Return a fraction in percent, a dash for None or NaN; with one decimal near 0 and 100 %."""
     digits = 1 if share is not None and not 0.005 <= share <= 0.995 else digits
     return "–" if share is None or share != share else f"{100 * share:.{digits}f} %"
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the first ``most`` characters of a text, with an ellipsis where there are more."""
+    """Return the first ``most`` characters of a text, with an ellipsis if it is longer."""
     return text[:most] + ("…" if len(text) > most else "")
 
 
@@ -106,15 +106,15 @@ def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
 
 
 def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
-    """Return a page from a template of ``templates/`` that extends ``base.html``, with the values that it names.
+    """Render a template of ``templates/`` that extends ``base.html`` with the values in ``context``.
 
-    ``scripts`` are files of ``static/`` that it needs beside ``page.js``, ``data`` JSON values for them. DependencyError:
-    Jinja2 is not installed.
+    ``scripts`` are files of ``static/`` that it needs in addition to ``page.js``, ``data`` their JSON data.
+    DependencyError: Jinja2 is not installed.
     """
-    made = environment()  # complains first where Jinja2 is missing
+    made = environment()  # raises if Jinja2 is missing
     from markupsafe import Markup
 
-    # A line end at either side would be part of what the digest is of.
+    # A line end at either end would be part of the digested text.
     style, code = asset("style.css").strip(), [asset(name).strip() for name in ("page.js", *scripts)]
     page: str = made.get_template(template).render(
         {"about": "", "sections": (), "settings": None, **context},
@@ -124,11 +124,11 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
         data=Markup(as_json(data)),
         version=__version__,
     )
-    return page.encode("utf-8", "replace").decode()  # JSON may hold half of a surrogate pair, which no file can
+    return page.encode("utf-8", "replace").decode()  # JSON may contain lone surrogates, which UTF-8 cannot encode
 
 
 def check_page(path: str | Path) -> None:
-    """Refuse, before any work, an output that no page can be written to.
+    """Check, before any work, that a page can be written to ``path``.
 
     ConfigError: the name does not end in ``.html`` or ``.htm``. DependencyError: Jinja2 is not installed.
     """

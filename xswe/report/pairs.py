@@ -1,4 +1,4 @@
-"""The page of pairs: mined, filtered, or of a file of scored pairs."""
+"""The page of pairs: mined, filtered, or from a file of scored pairs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from xswe.report import figures
 from xswe.report.page import figure, number, percent, render, shortened
 from xswe.text.scripts import cjk_runs, has_kana
 
-_BINS, _STEPS = 60, 400  # of the histogram, and of the slider
-_FIRST, _NUMBER = 100, re.compile(rb"\s*-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan)\s*")  # lines that say where scores stand
-_FEWEST = 30  # pairs above a threshold of which a precision is shown
-_CUT = 600  # characters of a text that are shown
+_HISTOGRAM_BINS, _SLIDER_STEPS = 60, 400
+_PROBED_LINES, _NUMBER = 100, re.compile(rb"\s*-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan)\s*")  # lines to find the score
+_MIN_ABOVE = 30  # pairs above a threshold, for its precision to be shown
+_MAX_SHOWN = 600  # characters of a text
 _SCRIPTS = {"latin": "Latin", "han": "Han", "kana": "with Kana", "other": "other"}
 _NAMES = {
     "above": "Just above the cut",
@@ -52,25 +52,25 @@ class PairsView:
 
     title: str  # of the page
     about: str  # one sentence under it
-    evidence: Evidence  # scores, samples, and what was left out
+    evidence: Evidence  # scores, samples, and pairs left out
     threshold: Threshold  # the one applied
-    kept: int  # pairs that stay
-    score: str  # what the scores are, in words
-    languages: tuple[str, ...] = ()  # of source and target; empty if they are not known
-    summary: str = ""  # what the run said, line by line
+    kept: int  # pairs kept
+    score: str  # the kind of score, in words
+    languages: tuple[str, ...] = ()  # of source and target; empty if unknown
+    summary: str = ""  # the summary of the run
     seconds: tuple[tuple[str, float], ...] = ()  # of each step
-    read: int = 0  # records or lines that were read
-    noise: Noise | None = None  # what a filter learnt of the wrong pairs
-    gold: GoldCheck | None = None  # what gold pairs say of those that a filter kept
+    read: int = 0  # records or lines read
+    noise: Noise | None = None  # a filter's estimate of the wrong pairs
+    gold: GoldCheck | None = None  # the check of the kept pairs against gold pairs
 
     @property
     def cut(self) -> float | None:
-        """The threshold, None where all pairs stay."""
+        """The threshold; None if all pairs are kept."""
         return self.threshold.value if np.isfinite(self.threshold.value) else None
 
 
 def view_of_mined(mined: MinedPairs) -> PairsView:
-    """Return the view of mined pairs; without evidence, of the pairs alone."""
+    """Return the view of mined pairs; without evidence, it shows the kept pairs only."""
     evidence = mined.evidence or _of_arrays(mined.scores, lambda row: _pair(mined, row), mined.threshold.value)
     report = mined.report
     sides = [] if report is None else [side for side in (report.source, report.target) if side]
@@ -95,8 +95,8 @@ def _pair(mined: MinedPairs, row: int) -> Shown:
 
 
 def view_of_aligned(found: AlignedTexts) -> PairsView:
-    """Return the view of two texts that were aligned: their beads, and the lines without a counterpart."""
-    beads = np.flatnonzero(found.is_pair & ~found.moved)  # of which the scores of mismatches say how many are right
+    """Return the view of two aligned texts: their beads, and the lines without a counterpart."""
+    beads = np.flatnonzero(found.is_pair & ~found.moved)  # the scores of mismatches tell how many of these are right
     scores = found.scores[beads].astype(np.float64)
     evidence = _of_arrays(scores, lambda row: _bead(found, int(beads[row]), row), found.threshold.value)
     if found.expected is not None:
@@ -134,10 +134,10 @@ def view_of_filtered(found: Filtered) -> PairsView:
 
 
 def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
-    """Return the view of a file of scored pairs, which is read twice: for the scores, and for the samples' texts.
+    """Return the view of a file of scored pairs, which is read twice: for the scores, then for the texts of the samples.
 
-    It is what ``mine`` wrote, or ``mine mode=score`` added a score to: tab-separated text whose first or last column is the
-    score, a table with a column score, or a memory; packed or not.
+    The file was written by ``mine``, or scored by ``mine mode=score``: tab-separated text with the score in its first or
+    last column, a table with a column score, or a translation memory; packed or not.
 
     ConfigError: the fields or languages of the two texts are unknown. InputError: the file is missing, or a record
     has no score.
@@ -159,10 +159,10 @@ _SCORED = "give what mine wrote, or add scores with  python -m xswe mine mode=sc
 
 
 def _scored(path: str, languages: tuple[str, ...]) -> Source:
-    """Return a file of scored pairs that knows its texts and, of lines, the column of the score, -1 for the last."""
+    """Return a file of scored pairs with the columns of its texts and, if tab-separated, of the score (-1: the last)."""
     file = Source((path,), languages=languages)
     if file.kind == "tsv":
-        first = [record.raw.removeprefix(BYTE_ORDER_MARK).split(b"\t") for record in islice(file.read_raw(), _FIRST)]
+        first = [record.raw.removeprefix(BYTE_ORDER_MARK).split(b"\t") for record in islice(file.read_raw(), _PROBED_LINES)]
         if first and not (_NUMBER.fullmatch(first[0][0]) or _NUMBER.fullmatch(first[0][-1])):
             raise InputError(path, "no score", _SCORED, 1)
         last = all(_NUMBER.fullmatch(row[-1]) for row in first) and not all(_NUMBER.fullmatch(row[0]) for row in first)
@@ -192,12 +192,12 @@ def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
 
 
 def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
-    """Return the page of a view and the settings of its run; a model links the words of the pairs."""
+    """Return the page of a view, with the settings of its run; with a model, the words of the pairs are linked."""
     return render("pairs.html", scripts=["cut.js", "marks.js", "pairs.js"], **pairs_context(view, model, settings))
 
 
 def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the context of the template for a page of pairs."""
+    """Return the template context for a page of pairs."""
     evidence, threshold = view.evidence, view.threshold
     scores = evidence.scores[np.isfinite(evidence.scores)]
     sections = [("scores", "Scores"), ("samples", "Pairs"), ("marks", "Marks")] if len(scores) else []
@@ -262,7 +262,7 @@ def _overview(view: PairsView) -> list[tuple[str, str, str]]:
 
 
 def _span(scores: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Return the range of a histogram: all but the outermost of a thousand at either end."""
+    """Return the range of a histogram: from the 0.1st to the 99.9th percentile."""
     every = np.concatenate([scores, others])
     low, high = np.quantile(every, [0.001, 0.999])
     return (float(low), float(high)) if high > low else (float(low) - 0.5, float(high) + 0.5)
@@ -275,7 +275,7 @@ def _mismatches(view: PairsView) -> np.ndarray:
 def _histogram(view: PairsView, scores: np.ndarray) -> Any:
     others = _mismatches(view)
     low, high = _span(scores, others)
-    edges = np.linspace(low, high, _BINS + 1)
+    edges = np.linspace(low, high, _HISTOGRAM_BINS + 1)
     series = {"pairs": np.histogram(np.clip(scores, low, high), edges)[0]}
     if view.evidence.expected is not None and len(others):
         weight = view.evidence.expected.weight
@@ -287,12 +287,12 @@ def _histogram(view: PairsView, scores: np.ndarray) -> Any:
 
 
 def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
-    """Return the data of the slider: how many pairs score at least each of some values, and what is expected of them."""
+    """Return the data of the slider: for each step, how many pairs score at least that, and their expected precision."""
     low, high = _span(scores, _mismatches(view))
-    steps, value = np.linspace(low, high, _STEPS), view.threshold.value
+    steps, value = np.linspace(low, high, _SLIDER_STEPS), view.threshold.value
     if np.isfinite(value):
         steps = np.unique(np.append(steps, value))
-    steps[0] = min(steps[0], scores[-1])  # the lowest place keeps all
+    steps[0] = min(steps[0], scores[-1])  # the lowest step keeps all pairs
     above = np.searchsorted(-scores, -steps, "right")
     expected = view.evidence.expected
     estimates = [] if expected is None else [expected.threshold("", None, float(step)) for step in steps]
@@ -317,19 +317,19 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
 
 
 def _expected(share: float | None, within: tuple[float, float] | None) -> str:
-    """Return a share with its bounds, or the bounds alone where it may be too far off; a dash if neither is known."""
+    """Return a share with its bounds, the bounds alone if the share is too uncertain, or a dash if neither is known."""
     if share is None or within is None:
         return percent(share, 0) if within is None else bounds(*within)
     return f"{percent(share, 0)} ({bounds(*within)})"
 
 
 def _curve(view: PairsView) -> Any:
-    """Draw expected precision and recall against the threshold."""
+    """Draw expected precision and recall by threshold."""
     expected = view.evidence.expected
     if expected is None or expected.unsure or not len(expected.falling):
         return ""
-    span = low, high = _span(view.evidence.scores, _mismatches(view))  # as the histogram's above it
-    high = min(high, float(expected.falling[min(_FEWEST, len(expected.falling)) - 1]))
+    span = low, high = _span(view.evidence.scores, _mismatches(view))  # the range of the histogram above it
+    high = min(high, float(expected.falling[min(_MIN_ABOVE, len(expected.falling)) - 1]))
     points = [(float(step), *expected.between(float(step), None)) for step in np.linspace(low, high, 120)]
     names = ("expected precision", "expected recall")
     series = {name: [(p[0], 100 * (p[k] or 0.0)) for p in points if p[k] is not None] for k, name in enumerate(names, 1)}
@@ -344,15 +344,15 @@ def _named(group: Group) -> str:
 
 
 def _links(groups: Sequence[Group], model: AnyModel | None) -> dict[int, tuple[list[Part], list[Part]]]:
-    """Return the parts of the texts of each pair shown, with equal numbers for linked words; empty without a model."""
-    pairs = {pair.row: (pair.source[:_CUT], pair.target[:_CUT]) for group in groups for pair in group.pairs}
+    """Return the parts of the texts of each pair shown, linked words with equal numbers; empty without a model."""
+    pairs = {pair.row: (pair.source[:_MAX_SHOWN], pair.target[:_MAX_SHOWN]) for group in groups for pair in group.pairs}
     return {} if model is None else dict(zip(pairs, linked(model, list(pairs.values())), strict=True))
 
 
 def _group(
     group: Group, languages: tuple[str, ...], threshold: Threshold, links: dict[int, tuple[list[Part], list[Part]]]
 ) -> dict[str, Any]:
-    """Return a group as the template takes it; long texts are cut."""
+    """Return the template data of a group, with long texts cut."""
     name = _named(group)
     if group.name == "band" and np.isfinite(threshold.value):
         name += ", kept" if group.low >= threshold.value else ", below the cut"
@@ -362,14 +362,14 @@ def _group(
         for side, parts in zip(sides, links.get(pair.row, ()), strict=False):
             side["parts"] = [*parts, ("…", -1)] if side["text"].endswith("…") else parts
         where = f"{pair.source_line} · {pair.target_line}" if pair.source_line else ""
-        cut = len(pair.source) > _CUT or len(pair.target) > _CUT
+        cut = len(pair.source) > _MAX_SHOWN or len(pair.target) > _MAX_SHOWN
         pairs.append({"row": pair.row, "score": pair.score, "lines": where, "cut": cut, "sides": sides})
     folded = group.name not in ("above", "below", "top")
     return {"name": name, "kind": group.name, "size": group.size, "pairs": pairs, "open": not folded}
 
 
 def _removed(view: PairsView) -> list[dict[str, Any]]:
-    """Return the counts of left-out lines and pairs, the largest first."""
+    """Return the template data of lines and pairs left out, the most frequent reason first."""
     out = []
     for removed in sorted(view.evidence.removed, key=lambda one: -one.count):
         languages_of_side = {"source": view.languages[:1], "target": view.languages[1:2]}.get(removed.side)
@@ -381,7 +381,7 @@ def _removed(view: PairsView) -> list[dict[str, Any]]:
 
 
 def _noise(view: PairsView) -> list[tuple[str, str, str, str]]:
-    """Return of each kind of wrong pairs, the commonest first: its share, how many are dropped, and which share is kept."""
+    """Return each kind of wrong pairs, the most frequent first: its share, the number dropped, and the share kept."""
     if view.noise is None:
         return []
     dropped = {removed.reason: removed.count for removed in view.evidence.removed}
@@ -392,8 +392,8 @@ def _noise(view: PairsView) -> list[tuple[str, str, str, str]]:
 def _side(
     text: str, place: int, languages: tuple[str, ...], languages_of_side: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
-    """Return a text as the template takes it, cut if it is long, with the languages that it may be in."""
-    shown = shortened(text, _CUT)
+    """Return the template data of a text, cut if it is long, with its possible languages."""
+    shown = shortened(text, _MAX_SHOWN)
     return {
         "text": shown,
         "parts": [(shown, -1)],
@@ -402,7 +402,7 @@ def _side(
 
 
 def _degrees(view: PairsView, hubs: Any) -> Any:
-    """Draw how many lines are chosen how often."""
+    """Draw how many lines are chosen how often as a nearest neighbour."""
     edges = np.arange(len(hubs.chosen) + 1, dtype=float) - 0.5
     label = f"How many {hubs.side} lines are among the nearest of how many lines of the other side"
     title = f"times among the nearest (the last: {len(hubs.chosen) - 1} and more)"
@@ -418,7 +418,7 @@ def _drawn(view: PairsView) -> Iterator[tuple[bool, Shown]]:
 
 
 def _lengths(view: PairsView) -> Any:
-    """Draw the sides' lengths against each other."""
+    """Draw the lengths of the two sides against each other."""
     series: dict[str, list[tuple[float, float, str]]] = {"kept": [], "below the cut": []}
     for kept, pair in _drawn(view):
         sizes = [len(text.encode("utf-8", "replace")) for text in (pair.source, pair.target)]
@@ -450,20 +450,20 @@ def _script(text: str) -> str:
     return "latin" if 2 * sum(c.isalpha() and c < "ɐ" for c in text) >= max(1, letters) else "other"
 
 
-_LEAST = 0.45  # cosine of two words that are marked: well above that of words drawn at random
-Part = tuple[str, int]  # a piece of a text, and the number of the link it is in; -1 for none
+_MIN_LINK_COSINE = 0.45  # of linked words: well above that of words drawn at random
+Part = tuple[str, int]  # a part of a text, and the number of its link; -1 for none
 
 
 def linked(model: AnyModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[Part], list[Part]]]:
-    """Cut both sides of pairs at their words, with equal numbers for linked words; an ensemble links none.
+    """Split both sides of pairs into parts, linked words with equal numbers; with an ensemble, no words are linked.
 
-    Returns for each pair the parts of both sides, which put together are the texts.
+    Returns the parts of both sides of each pair, which concatenate to the texts.
     """
     if not isinstance(model, StaticModel):
         return [([(source, -1)], [(target, -1)]) for source, target in pairs]
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     out = []
-    for pair in align_words(model, sources, targets, method="intersection", min_score=_LEAST):
+    for pair in align_words(model, sources, targets, method="intersection", min_score=_MIN_LINK_COSINE):
         left = _parts(pair.source, pair.source_words, {i: n for n, (i, _) in enumerate(pair.links)})
         out.append((left, _parts(pair.target, pair.target_words, {j: n for n, (_, j) in enumerate(pair.links)})))
     return out

@@ -1,8 +1,8 @@
-"""The page of a space: sentences and words of a model by language.
+"""The page of a vector space: sentences and words of a model by language.
 
-What Wada et al. (2025, sections 5.2 and 5.3, appendix C) look at: the first components of sentence vectors by language, as
-they are and with the first removed; which components hold language or length; a map by t-SNE; norms of words by frequency
-and part of speech; nearest neighbours both ways. And files for TensorBoard's projector and embedding-atlas.
+The analyses of Wada et al. (2025, sections 5.2 and 5.3, appendix C): the first components of sentence vectors by language,
+with and without the top ones; which components encode language or length; a t-SNE map; norms of words by frequency and part
+of speech; nearest neighbours both ways. Also files for TensorBoard's projector and embedding-atlas.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from xswe.report.page import figure, number, percent, render
 from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
-_PAIRS, _MAPPED = 1000, 200  # pairs that are looked at; sentences of a language on a map
+_SAMPLED_PAIRS, _MAPPED_SENTENCES = 1000, 200  # sentences per language on a map
 _COMPONENTS = 10
-_WORDS, _LEAST = 2500, 3  # words whose norms are shown; times that a word must occur
-_NEAR = 10  # neighbours of a sentence in the files for maps
+_MAX_WORDS, _MIN_COUNT = 2500, 3  # words whose norms are shown; occurrences of each; also words per part of speech
+_NEIGHBOURS = 10  # of a sentence in atlas.parquet
 _TAGGERS = {"en": "HanTa", "de": "HanTa", "zh": "jieba", "ja": "fugashi"}  # taggers of parts of speech
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Sentences of two and more languages, translations of each other, and their unit vectors in a model's space."""
+    """Sentences of two or more languages, translations of each other, and their unit vectors in a model's space."""
 
     model: StaticModel
     texts: Mapping[str, Sequence[str]]
@@ -46,27 +46,27 @@ class Space:
 
 
 def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> Space:
-    """Read a bitext of any format and encode it; of more than 1,000 lines, 1,000 are drawn.
+    """Read a bitext of any format and encode it; of more than 1,000 lines, 1,000 are sampled.
 
-    ``languages`` are those of its sides, two or more; a model of two languages knows them. Of a tab-separated file they
-    name the columns in their order. ConfigError: they are not known, or the model is none of one table. InputError: the
-    file is missing or has too few pairs.
+    ``languages``: two or more, for a tab-separated file in the order of its columns; by default those of a model of two.
+    ConfigError: the languages are unknown, or the model is an ensemble. InputError: the file is missing or has too few
+    pairs.
     """
     if not isinstance(model, StaticModel):
-        raise ConfigError("space= needs a static model of one table: give model=, and no ensemble")
+        raise ConfigError("space= needs a single static model: give model=, and no ensemble")
     codes = tuple(languages) or tuple(model.pair)
     if len(codes) < 2 or len(set(codes)) < len(codes):
         raise ConfigError(f"languages={list(codes)}: name those of the bitext, as in languages=[en,ja]")
     lines = _lines(path, codes)
     if len(lines) < 2 * _COMPONENTS:
-        raise InputError(path, f"{len(lines)} pairs are too few to look at", f"give a bitext of {2 * _COMPONENTS} and more")
-    rows = np.sort(np.random.default_rng(0).permutation(len(lines))[:_PAIRS])
+        raise InputError(path, f"{len(lines)} pairs are too few", f"give a bitext of at least {2 * _COMPONENTS}")
+    rows = np.sort(np.random.default_rng(0).permutation(len(lines))[:_SAMPLED_PAIRS])
     texts = {code: [lines[row][k] for row in rows.tolist()] for k, code in enumerate(codes)}
     return Space(model, texts, {code: model.encode(own) for code, own in texts.items()})
 
 
 def _lines(path: str | Path, languages: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the lines that have a text in every language, each first text once where they are three or more."""
+    """Return the lines that have a text in every language; with three or more languages, each first text once."""
     sides = []
     for k, code in enumerate(languages[1:], 1):
         files = find_pairs([str(path)], (languages[0], code), (0, k))
@@ -78,9 +78,9 @@ def _lines(path: str | Path, languages: Sequence[str]) -> list[tuple[str, ...]]:
     return [(text, *(other[text] for other in others)) for text in dict.fromkeys(common)]
 
 
-@threadpool_limits.wrap(1)  # small matrices: threads would wait for each other more than work
+@threadpool_limits.wrap(1)  # small matrices: threads would wait more than work
 def space_page(space: Space) -> str:
-    """Return the page."""
+    """Return the page of a space."""
     drop = max(1, space.model.dim // 100)
     every = np.concatenate(list(space.vectors.values())).astype(np.float64)
     _, values, components = np.linalg.svd(every - every.mean(0), full_matrices=False)
@@ -113,32 +113,32 @@ def space_page(space: Space) -> str:
 
 
 def _without(rows: np.ndarray, mean: np.ndarray, components: np.ndarray) -> np.ndarray:
-    """Return unit vectors without some directions (all but the top, Mu & Viswanath, 2018)."""
+    """Return unit vectors with ``components`` removed (all but the top, Mu & Viswanath, 2018)."""
     centred = rows - mean
     left = centred - (centred @ components.T) @ components
     return (left / np.maximum(np.linalg.norm(left, axis=1, keepdims=True), 1e-12)).astype(np.float32)
 
 
 def _tsne(space: Space) -> Cloud | None:
-    """Return a map by t-SNE (van der Maaten & Hinton, 2008); None where scikit-learn is not installed."""
+    """Return a t-SNE map (van der Maaten & Hinton, 2008); None if scikit-learn is not installed."""
     if find_spec("sklearn") is None:
-        logger.warning("scikit-learn is not installed: the page has no map by t-SNE (pip install 'xswe[train]')")
+        logger.warning("scikit-learn is not installed: the page has no t-SNE map (pip install 'xswe[train]')")
         return None
     from sklearn.manifold import TSNE
 
-    vectors = {code: rows[:_MAPPED] for code, rows in space.vectors.items()}
+    vectors = {code: rows[:_MAPPED_SENTENCES] for code, rows in space.vectors.items()}
     every = np.concatenate(list(vectors.values()))
     how = {"perplexity": min(30, len(every) // 4), "init": "pca", "random_state": 0, "metric": "cosine", "max_iter": 500}
-    with threadpool_limits(1):  # the library that the import above has brought, too
+    with threadpool_limits(1):  # again, for the library loaded by the import above
         places = TSNE(2, n_jobs=1, **how).fit_transform(every)
-    texts = {code: own[:_MAPPED] for code, own in space.texts.items()}
+    texts = {code: own[:_MAPPED_SENTENCES] for code, own in space.texts.items()}
     return Cloud("t-SNE", scatter(places, vectors, texts, ("", ""), "t-SNE"), language_silhouette(vectors))
 
 
 def _components(
     space: Space, every: np.ndarray, values: np.ndarray, components: np.ndarray
 ) -> tuple[list[tuple[str, ...]], Any]:
-    """Return, for the first components, shares of variance, what language explains of it, and correlations with length."""
+    """Return, for the first components, their share of the variance, and how much of it language and length explain."""
     places = (every - every.mean(0)) @ components[:_COMPONENTS].T
     codes = np.repeat(np.arange(len(space.texts)), [len(own) for own in space.texts.values()])
     lengths = np.log([len(text.encode("utf-8", "replace")) for own in space.texts.values() for text in own])
@@ -156,7 +156,7 @@ def _components(
 
 
 def _reciprocity(space: Space) -> list[tuple[str, ...]]:
-    """Return, of each pair of languages, how often the nearest is the translation, and nearest both ways."""
+    """Return, for each pair of languages, how often the nearest sentence is the translation, and how often both ways."""
     rows: list[tuple[str, ...]] = []
     for (a, left), (b, right) in combinations(space.vectors.items(), 2):
         cosines = left @ right.T
@@ -170,17 +170,17 @@ def _reciprocity(space: Space) -> list[tuple[str, ...]]:
 
 
 def _counted(space: Space, code: str) -> list[tuple[str, int, float]]:
-    """Return words of a language that occur in its sentences: word, times, norm of its vector."""
+    """Return words of a language that occur in its sentences: the word, its count, and the norm of its vector."""
     model = space.model
     words = model.words(code)
     counts = model.units.bags(list(space.texts[code])).counts(len(model.units.tokens))
     table = np.asarray(model.vectors)
     found = [(word, int(counts[row]), float(np.linalg.norm(table[row]))) for word, row in words.items()]
-    return sorted((one for one in found if one[1] >= _LEAST), key=lambda one: -one[1])[:_WORDS]
+    return sorted((one for one in found if one[1] >= _MIN_COUNT), key=lambda one: -one[1])[:_MAX_WORDS]
 
 
 def _norms(counted: Mapping[str, list[tuple[str, int, float]]]) -> Iterator[tuple[str, Any, float]]:
-    """Yield, of each language, words by frequency and norm, and their correlation."""
+    """Yield, for each language, a title, a plot of its words by frequency and norm, and the correlation."""
     for code, words in counted.items():
         if len(words) > 10:
             points = {code: [(float(times), norm, word) for word, times, norm in words]}
@@ -191,7 +191,7 @@ def _norms(counted: Mapping[str, list[tuple[str, int, float]]]) -> Iterator[tupl
 
 
 def _speech(space: Space, counted: Mapping[str, list[tuple[str, int, float]]]) -> list[tuple[str, ...]]:
-    """Return mean norms by part of speech, of the languages whose tagger is installed."""
+    """Return mean norms by part of speech, for the languages whose tagger is installed."""
     rows: list[tuple[str, ...]] = []
     for code in space.texts:
         if code not in _TAGGERS or find_spec(_TAGGERS[code]) is None:
@@ -203,13 +203,13 @@ def _speech(space: Space, counted: Mapping[str, list[tuple[str, int, float]]]) -
             if word in norms:
                 kinds.setdefault(kind, []).append(norms[word])
         for kind, own in sorted(kinds.items(), key=lambda one: -len(one[1])):
-            if len(own) >= _LEAST:
+            if len(own) >= _MIN_COUNT:
                 rows.append((code, kind, number(len(own)), figure(float(np.mean(own)), 3), figure(float(np.std(own)), 3)))
     return rows
 
 
 def _tagged(code: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the words of texts with their parts of speech, as the language's tagger names them."""
+    """Yield the words of texts with their parts of speech, in the names of the language's tagger."""
     if code in ("ja", "zh"):
         yield from (_japanese if code == "ja" else _chinese)(texts)
         return
@@ -244,15 +244,15 @@ def export_space(space: Space, folder: str | Path) -> Path:
     """Write the sentences for other viewers.
 
     ``vectors.tsv``, ``metadata.tsv`` and ``projector_config.pbtxt`` are for TensorBoard's projector (``tensorboard
-    --logdir`` the folder, or the two tables by hand); ``atlas.parquet``, where pyarrow is installed, for embedding-atlas:
+    --logdir`` the folder, or load the two tables by hand); ``atlas.parquet``, if pyarrow is installed, for embedding-atlas:
     ``embedding-atlas atlas.parquet --text text --x x --y y --neighbors neighbors``.
 
     Raises:
-        ConfigError: there is something at the place of the folder.
+        ConfigError: the folder exists already.
     """
     target = Path(folder)
     if target.exists():
-        raise ConfigError(f"{target}: is there already; give the name of a new folder")
+        raise ConfigError(f"{target} exists already; give the name of a new folder")
     with whole_folder(target) as made:
         every = np.concatenate(list(space.vectors.values()))
         labels = [(code, " ".join(text.split())) for code, own in space.texts.items() for text in own]
@@ -268,7 +268,7 @@ def export_space(space: Space, folder: str | Path) -> Path:
 
 
 def _write_atlas(path: Path, vectors: np.ndarray, labels: Sequence[tuple[str, str]]) -> None:
-    """Write texts, places in the plane of the first components, and nearest neighbours."""
+    """Write texts, their coordinates in the first two components, and their nearest neighbours."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -276,7 +276,7 @@ def _write_atlas(path: Path, vectors: np.ndarray, labels: Sequence[tuple[str, st
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     places = left[:, :2] * values[:2]
     cosines = vectors @ vectors.T
-    ids = np.argsort(-cosines, axis=1, kind="stable")[:, : _NEAR + 1]
+    ids = np.argsort(-cosines, axis=1, kind="stable")[:, : _NEIGHBOURS + 1]
     near = np.take_along_axis(cosines, ids, 1)
     neighbours = [
         {"ids": own.tolist(), "distances": [max(0.0, 1.0 - value) for value in one.tolist()]}

@@ -18,24 +18,24 @@ from xswe.phrases.terms import Term
 from xswe.report.page import number, render
 from xswe.text.languages import LANGUAGES
 
-_AROUND, _OTHER = 90, 400  # characters of context on either side, and of the other side
-_BUDGET = 1_200_000  # characters of texts on the page
+_CONTEXT_CHARACTERS, _OTHER_SIDE_CHARACTERS = 90, 400  # of context on either side of a hit, and of a translation
+_PAGE_CHARACTERS = 1_200_000  # of texts and their markup, as estimated by _size
 
 
 @dataclass(frozen=True)
 class Example:
-    """A place of a candidate."""
+    """An occurrence of a candidate, in its context."""
 
-    line: int  # of the passage, counted from 1
-    left: str  # what stands before it
+    line: int  # of the passage, from 1
+    left: str  # the context before it
     hit: str  # the span
-    right: str  # what stands after it
-    other: str = ""  # the passage's other side, "" where it has none
+    right: str  # the context after it
+    other: str = ""  # the passage's other side, "" if it has none
 
 
 @dataclass(frozen=True)
 class Found:
-    """A candidate with its examples; ``times`` and ``passages`` are None of single hits."""
+    """A candidate with its examples; ``times`` and ``passages`` are None for single hits."""
 
     text: str
     score: float
@@ -49,11 +49,11 @@ class Found:
 class TermView:
     """The content of a page of phrases or terms."""
 
-    # each phrase with its candidates, the best first; none where nothing was found
+    # each phrase with its candidates, if any, the best first
     found: tuple[tuple[str, tuple[Found, ...]], ...]
-    languages: tuple[str, ...] = ()  # of the phrases and of the passages; empty if they are not known
-    passages: int | None = None  # how many were read; None if that is not known
-    summary: str = ""  # what the search said
+    languages: tuple[str, ...] = ()  # of the phrases and of the passages; empty if unknown
+    passages: int | None = None  # how many were read; None if unknown
+    summary: str = ""  # the summary of the search
 
     @classmethod
     def of(
@@ -63,7 +63,7 @@ class TermView:
         languages: Sequence[str] = (),
         other: Mapping[int, str] | None = None,
     ) -> TermView:
-        """Return the view of the result of ``find_phrases`` or ``find_terms``; ``other`` has passages' other sides."""
+        """Return the view of a result of ``find_phrases`` or ``find_terms``; ``other``: the other sides of passages."""
         rows = zip(queries, found, strict=True)
         return cls(
             tuple((query, tuple(_found(hit, other or {}) for hit in hits)) for query, hits in rows), tuple(languages)
@@ -84,12 +84,12 @@ def _found(hit: Hit | Term, other: Mapping[int, str]) -> Found:
 
 
 def _example(place: Place, other: str = "") -> Example:
-    left, right = place.around(_AROUND)
-    return Example(place.passage + 1, left, place.text, right, other[:_OTHER])
+    left, right = place.around(_CONTEXT_CHARACTERS)
+    return Example(place.passage + 1, left, place.text, right, other[:_OTHER_SIDE_CHARACTERS])
 
 
 def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
-    """Return the view of a file that ``phrases`` wrote: ``.tsv``, ``.csv`` or ``.jsonl``, of either mode."""
+    """Return the view of a file that ``phrases`` wrote in either mode: ``.tsv``, ``.csv`` or ``.jsonl``."""
     found: dict[str, list[Found]] = {}
     for line, row in _rows(Path(path)):
         query = row.get("term") or row.get("phrase")
@@ -102,12 +102,12 @@ def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
         except (KeyError, TypeError, ValueError):
             raise InputError(path, "no hit of phrases", "give what phrases wrote as .tsv, .csv or .jsonl", line) from None
     if not found:
-        raise InputError(path, "nothing in it", "give what phrases wrote as .tsv, .csv or .jsonl")
+        raise InputError(path, "no rows in it", "give what phrases wrote as .tsv, .csv or .jsonl")
     return TermView(tuple((query, tuple(own)) for query, own in found.items()), tuple(languages))
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a table with the number of their line."""
+    """Yield the rows of a table with their line numbers."""
     if suffix_of(path) == ".jsonl":
         yield from ((line, json.loads(text)) for line, text in read_lines(path) if text and text.strip())
         return
@@ -131,7 +131,7 @@ def _of_row(row: Mapping[str, Any]) -> Found | None:
             break
         left, _, rest = str(row[f"example_{n}"]).partition("[")
         hit, _, right = rest.partition("]")
-        examples.append(Example(int(row[f"line_{n}"]), left, hit, right, other[:_OTHER] if n == 1 else ""))
+        examples.append(Example(int(row[f"line_{n}"]), left, hit, right, other[:_OTHER_SIDE_CHARACTERS] if n == 1 else ""))
     variants = tuple(filter(None, str(row["variants"] or "").split(" | ")))
     return Found(
         str(row["candidate"]), float(row["score"]), int(row["times"]), int(row["passages"]), variants, tuple(examples)
@@ -139,7 +139,7 @@ def _of_row(row: Mapping[str, Any]) -> Found | None:
 
 
 def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
-    """Return the page of a view, or of its first phrases where it is too much for one."""
+    """Return the page of a view, with only its first phrases if the view is too large."""
     shown = _within_budget(view.found)
     nothing = [query for query, found in view.found if not found]
     with_hits = [(query, found) for query, found in shown if found]
@@ -171,11 +171,11 @@ def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
 
 
 def _within_budget(found: Iterable[tuple[str, tuple[Found, ...]]]) -> list[tuple[str, tuple[Found, ...]]]:
-    """Return the first phrases, as many as a page has room for."""
+    """Return the first phrases, as many as fit on a page."""
     out, size = [], 0
     for query, own in found:
         size += len(query) + sum(_size(one) for one in own)
-        if size > _BUDGET:
+        if size > _PAGE_CHARACTERS:
             break
         out.append((query, own))
     return out

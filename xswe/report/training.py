@@ -24,8 +24,8 @@ from xswe.report import figures
 from xswe.report.figures import Cloud, plane, proportion
 from xswe.report.page import figure, number, percent, render
 
-_WORST, _WORDS, _DRAWN = 15, 6, 250
-_SHOWN = ("accuracy", "margin_accuracy", "f1", "spearman_with_teacher", "pearson_with_teacher")
+_WORST_PAIRS, _WORDS_PER_LANGUAGE, _DRAWN_SENTENCES = 15, 6, 250
+_METRICS = ("accuracy", "margin_accuracy", "f1", "spearman_with_teacher", "pearson_with_teacher")
 _TITLES = {
     "accuracy": "accuracy",
     "margin_accuracy": "by margin",
@@ -37,7 +37,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class StageFolder:
-    """A stage of a run: its seconds, its bytes on the disk, and its ``inputs``."""
+    """A stage of a run: its seconds, its bytes on disk, and its ``inputs``."""
 
     name: str
     identity: str
@@ -49,13 +49,13 @@ class StageFolder:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, as ``train`` leaves it."""
+    """A run folder, as ``train`` writes it."""
 
     folder: Path
 
     def __post_init__(self) -> None:
         if not (self.folder / "results.json").is_file():
-            raise InputError(self.folder, "no results.json in it", "give the run folder of a training that is done")
+            raise InputError(self.folder, "no results.json in it", "give the run folder of a finished training")
 
     @cached_property
     def results(self) -> dict[str, Any]:
@@ -64,18 +64,18 @@ class Run:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """Versions, threads and seconds; empty where the folder has none."""
+        """Versions, threads and seconds; empty if the folder has none."""
         path = self.folder / "run.json"
         return dict(read_json(path)) if path.is_file() else {}
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The figures; ``note`` is the step."""
+        """The figures; ``note`` names the step."""
         return [Row(**row) for row in self.results["rows"]]
 
     @cached_property
     def history(self) -> list[dict[str, float]]:
-        """Looks at the losses, from ``history.csv``."""
+        """The history of the losses, from ``history.csv``."""
         path = self.folder / "history.csv"
         if not path.is_file():
             return []
@@ -89,7 +89,7 @@ class Run:
 
     @cached_property
     def stages(self) -> list[StageFolder]:
-        """The stages that this run's model is made of; those that runs with other settings left are not among them."""
+        """The stages of which this run's model is made, without those left by runs with other settings."""
         every = {}
         for path in sorted(self.folder.glob("stages/*/stage.json")):
             about = read_json(path)
@@ -111,11 +111,11 @@ class Run:
         )
 
     def _is_last(self, stage: StageFolder) -> bool:
-        """Return True if a stage reports only what the run's results contain."""
+        """Return True if a stage is the last of this run: its report is the one in the run's results."""
         report = self.results["report"]
         keys = {"spans": "spans", "refine": "refinement"}
         last = next((name for name, key in keys.items() if key in report), "pca" if "pca" in report else "bags")
-        if stage.name == "pca" and last != "pca":  # the step without ABTT leads nowhere, and is shown all the same
+        if stage.name == "pca" and last != "pca":  # PCA without ABTT is no input of a later stage, but is shown too
             return self.results["settings"]["pca"]["drop"] != 0 and _report(stage).get("drop") == 0
         if stage.name != last:
             return False
@@ -133,7 +133,7 @@ class Run:
                         yield (codes[0], codes[1]), list(bitext.source), list(bitext.target)
 
     def matrices(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the table after each step, by name, where it has a row a unit, or also a bigram."""
+        """Yield the name of each step and the table after it, if the table has a row per unit (and bigram)."""
         names = {"extract": "extraction", "refine": "refinement", "spans": "span training"}
         for stage in self.stages:
             file = stage.folder / f"{stage.name}.safetensors"
@@ -145,7 +145,7 @@ class Run:
 
 
 def _read_by(contexts: StageFolder, stages: Iterable[StageFolder]) -> bool:
-    """Return True if an extraction among the stages used these contexts; then it names their settings."""
+    """Return True if an extraction among the stages used these contexts, i.e. its inputs begin with theirs."""
     return any(one.name == "extract" and one.inputs[:2] == contexts.inputs[:2] for one in stages)
 
 
@@ -154,9 +154,9 @@ def _report(stage: StageFolder) -> dict[str, Any]:
     return dict(read_json(path)) if path.is_file() else {}
 
 
-@threadpool_limits.wrap(1)  # small matrices: threads would wait for each other more than work
+@threadpool_limits.wrap(1)  # small matrices: threads would wait more than work
 def training_page(folder: str | Path) -> str:
-    """Return the page of a run folder; InputError: it is no folder of a run that is done."""
+    """Return the page of a run folder; InputError: it is not the folder of a finished run."""
     run = Run(Path(folder))
     held_out = list(run.held_out())
     settings = run.results["settings"]
@@ -214,11 +214,11 @@ def _overview(run: Run) -> list[tuple[str, str, str]]:
 
 
 def _figures(run: Run) -> list[str]:
-    return [name for name in _SHOWN if any(row.metric == name for row in run.rows)]
+    return [name for name in _METRICS if any(row.metric == name for row in run.rows)]
 
 
 def _interval(row: Row) -> tuple[float | None, float | None]:
-    """Return the interval of a figure: its own, or of a share of ``n`` Wilson's."""
+    """Return the interval of a figure: its own or, for a share of ``n``, Wilson's."""
     if row.low is not None and row.high is not None:
         return row.low, row.high
     if row.value is None or "accuracy" not in row.metric or not row.n:
@@ -303,13 +303,13 @@ def _counts(run: Run) -> list[tuple[str, str]]:
 
 
 def _worst(model: StaticModel, codes: tuple[str, str], source: list[str], target: list[str]) -> list[dict[str, Any]]:
-    """Return the held-out pairs whose translation is furthest behind the best other sentence."""
+    """Return the held-out pairs whose cosine is furthest below that of the best wrong target."""
     a, b = model.encode(source), model.encode(target)
     cosines = a @ b.T
     own = np.diag(cosines).copy()
     np.fill_diagonal(cosines, -np.inf)
     rivals, best = cosines.argmax(1), cosines.max(1)
-    order = np.argsort(own - best, kind="stable")[:_WORST].tolist() if len(source) > 1 else []
+    order = np.argsort(own - best, kind="stable")[:_WORST_PAIRS].tolist() if len(source) > 1 else []
     return [
         {
             "source": source[i],
@@ -324,11 +324,11 @@ def _worst(model: StaticModel, codes: tuple[str, str], source: list[str], target
 
 
 def _clouds(run: Run, held_out: list[tuple[tuple[str, str], list[str], list[str]]]) -> Iterator[Cloud]:
-    """Yield the held-out sentences in the plane of their first components, after each step."""
+    """Yield the held-out sentences in their first two principal components, after each step."""
     texts: dict[str, list[str]] = {}
     for codes, source, target in held_out:
         for code, side in zip(codes, (source, target), strict=True):
-            texts.setdefault(code, []).extend(side[:_DRAWN])
+            texts.setdefault(code, []).extend(side[:_DRAWN_SENTENCES])
     if not texts:
         return
     bags = {code: run.model.units.bags(own) for code, own in texts.items()}
@@ -339,9 +339,9 @@ def _clouds(run: Run, held_out: list[tuple[tuple[str, str], list[str], list[str]
 
 
 def _words(model: StaticModel) -> list[tuple[str, str, list[tuple[str, list[tuple[str, float]]]]]]:
-    """Return some frequent words of each language with their nearest words of the others.
+    """Return some frequent words of each language with their nearest words in the other languages.
 
-    A vocabulary that was learnt elsewhere has words of further languages: only those of the training text are shown.
+    Only words of the training text are shown: a vocabulary learnt elsewhere has words of further languages.
     """
     counts = np.ones((len(model.languages), len(model.units))) if model.counts is None else model.counts
     words = {code: model.words(code) for code in model.languages}
@@ -353,7 +353,7 @@ def _words(model: StaticModel) -> list[tuple[str, str, list[tuple[str, list[tupl
     for code in model.languages if len(model.languages) > 1 else ():
         least = 2 if code in ("zh", "ja") else 4
         among = [word for word in islice(words[code], 4000) if len(word) >= least and word in own[code]]
-        for word in sorted(random.Random(0).sample(among, min(_WORDS, len(among)))):
+        for word in sorted(random.Random(0).sample(among, min(_WORDS_PER_LANGUAGE, len(among)))):
             near = []
             for other in (language for language in model.languages if language != code):
                 found = (one for one in model.neighbours(word, language=other, k=100) if one.word in own[other])
