@@ -31,7 +31,7 @@ def test_what_is_missing_is_told_below_the_table(model, tmp_path, monkeypatch):
     text = command(
         "evaluate", composed("evaluate", f"model={model}", "tasks=[own.tsv,tatoeba,bucc]", "data=sets", "threads=1")
     )
-    assert "skipped tatoeba en-ja: sets/mteb/tatoeba-bitext-mining is missing: put the data set" in text
+    assert "skipped tatoeba en-ja: sets/mteb/tatoeba-bitext-mining is missing; put the data set" in text
     assert "skipped bucc -: BUCC has nothing in en, ja" in text
     assert "own.tsv" in text.split("skipped")[0]
     record = json.loads((tmp_path / "eval.json").read_text())

@@ -43,7 +43,7 @@ def test_weighted_f1_is_scikit_learns():
 def test_blocks_do_not_matter(monkeypatch):
     a, b = vectors()
     whole = nearest(a, b), nearest_by_margin(a, b)
-    monkeypatch.setattr("xswe.evaluation.metrics._QUERIES_AT_A_TIME", 7)
+    monkeypatch.setattr("xswe.evaluation.metrics._BLOCK_ROWS", 7)
     np.testing.assert_array_equal(nearest(a, b), whole[0])
     np.testing.assert_array_equal(nearest_by_margin(a, b), whole[1])
 

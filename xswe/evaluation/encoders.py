@@ -15,14 +15,14 @@ from xswe.text.languages import LANGUAGES
 
 @dataclass(frozen=True)
 class About:
-    """Metadata of an encoder in result files, in mteb's words."""
+    """Metadata of an encoder in result files, in mteb's terms."""
 
-    library: str = "xswe"  # who runs it; the first half of the name in mteb's result tree
-    framework: tuple[str, ...] = ("NumPy", "safetensors")  # what it is made with
-    static: bool = True  # it is a table of vectors
-    max_tokens: float = float("inf")  # what is beyond is cut off
+    library: str = "xswe"  # the library that runs it; the first half of the name in mteb's result tree
+    framework: tuple[str, ...] = ("NumPy", "safetensors")
+    static: bool = True  # whether it is a table of vectors
+    max_tokens: float = float("inf")  # longer texts are truncated
     license: str | None = None  # of the weights, in mteb's spelling; None if unknown
-    adapted_from: str | None = None  # the model that it was made from
+    adapted_from: str | None = None  # the model it was made from
 
 
 class SentenceEncoder(Protocol):
@@ -54,14 +54,14 @@ class SentenceEncoder(Protocol):
 
     @property
     def about(self) -> About:
-        """Its metadata."""
+        """Metadata for result files."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""
 
 
 class StaticEncoder:
-    """A static model, or an ensemble of some, under evaluation."""
+    """A static model, or an ensemble, under evaluation."""
 
     def __init__(self, model: AnyModel, name: str, threads: int = 1, about: About | None = None) -> None:
         self.model, self.name, self._threads = model, name, threads
@@ -82,7 +82,7 @@ class StaticEncoder:
 
 
 class TeacherEncoder:
-    """A teacher under evaluation: its sentence vectors, in any language.
+    """The sentence vectors of a teacher under evaluation, in any language.
 
     Args:
         model: one of ``conf/teacher`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.

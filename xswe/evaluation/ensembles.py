@@ -1,4 +1,4 @@
-"""Ensembles whose weights are fitted to development files."""
+"""Ensembles with weights fitted to development files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from xswe.model.interchange import WORDLLAMA, is_model2vec, read_static
 from xswe.model.static import StaticModel
 from xswe.text.languages import check_languages
 
-# A score of the mean cosines of one development file: (weights of the parts) -> figure.
+# The quality of an ensemble on one development file: (weights of the parts) -> figure.
 Quality = Callable[[np.ndarray], float]
-_FEWEST = 3  # pairs of a development file: on fewer, any weights are as good
-_MOST_PAIRS = 2000  # of a bitext, for fitting: all are compared with all, at each try
+_MIN_PAIRS = 3  # of a development file: fewer cannot tell weights apart
+_MAX_PAIRS = 2000  # of a bitext: every step of the fit compares all with all
 
 
 @dataclass(frozen=True)
 class FittedEnsemble(Result[tuple[Any, ...]]):
-    """An ensemble, and the scores of it and its parts on the development files.
+    """An ensemble, and the scores of its parts and itself on the development files.
 
     Attributes:
         ensemble: the model.
-        names: of the parts.
+        names: names of the parts.
         files: the development files.
-        scores: of each part, and last of the ensemble, on each file.
+        scores: scores on each file, one row per part, the last for the ensemble.
     """
 
     ensemble: Ensemble
@@ -47,7 +47,7 @@ class FittedEnsemble(Result[tuple[Any, ...]]):
 
     @property
     def languages(self) -> str:
-        """The ensemble's languages, as they are printed."""
+        """The ensemble's languages, for printing."""
         return ", ".join(self.ensemble.languages)
 
     def columns(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class FittedEnsemble(Result[tuple[Any, ...]]):
         return ("model", "dims", "weight", *(Path(file).name for file in self.files))
 
     def records(self) -> list[tuple[Any, ...]]:
-        """Return a row a part, and one of the ensemble."""
+        """Return one row per part, and one for the ensemble."""
         sizes = [*((part.dim, weight) for part, weight in zip(self.ensemble.parts, self.ensemble.weights, strict=True))]
         rows = zip((*self.names, "ensemble"), (*sizes, (self.ensemble.dim, 1.0)), self.scores, strict=True)
         return [(name, dim, weight, *scores) for name, (dim, weight), scores in rows]
@@ -73,18 +73,18 @@ def make_ensemble(
     languages: Sequence[str] | None = None,
     threads: int | None = None,
 ) -> FittedEnsemble:
-    """Make several static models one.
+    """Combine several static models into one.
 
     Args:
         models: two or more: folders of this library's or Model2Vec's models, names, or ``wordllama``.
-        output: folder to write the ensemble to as well.
-        weights: of each model; all alike where neither they nor files are given.
-        fit: development files that the weights are fitted to: ``score<TAB>a<TAB>b``, or a bitext.
-        languages: of models of other libraries; None for English (WordLlama), or all (Model2Vec).
-        threads: how many; None for all processors.
+        output: folder to write the ensemble to, if any.
+        weights: one per model; equal by default, unless ``fit`` is given.
+        fit: development files to fit the weights on: ``score<TAB>a<TAB>b``, or a bitext.
+        languages: languages of models of other libraries; None for English (WordLlama), or all (Model2Vec).
+        threads: number of threads; None for all processors.
 
     Raises:
-        ConfigError: there are too few models, or both weights and files.
+        ConfigError: there are fewer than two models, or both weights and files.
         InputError: weights cannot be fitted to a file.
     """
     for name, given, form in _lists(models, fit, weights):
@@ -104,7 +104,7 @@ def make_ensemble(
         raise ConfigError("give weights=[...] or files to fit them on, fit=[...], not both")
     checked = check_languages(languages) if languages else None
     if checked and not any(name == WORDLLAMA or is_model2vec(locate(name)) for name in names):
-        raise ConfigError(f"languages={list(checked)}: every model says its own; leave languages out")
+        raise ConfigError(f"languages={list(checked)}: every model knows its own; leave languages out")
     parts = [read_static(name, checked) for name in names]
     common = Ensemble.of(parts).languages
     scores = [score_of(parts, Path(file), common, threads or available_threads()) for file in files]
@@ -121,7 +121,7 @@ def make_ensemble(
 
 
 def _lists(models: Any, fit: Any, weights: Any) -> list[tuple[str, Any, str]]:
-    """Return the arguments that are lists, each with its form."""
+    """Return the arguments that must be lists, each with its name and an example."""
     return [
         ("models", models, "[runs/a/model,runs/b/model]"),
         ("fit", fit, "[dev.tsv]"),
@@ -130,17 +130,17 @@ def _lists(models: Any, fit: Any, weights: Any) -> list[tuple[str, Any, str]]:
 
 
 def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Quality:
-    """Return the score of weights on a development file.
+    """Return a function that scores weights on a development file.
 
-    ``score<TAB>a<TAB>b``: Spearman's correlation of the mean cosines with the scores. An aligned bitext: mteb's F1 of the
-    nearest neighbours, mean of both directions.
+    On ``score<TAB>a<TAB>b``, it is Spearman's correlation of the mean cosines with the scores; on an aligned bitext, mteb's
+    F1 of the nearest neighbours, averaged over both directions.
     """
     if file.is_file() and is_scored(file):
         return _scored(parts, file, threads)
     first, second = (*languages, *languages)[:2]
     pairs = [(a, b) for one in find_pairs([str(file)], (first, second)) for a, b in read_pairs(one) if a and b]
     _refuse_few(file, len(pairs))
-    sides = [list(side) for side in zip(*pairs[:_MOST_PAIRS], strict=True)]
+    sides = [list(side) for side in zip(*pairs[:_MAX_PAIRS], strict=True)]
     tables = np.stack([products(*(part.encode(side, threads=threads) for side in sides)) for part in parts])
 
     def f1(weights: np.ndarray) -> float:
@@ -151,9 +151,9 @@ def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...
 
 
 def _refuse_few(file: Path, pairs: int) -> None:
-    if pairs < _FEWEST:
+    if pairs < _MIN_PAIRS:
         hint = "give a file of more source<TAB>target, or score<TAB>a<TAB>b lines"
-        raise InputError(file, f"weights are fitted on {_FEWEST} pairs or more, and it has {pairs}", hint)
+        raise InputError(file, f"fitting weights needs at least {_MIN_PAIRS} pairs, and it has {pairs}", hint)
 
 
 def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Quality:

@@ -1,4 +1,4 @@
-"""``xswe.evaluate``: a model on benchmarks and on files of one's own, as rows that are read, converted and written."""
+"""``xswe.evaluate`` and ``xswe.compare``: models on benchmarks and on the user's files, with the figures as rows."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from xswe.text.languages import languages_in_name
 T = TypeVar("T", "Scores", "Comparison")
 Model = str | Path | Mapping[str, Any] | StaticModel | Ensemble | SentenceEncoder
 FIELDS = tuple(field.name for field in fields(Row) if field.name != "items")
-# The metrics that tables show, and the main score of a task that has none of them; the rows hold all.
-_SHOWN = (
+# The metrics in printed tables; tasks without any of them show their main score. The rows contain all metrics.
+_SHOWN_METRICS = (
     *("f1", "accuracy", "margin_accuracy", "mrr", "accuracy_both_ways", "margin_accuracy_both_ways"),
     *("spearman", "cosine_spearman", "average", "average_s2s", "skipped"),
 )
@@ -41,13 +41,13 @@ _SHOWN = (
 class Scores(Result[Row], entries="rows", row=FIELDS):
     """The figures of a model; a sequence of :class:`xswe.evaluation.metrics.Row`.
 
-    Printed it is the table of the metrics that are usual; the rows hold all.
+    Prints as a table of the usual metrics; the rows contain all of them.
 
     Attributes:
-        name: what tables call the model.
-        model: what it was named by.
-        rows: its figures, and why there is none where there is none.
-        level: of the confidence intervals.
+        name: name of the model in tables.
+        model: the model as it was given.
+        rows: its figures, or the reason for a missing one.
+        level: level of the confidence intervals.
     """
 
     name: str
@@ -72,14 +72,14 @@ class Scores(Result[Row], entries="rows", row=FIELDS):
         return ["task", "subset", "metric", "value", f"{self.level:.0%}", "n", "source"], lines
 
     def as_json(self) -> dict[str, Any]:
-        """Return the model and an object a row."""
+        """Return the model, its name, and one object per row."""
         return {"model": self.model, "name": self.name, "rows": [row.as_dict() for row in self.rows]}
 
     def check(self, where: str = "") -> None:
-        """Refuse to end well without a single figure.
+        """Check that there is at least one figure.
 
         Raises:
-            ConfigError: no row has a value; the message says why, row by row.
+            ConfigError: no row has a value; the message has the reasons, row by row.
         """
         check_measured(self.rows, where)
 
@@ -97,19 +97,19 @@ def evaluate(
     r"""Evaluate a model.
 
     Args:
-        model: a loaded model; what a model is named by: a folder, ``mini``, ``user/repository``, ``wordllama``,
-            ``teacher:mini``, …, see :class:`xswe.evaluation.models.ModelSpec`; or an encoder of one's own.
+        model: a loaded model; a folder or name such as ``mini``, ``user/repository``, ``wordllama`` or ``teacher:mini``,
+            see :class:`xswe.evaluation.models.ModelSpec`; or your own encoder.
         tasks: presets (``xling``, ``sts-en``, ``mteb-en``, ``jmteb``), names of mteb's tasks, and paths of files: aligned,
             or ``score<TAB>a<TAB>b``.
-        data: folder of data sets under their hub names; None for the hub, and its cache.
+        data: folder of data sets under their hub names; None for the hub and its cache.
         bootstrap: draws for confidence intervals; ``Bootstrap(rounds=0)`` for none.
         threads: null for all processors.
-        results: folder of mteb's own result tree, kept; null for ``mteb`` beside the output, or none.
-        output: a file for all rows, by its suffix any table; ``.md`` and ``.tex`` get the table that is printed.
+        results: folder for mteb's own result tree; null for ``mteb`` beside the output, or none without an output.
+        output: file for all rows, in the table format of its suffix; ``.md`` and ``.tex`` get the printed table.
 
     Raises:
-        ConfigError: there is no such task; or an output was asked for, and every task was skipped (its rows, with the
-            reasons, are written before).
+        ConfigError: a task is unknown; or every task was skipped and there is an output (the rows, with the reasons, are
+            written first).
         ModelError, InputError: a model or file is missing or damaged.
 
     Example:
@@ -139,10 +139,10 @@ def _names(tasks: Any) -> list[str]:
 def _checked(
     tasks: Sequence[str], data: str | Path | None, output: str | Path | None, results: str | Path | None
 ) -> str | Path | None:
-    """Check tasks and output, before any work is done, and return the folder of mteb's results."""
+    """Check tasks and output before any work, and return the folder for mteb's results."""
     check(tasks)
     if data is not None and all(map(is_path, tasks)):
-        raise ConfigError("data does nothing where all tasks are files: leave it out")
+        raise ConfigError("data does nothing if all tasks are files: leave it out")
     if output is None:
         return results
     check_output(output, tasks)
@@ -159,7 +159,7 @@ def _written(found: T, output: str | Path | None) -> T:
 
 
 def as_encoder(model: Model, threads: int | None = None) -> SentenceEncoder:
-    """Return the encoder of a model: of a loaded one, of a name, or an encoder as it is."""
+    """Return the encoder of a loaded model or a name; an encoder is returned as it is."""
     threads = threads or available_threads()
     if isinstance(model, StaticModel):
         return StaticEncoder(model, "-".join(model.languages), threads)
@@ -173,7 +173,7 @@ def as_encoder(model: Model, threads: int | None = None) -> SentenceEncoder:
 def run_tasks(
     encoder: SentenceEncoder, tasks: Sequence[str], data: str | Path | None, results: str | Path | None = None
 ) -> list[Row]:
-    """Run tasks, in order; see :func:`evaluate`. Items for resampling are kept."""
+    """Run tasks in order; see :func:`evaluate`. The rows keep their items for resampling."""
     check(tasks)
     rows: list[Row] = []
     with ExitStack() as stack:
@@ -195,7 +195,7 @@ def _file(encoder: SentenceEncoder, path: str) -> list[Row]:
 
 
 def skipped(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each reason why there are no figures, with the tasks that it concerns."""
+    """Return a line for each reason why figures are missing, with the tasks concerned."""
     why: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.value is None and row.note:
@@ -216,16 +216,16 @@ def _interval(row: Row) -> str | None:
 
 def shown(rows: Sequence[Row]) -> list[Row]:
     """Return the rows that tables show."""
-    rows = [row for row in rows if row.metric != "spearman" or row.source == "xswe"]  # mteb says it twice
-    covered = {(row.task, row.subset) for row in rows if row.metric in _SHOWN}
+    rows = [row for row in rows if row.metric != "spearman" or row.source == "xswe"]  # mteb reports it twice
+    covered = {(row.task, row.subset) for row in rows if row.metric in _SHOWN_METRICS}
     return [
         row
         for row in rows
-        if row.metric in _SHOWN or (row.metric == "main_score" and (row.task, row.subset) not in covered)
+        if row.metric in _SHOWN_METRICS or (row.metric == "main_score" and (row.task, row.subset) not in covered)
     ]
 
 
-_EXTRA = ("average_s2s",)  # shown beside the primary metrics
+_SHOWN_TOO = ("average_s2s",)  # in addition to the primary metrics
 Key = tuple[str, str, str, str | None]  # task, subset, metric and split of a figure
 
 
@@ -234,14 +234,14 @@ class Measured:
     """A model and its figures.
 
     Attributes:
-        name: what tables call it.
+        name: name in tables.
         dim: dimensions of a vector.
         size: bytes of the weights in memory.
         parameters: number of weights.
         languages: codes of the languages it was evaluated on.
-        rate: sentences a second; None if not timed.
+        rate: sentences per second; None if not timed.
         rows: its figures.
-        training: seconds that its training took, where its run folder says so; None if not known.
+        training: seconds of training, from its run folder; None if unknown.
     """
 
     name: str
@@ -266,19 +266,19 @@ class Measured:
         }
 
     def only(self, rows: Sequence[Row]) -> Measured:
-        """Return the same with some of its rows."""
+        """Return a copy with these rows only."""
         return replace(self, rows=tuple(rows))
 
     def row(self, key: Key) -> Row | None:
-        """Return the row of a figure; None where there is none, or it has no value."""
+        """Return the row of a figure, or None if it is missing or has no value."""
         return next((row for row in self.rows if row.key == key and row.value is not None), None)
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The best model on a figure against another one; see :class:`xswe.evaluation.metrics.Comparison`.
+    """A test of the best model on a figure against another; see :class:`xswe.evaluation.metrics.Comparison`.
 
-    ``corrected`` is p corrected for the number of all tests of the comparison (Holm).
+    ``corrected`` is p corrected for all tests of the comparison (Holm).
     """
 
     task: str
@@ -295,33 +295,33 @@ class PairedTest:
 
     @property
     def key(self) -> Key:
-        """The figure."""
+        """The key of the figure."""
         return self.task, self.subset, self.metric, self.split
 
 
 def seconds_of_training(folder: str | Path) -> float | None:
-    """Return the seconds that the training of a run folder took, None where the folder does not say."""
+    """Return the training time of a run folder in seconds; None if the folder does not record it."""
     path = Path(folder) / "run.json"
     return float(sum(read_json(path)["seconds"].values())) if path.is_file() else None
 
 
 def figures_of(rows: Iterable[Row]) -> list[Key]:
-    """Return the keys of the figures that a table of models shows, in the order of the rows."""
+    """Return the keys of the figures in a table of models, in the order of the rows."""
     keys = list(dict.fromkeys(row.key for row in rows))
     chosen = primary_metrics(((task, subset, split), metric) for task, subset, metric, split in keys)
-    return [key for key in keys if chosen.get((key[0], key[1], key[3])) == key[2] or key[2] in _EXTRA]
+    return [key for key in keys if chosen.get((key[0], key[1], key[3])) == key[2] or key[2] in _SHOWN_TOO]
 
 
 def _best(models: Sequence[Measured], key: Key) -> Measured | None:
-    """Return the model of the highest figure (the first of equals); None if none has one."""
+    """Return the model with the highest figure (the first on a tie); None if no model has the figure."""
     known = [(row.value or 0.0, model) for model in models if (row := model.row(key))]
     return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
 def significance(models: Sequence[Measured], settings: Bootstrap) -> list[PairedTest]:
-    """Test the best model of each figure of the table against every other, on the same draws of the same items.
+    """Test the best model of each figure in the table against every other, on the same draws of the same items.
 
-    The tests of all figures are one family, for whose number each p is corrected.
+    All tests form one family, and p is corrected for their number.
     """
     pairs: list[tuple[Key, Measured, Measured]] = []
     for key in figures_of(row for model in models for row in model.rows):
@@ -341,7 +341,7 @@ def significance(models: Sequence[Measured], settings: Bootstrap) -> list[Paired
 
 
 def correct(tests: Sequence[PairedTest]) -> list[PairedTest]:
-    """Return all tests of a comparison with their p corrected for their number."""
+    """Return all tests of a comparison, with p corrected for their number."""
     values = corrected([test.p for test in tests])
     return [replace(test, corrected=value) for test, value in zip(tests, values, strict=True)]
 
@@ -353,7 +353,7 @@ def of_marks(tests: int) -> str:
 
 
 def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[list[str], list[list[Any]], list[str]]:
-    """Return the header, one line per model, and notes: the meaning of the marks, and skipped tasks with the reasons."""
+    """Return the header, one line per model, and notes: the meaning of the marks, and why tasks were skipped."""
     keys = figures_of(row for model in models for row in model.rows)
     alike = {(*test.key, test.other) for test in tests if test.corrected >= LEVEL}
     best = {key: _best(models, key) for key in keys}
@@ -378,14 +378,14 @@ def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[l
 
 @dataclass(frozen=True)
 class Comparison(Result[Measured], entries="models", row=("model", *FIELDS)):
-    """Several models on the same tasks; printed it is a table with the best of each column marked.
+    """Several models on the same tasks; prints as a table with the best of each column marked.
 
-    Iterating gives the models.
+    Iterating yields the models.
 
     Attributes:
         models: the models and their figures.
-        tests: the best of each figure against every other.
-        threads: how many the models were timed with.
+        tests: the best model of each figure against every other.
+        threads: number of threads during timing.
     """
 
     models: tuple[Measured, ...]
@@ -407,7 +407,7 @@ class Comparison(Result[Measured], entries="models", row=("model", *FIELDS)):
         return [(model.name, *row.as_dict().values()) for model in self.models for row in model.rows]
 
     def layout(self) -> tuple[list[str], list[list[Any]]]:
-        """Return the table of the models: a line each, in percent, the best marked."""
+        """Return the table with one line per model, in percent, the best marked."""
         return self._outcome()[:2]
 
     def as_json(self) -> dict[str, Any]:
@@ -420,10 +420,10 @@ class Comparison(Result[Measured], entries="models", row=("model", *FIELDS)):
         }
 
     def check(self, where: str = "") -> None:
-        """Refuse to end well without a single figure.
+        """Check that there is at least one figure.
 
         Raises:
-            ConfigError: no model has one; the message says why.
+            ConfigError: no model has one; the message has the reasons.
         """
         check_measured([row for model in self.models for row in model.rows], where)
 
@@ -442,19 +442,19 @@ def compare(
     r"""Evaluate models one after the other, time them, and test the best of each figure against the others.
 
     Args:
-        models: loaded models, names, or encoders; see :func:`xswe.evaluation.evaluate.evaluate`, as for what follows. A
-            pattern (``runs/sweep/*/model``) stands for all folders that it matches; runs of a sweep are called by the
-            settings in which they differ.
+        models: loaded models, names, or encoders, as in :func:`xswe.evaluation.evaluate.evaluate`. A pattern
+            (``runs/sweep/*/model``) stands for all folders it matches; the runs of a sweep are named by the settings in
+            which they differ.
         tasks: presets, names of mteb's tasks, and paths of files.
         data: folder of data sets; None for the hub.
-        seconds: how long each model is timed on the sentences that come with the package; 0 for not.
+        seconds: how long to time each model on the sentences of the package; 0 for no timing.
         bootstrap: draws for confidence intervals and paired tests.
         threads: null for all processors.
-        results: folder of mteb's own result tree, kept; null for ``mteb`` beside the output, or none.
-        output: a file for all rows, or the table, as that of ``evaluate``.
+        results: folder for mteb's own result tree; null for ``mteb`` beside the output, or none without an output.
+        output: file for all rows, or the table, as in ``evaluate``.
 
     Raises:
-        ConfigError: no model is named, two have the same name, or there is no such task.
+        ConfigError: no model is named, two have the same name, or a task is unknown.
         InputError: a pattern matches nothing.
 
     Example:
@@ -492,7 +492,7 @@ def compare(
 
 
 def _matching(which: Model) -> list[Model]:
-    """Return the models that a name stands for: of a pattern, all folders that it matches."""
+    """Return the models that a name stands for: for a pattern, all folders it matches."""
     if not isinstance(which, str) or "*" not in which:
         return [which]
     if not (found := sorted(glob(which))):
@@ -502,7 +502,7 @@ def _matching(which: Model) -> list[Model]:
 
 
 def title(key: Key, keys: Sequence[Key]) -> str:
-    """Name a column by its task and subset, and by its split or metric where that is needed to tell it from another."""
+    """Name a column by its task and subset, and by its split or metric if these are ambiguous."""
     task, subset, metric, split = key
     parts = [task if task != "file" else "", subset]
     if sum(other[:2] == key[:2] and other[3] != split for other in keys):

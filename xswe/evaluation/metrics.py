@@ -14,7 +14,7 @@ from xswe.io.products import products
 from xswe.io.settings import refuse_unused
 from xswe.mining.margin import ratio_base
 
-# Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
+# The metric that represents a task in a table of many: the first of these that the task has.
 PRIMARY = ("average", "f1", "cosine_spearman", "spearman", "spearman_with_teacher", "main_score")
 Place = TypeVar("Place", bound=Hashable)
 
@@ -27,16 +27,16 @@ class Row:
         task: the benchmark (``tatoeba``) or file.
         subset: the language pair.
         metric: what was measured.
-        value: the figure; fractions of one, not percent. None where there is none, and ``note`` says why.
-        n: number of sentences, or pairs, it rests on.
-        source: where the figure comes from: ``xswe``, or ``mteb`` with its version.
-        revision: of the data set.
-        split: of the data set.
-        note: what else must be known, or the reason why there is no figure.
+        value: the figure, as a fraction, not percent; None if it is missing, and ``note`` has the reason.
+        n: number of sentences, or pairs, it is based on.
+        source: who computed it: ``xswe``, or ``mteb`` with its version.
+        revision: revision of the data set.
+        split: split of the data set.
+        note: a remark, or the reason for a missing figure.
         low: lower end of the confidence interval.
-        high: upper end of it.
-        items: what the figure is made of, for resampling; not written to files. Float (n,) whose mean is the value, or
-            (2, n), cosines and scores that are correlated.
+        high: upper end of the confidence interval.
+        items: values for resampling, not written to files: float (n,), whose mean is the value, or (2, n), cosines and
+            scores, whose correlation is.
     """
 
     task: str
@@ -54,7 +54,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, str, str | None]:
-        """The key of a figure: all but the model and the value."""
+        """The key of the figure: task, subset, metric and split."""
         return self.task, self.subset, self.metric, self.split
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Row:
 
 
 def primary_metrics(found: Iterable[tuple[Place, str]]) -> dict[Place, str]:
-    """Return the metric of :data:`PRIMARY` that stands for each place (a task and its subset, say)."""
+    """Return the metric of :data:`PRIMARY` that represents each place (such as a task and its subset)."""
     chosen: dict[Place, str] = {}
     for place, metric in found:
         if metric in PRIMARY and PRIMARY.index(metric) <= PRIMARY.index(chosen.get(place, PRIMARY[-1])):
@@ -72,7 +72,7 @@ def primary_metrics(found: Iterable[tuple[Place, str]]) -> dict[Place, str]:
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
-    """Return Pearson's correlation of two (n,); NaN where one of them is constant."""
+    """Return Pearson's correlation of two (n,); NaN if one of them is constant."""
     x, y = x - x.mean(dtype=np.float64), y - y.mean(dtype=np.float64)
     size = np.sqrt((x @ x) * (y @ y))
     return float(np.clip(x @ y / size, -1.0, 1.0)) if size > 0 else float("nan")
@@ -92,7 +92,7 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson}  # of two (n,)
 
 
 def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: str, what: str = "all cosines") -> list[Row]:
-    """Correlate scores with people's judgements, float (n,) each; without a correlation, return a note without a value."""
+    """Correlate scores with human judgements, float (n,) each; an undefined correlation gives a note and no value."""
     items = np.stack([found.astype(np.float64), scores])
     rows = []
     for metric, correlate in CORRELATIONS.items():
@@ -105,24 +105,24 @@ def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: s
 
 
 def _reason(items: np.ndarray, what: str) -> str:
-    """Say why two rows of numbers have no correlation."""
+    """Return why two rows of numbers have no correlation."""
     if not np.isfinite(items).all():
-        return f"of {what}, or of the scores, some are not finite"
+        return f"some of {what}, or of the scores, are not finite"
     if items.shape[1] < 2:
         return f"{items.shape[1]} pair is too few"
     return "all scores are equal" if np.ptp(items[1]) == 0 else f"{what} are equal"
 
 
-_QUERIES_AT_A_TIME = 2048
+_BLOCK_ROWS = 2048
 _NEIGHBOURS = 4  # k of the margin, as in Artetxe & Schwenk 2019
 
 
 class Found(NamedTuple):
-    """The outcome of a search; row i of the candidates is the answer of query i.
+    """The result of a search; row i of the candidates is the answer to query i.
 
     Attributes:
-        nearest: int64 (n,), the candidate of the highest score; ties: the lowest row.
-        rank: int64 (n,), the answer's place among the candidates, from 1.
+        nearest: int64 (n,), the candidate with the highest score, the lowest row on ties.
+        rank: int64 (n,), the rank of the answer among the candidates, from 1.
     """
 
     nearest: np.ndarray
@@ -130,22 +130,22 @@ class Found(NamedTuple):
 
 
 def search(queries: np.ndarray, candidates: np.ndarray, base: tuple[np.ndarray, np.ndarray] | None = None) -> Found:
-    """Rank the candidates of every query, in blocks: never more than 2,048 rows of scores are in memory.
+    """Rank the candidates of every query, in blocks of at most 2,048 rows of scores.
 
-    Both are unit vectors, float32 (n, d) and (m, d), m >= n. ``base`` are each query's and each candidate's mean cosine
-    with its neighbours, float32 (n,) and (m,); scores are then cosines divided by the mean of the two (ratio margin, as in
-    mining), else plain cosines.
+    Both are unit vectors, float32 (n, d) and (m, d), m >= n. With ``base``, the mean cosines of each query and of each
+    candidate with its neighbours, float32 (n,) and (m,), scores are cosines divided by the mean of the two (ratio margin,
+    as in mining); without, cosines.
     """
     nearest, rank = np.empty(len(queries), np.int64), np.empty(len(queries), np.int64)
     columns = np.arange(len(candidates))
-    for start in range(0, len(queries), _QUERIES_AT_A_TIME):
-        scores = products(queries[start : start + _QUERIES_AT_A_TIME], candidates)
+    for start in range(0, len(queries), _BLOCK_ROWS):
+        scores = products(queries[start : start + _BLOCK_ROWS], candidates)
         if base is not None:
-            scores /= ratio_base(base[0][start : start + _QUERIES_AT_A_TIME, None], base[1][None, :])
+            scores /= ratio_base(base[0][start : start + _BLOCK_ROWS, None], base[1][None, :])
         rows = np.arange(start, start + len(scores))
         nearest[rows] = scores.argmax(1)
         answer = scores[rows - start, rows][:, None]
-        # An equal score counts as better if it stands before, so that rank 1 and the nearest say the same.
+        # Of equal scores the lower row ranks first, so that rank 1 and ``nearest`` agree.
         before = (scores > answer) | ((scores == answer) & (columns[None, :] < rows[:, None]))
         rank[rows] = 1 + before.sum(1)
     return Found(nearest, rank)
@@ -155,31 +155,31 @@ def neighbourhood(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBO
     """Return the mean inner product of each query with its k nearest candidates, float32 (n,)."""
     k = min(k, len(candidates))
     out = np.empty(len(queries), np.float32)
-    for start in range(0, len(queries), _QUERIES_AT_A_TIME):
-        scores = products(queries[start : start + _QUERIES_AT_A_TIME], candidates)
-        out[start : start + _QUERIES_AT_A_TIME] = np.partition(scores, -k, axis=1)[:, -k:].mean(1)
+    for start in range(0, len(queries), _BLOCK_ROWS):
+        scores = products(queries[start : start + _BLOCK_ROWS], candidates)
+        out[start : start + _BLOCK_ROWS] = np.partition(scores, -k, axis=1)[:, -k:].mean(1)
     return out
 
 
 def weighted_f1(predicted: np.ndarray) -> float:
-    """Mteb's bitext F1: scikit-learn's weighted F1 over the predicted rows, where row i is the answer of query i."""
+    """Return mteb's bitext F1: scikit-learn's weighted F1 of the predicted rows, where row i is the answer to query i."""
     return float(_f1_items(predicted).mean()) if len(predicted) else 0.0
 
 
 def _f1_items(predicted: np.ndarray) -> np.ndarray:
-    """Return each row's own F1, float64 (n,); their mean is the weighted F1.
+    """Return the F1 of each row, float64 (n,); their mean is the weighted F1.
 
-    Each row is a class that occurs once, so its F1 is 2 / (1 + number of times it was predicted) where it was found by
-    its own query, else 0.
+    Each row is a class that occurs once, so its F1 is 2 / (1 + number of times it was predicted) if its own query found
+    it, else 0.
     """
     times = np.bincount(predicted, minlength=len(predicted))[: len(predicted)]
     return np.where(predicted == np.arange(len(predicted)), 2.0 / (1.0 + times), 0.0)
 
 
 def bitext_items(source: np.ndarray, target: np.ndarray, margin: bool = False) -> dict[str, np.ndarray]:
-    """Score the retrieval of translations by cosine or ratio margin (k = 4), row i of one side being that of the other.
+    """Score translation retrieval by cosine or ratio margin (k = 4); row i of one side translates row i of the other.
 
-    Sides are unit vectors, float32 (n, d). Returns one value a pair, float64 (n,), between 0 and 1, whose mean is the
+    The sides are unit vectors, float32 (n, d). Returns one value per pair, float64 (n,), between 0 and 1, whose mean is the
     figure: ``accuracy_forward`` (source to target), ``accuracy_backward``, their mean ``accuracy``, and the same for ``f1``
     (mteb's) and ``mrr`` (mean reciprocal rank).
     """
@@ -196,11 +196,10 @@ def bitext_items(source: np.ndarray, target: np.ndarray, margin: bool = False) -
     return out
 
 
-# How sure a figure is: bootstrap intervals, and paired tests between two models on the same items.
+# Bootstrap intervals of figures, and paired tests between two models on the same items.
 #
-# Items (queries, or scored pairs) are drawn with replacement; the candidates among which a query searches stay all
-# there. Two models are resampled with the same draws, so that what is hard for both does not blur their difference
-# (Koehn 2004).
+# Items (queries, or scored pairs) are drawn with replacement; a query still searches all candidates. Two models are
+# resampled with the same draws, so items that are hard for both do not blur their difference (Koehn 2004).
 
 
 @dataclass(frozen=True)
@@ -208,10 +207,9 @@ class Bootstrap:
     """Settings of the bootstrap.
 
     Attributes:
-        rounds: how often the items are drawn; 0 for no intervals. Several paired tests draw more often if their correction
-            for many needs it.
-        level: of the confidence intervals.
-        seed: decides the draws.
+        rounds: number of draws; 0 for no intervals. Several paired tests draw more if their correction needs it.
+        level: level of the confidence intervals.
+        seed: seed of the draws.
     """
 
     rounds: int = 1000
@@ -224,14 +222,14 @@ class Bootstrap:
         refuse_unused(self, {"with bootstrap.rounds=0": () if self.rounds else ("level", "seed")}, "bootstrap")
 
 
-LEVEL = 0.05  # a difference of this p or more is not shown
+LEVEL = 0.05  # a difference with this p or more is not significant
 
 
 def corrected(p: Sequence[float]) -> list[float]:
-    """Correct the p of several tests for their number (Holm 1979).
+    """Correct the p-values of several tests for their number (Holm 1979).
 
-    The smallest is multiplied by the number of tests, the next by one less, and so on, and none becomes smaller than one
-    before it: that any difference is found by chance then has at most the probability that is chosen for a single test.
+    The smallest is multiplied by the number of tests, the next by one less, and so on, and none becomes smaller than the
+    one before. The probability that any difference is found by chance is then at most the level of a single test.
     """
     out, least = [1.0] * len(p), 0.0
     for rank, place in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
@@ -241,7 +239,7 @@ def corrected(p: Sequence[float]) -> list[float]:
 
 
 def enough(settings: Bootstrap, tests: int) -> Bootstrap:
-    """Return settings with enough draws that one of ``tests`` corrected p-values can be below :data:`LEVEL`."""
+    """Return settings with enough draws for one of ``tests`` corrected p-values to be below :data:`LEVEL`."""
     least = math.ceil(2 * tests / LEVEL)
     return replace(settings, rounds=max(settings.rounds, least)) if settings.rounds else settings
 
@@ -253,8 +251,8 @@ class Comparison:
     Attributes:
         difference: first minus second.
         low: lower end of the difference's confidence interval.
-        high: upper end of it.
-        p: two-sided: twice the share of the draws in which the other model is at least as good.
+        high: upper end of the confidence interval.
+        p: two-sided: twice the share of draws in which the other model is at least as good.
     """
 
     difference: float
@@ -263,18 +261,18 @@ class Comparison:
     p: float
 
 
-_DRAWN = 1 << 14  # items at once: a draw of few items takes less than a call
+_BLOCK_ITEMS = 1 << 14  # items drawn per call: drawing a few costs less than a call
 
 
 def resample(row: Row, settings: Bootstrap) -> np.ndarray:
-    """Return the figure of each draw, float64 (rounds,); the same number of items always gives the same draws."""
+    """Return the figure of each draw, float64 (rounds,); equal numbers of items get the same draws."""
     items = row.items
     if items is None:
         raise ValueError(f"{row.key} has no items to draw from")
     n = items.shape[-1]
     generator = np.random.default_rng([settings.seed, n])
     correlate = CORRELATIONS[row.metric.rsplit("_", 1)[-1]] if items.ndim == 2 else None
-    out, step = np.empty(settings.rounds), max(1, _DRAWN // max(1, n))
+    out, step = np.empty(settings.rounds), max(1, _BLOCK_ITEMS // max(1, n))
     for start in range(0, settings.rounds, step):
         resampled = items[..., generator.integers(0, n, (min(step, settings.rounds - start), n))]
         out[start : start + step] = [*map(correlate, *resampled)] if correlate else resampled.mean(axis=-1)
@@ -295,15 +293,15 @@ def with_intervals(rows: Sequence[Row], settings: Bootstrap) -> list[Row]:
 
 
 def _interval(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Return the percentile interval; a draw of one item over and over has no correlation and is left out."""
+    """Return the percentile interval; draws of a single item over and over have no correlation and are left out."""
     low, high = np.nanpercentile(values, [50 - 50 * level, 50 + 50 * level])
     return float(low), float(high)
 
 
 def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | None:
-    """Test whether two models differ on a metric; None if the rows lack the items' own values.
+    """Test whether two models differ on a figure; return None if the rows lack items.
 
-    ValueError: the two rows are figures of different things.
+    ValueError: the rows have different keys.
     """
     if first.key != second.key:
         raise ValueError(f"{first.key} and {second.key} cannot be compared")
@@ -316,9 +314,9 @@ def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | N
 
 
 def compare_draws(difference: float, draws: np.ndarray, level: float) -> Comparison:
-    """Return whether a difference is more than chance, given those of draws, float64 (rounds,), NaN for none."""
+    """Test a difference, given the differences in each draw, float64 (rounds,), NaN where undefined."""
     draws = draws[~np.isnan(draws)]
-    # One is added to both, so that p is never zero: no draw can show more than one in rounds + 1.
+    # One is added to both: p is never zero, because the draws cannot show less than one in rounds + 1.
     worse = min((draws <= 0).sum(), (draws >= 0).sum()) + 1
     p = min(1.0, 2.0 * float(worse) / (len(draws) + 1))
     return Comparison(difference, *_interval(draws, level), p)

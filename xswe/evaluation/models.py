@@ -1,4 +1,4 @@
-"""Encoders by name, those of other libraries included."""
+"""Encoders by name, including those of other libraries."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Pathlike = str | tuple[str, ...]
 class ModelSpec:
     """A model as a user names it."""
 
-    # ``KIND:WHERE``, or just where: a folder (of ours, of Model2Vec, of sentence-transformers), a file of word vectors
-    # or several (one a language, in one space), ``wordllama``, ``teacher:NAME``
+    # ``KIND:WHERE``, or only the place: a folder (of ours, of Model2Vec, of sentence-transformers), a file of word vectors
+    # or several (one per language, in one space), ``wordllama``, ``teacher:NAME``
     path: Pathlike
-    name: str | None = None  # what tables call it
-    # codes of the languages to evaluate it on; None for those it knows (word vectors: those that the file's name says,
-    # else English)
+    name: str | None = None  # name in tables
+    # codes of the languages to evaluate it on; None for those it knows (word vectors: those in the file name, else
+    # English)
     languages: tuple[str, ...] | None = None
-    limit: int | None = None  # word vectors to read of each file
-    # for word vectors whose Chinese and Japanese units are a teacher's tokens: its ``tokenizer.json``, by which unknown
-    # words are cut short too
+    limit: int | None = None  # word vectors to read from each file
+    # for word vectors whose Chinese and Japanese units are a teacher's tokens: its ``tokenizer.json``, which also splits
+    # unknown words
     tokenizer: str | None = None
 
     @classmethod
@@ -54,9 +54,9 @@ class ModelSpec:
 
 
 def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
-    """Open any model; see :class:`ModelSpec` for how it is named.
+    """Open any model, named as in :class:`ModelSpec`.
 
-    ConfigError: the name says too little. ModelError, InputError: the folder or file is missing or damaged.
+    ConfigError: the name is incomplete. ModelError, InputError: the folder or file is missing or damaged.
     DependencyError: its library is not installed.
     """
     spec = ModelSpec.of(which)
@@ -67,9 +67,9 @@ def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncode
 
 
 def check_exists(spec: ModelSpec) -> None:
-    """Check that the folder or files of a model exist, before anything is loaded; ModelError: naming what is missing."""
+    """Check, before anything is loaded, that the folder or files of a model exist; ModelError: one is missing."""
     kind, where = _kind(spec.path)
-    if kind not in ("xswe", "model2vec", "vectors"):  # the others may be names on a hub, or need no path
+    if kind not in ("xswe", "model2vec", "vectors"):  # others may be names on a hub, or need no path
         return
     for path in [where] if isinstance(where, str) else where:
         if not Path(path).exists() and not (kind == "xswe" and is_elsewhere(path)):
@@ -117,13 +117,13 @@ def _open(kind: str, where: Pathlike, spec: ModelSpec, threads: int) -> Any:
 
 
 def _languages_in(files: Sequence[Path]) -> tuple[str, ...]:
-    """Return the languages that file names say (``wiki.multi.de.vec``), English if they say none."""
+    """Return the languages in file names (``wiki.multi.de.vec``), or English if there are none."""
     parts = {part for file in files for part in file.name.lower().replace("-", ".").replace("_", ".").split(".")}
     return tuple(code for code in LANGUAGES if code in parts) or ("en",)
 
 
 def _open_vectors(files: list[Path], spec: ModelSpec, threads: int) -> StaticEncoder:
-    """Open word vectors; a word that stands in several files gets the mean of its vectors, as in the reference code."""
+    """Open word vectors; a word in several files gets the mean of its vectors, as in the reference code."""
     by_teacher = {"zh": "teacher", "ja": "teacher"}
     segmenters = by_teacher if spec.tokenizer else {"zh": "jieba", "ja": "fugashi"}
     config = ImportConfig(tokenizer=spec.tokenizer, segmenters=segmenters, limit=spec.limit or 0, on_error="skip")
@@ -132,14 +132,14 @@ def _open_vectors(files: list[Path], spec: ModelSpec, threads: int) -> StaticEnc
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Scale rows to norm 1, in float32; a zero row, or one that is not finite, becomes zero."""
+    """Scale rows to norm 1, in float32; zero rows stay zero, values that are not finite become zero."""
     out = np.nan_to_num(np.asarray(vectors, np.float32), posinf=0.0, neginf=0.0)
     norms = np.linalg.norm(out, axis=1, keepdims=True)
     return np.divide(out, norms, out=np.zeros_like(out), where=norms > 0)
 
 
 class SentenceTransformerEncoder:
-    """A folder (or hub name) of sentence-transformers; no code in it is executed."""
+    """A sentence-transformers folder or hub name; no code in it is executed."""
 
     def __init__(self, where: str, threads: int, languages: tuple[str, ...]) -> None:
         try:
@@ -149,7 +149,7 @@ class SentenceTransformerEncoder:
             raise DependencyError("sentence-transformers", "baselines", f"the model {where}") from None
         try:
             self._model = SentenceTransformer(where, trust_remote_code=False)
-        except Exception as error:  # the library raises whatever its parts raise
+        except Exception as error:  # the library passes on errors of any type
             found = brief(error, 200)
             raise ModelError(f"{where}: sentence-transformers cannot load it ({found})") from None
         self._torch, self._threads = torch, threads

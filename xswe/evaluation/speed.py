@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from xswe.evaluation.encoders import SentenceEncoder
 
-_MOST = 1_000_000  # texts a call
+_MAX_TEXTS = 1_000_000  # per call
 
 
 def sample_texts(languages: Sequence[str]) -> list[str]:
-    """Return the sentences that come with the package, in those of the languages named that it has, else in English."""
-    from xswe.corpus.cards import sample_sentences  # brings what fetches corpora
+    """Return the package's sample sentences in the given languages, or in English if it has none of them."""
+    from xswe.corpus.cards import sample_sentences  # imports the code that fetches corpora
 
     sides = sample_sentences()
     chosen = [texts for code, texts in sides.items() if code in languages] or [sides["en"]]
@@ -20,14 +20,14 @@ def sample_texts(languages: Sequence[str]) -> list[str]:
 
 
 def sentences_per_second(encoder: SentenceEncoder, texts: Sequence[str], seconds: float = 1.0) -> float:
-    """Time ``encode`` on ever more texts until a call takes ``seconds``, and return the best rate seen.
+    """Time ``encode`` on more and more texts until a call takes about ``seconds``, and return the best rate.
 
-    The first call is not counted: it compiles and fills caches.
+    The first call is not timed: it compiles and fills caches.
 
     Args:
-        encoder: what is timed, with its own number of threads.
-        texts: what is encoded, repeated as often as it takes.
-        seconds: how long the last call takes, roughly.
+        encoder: the encoder, which decides the number of threads.
+        texts: the texts to encode, repeated as needed.
+        seconds: approximate duration of the last call.
     """
     encoder.encode([texts[i % len(texts)] for i in range(256)])
     count, best = 256, 0.0
@@ -37,6 +37,6 @@ def sentences_per_second(encoder: SentenceEncoder, texts: Sequence[str], seconds
         encoder.encode(block)
         took = time.perf_counter() - start
         best = max(best, count / max(took, 1e-9))
-        if took >= seconds / 2 or count >= _MOST:
+        if took >= seconds / 2 or count >= _MAX_TEXTS:
             return best
-        count = min(_MOST, count * min(8, max(2, int(seconds / max(took, 1e-6)))))
+        count = min(_MAX_TEXTS, count * min(8, max(2, int(seconds / max(took, 1e-6)))))

@@ -1,4 +1,4 @@
-"""Tasks: benchmarks by name, mteb's tasks and presets with their averages, files of the user."""
+"""Tasks: benchmarks by name, mteb's tasks and presets with their averages, and files of the user."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from xswe.io.products import row_products
 from xswe.io.sources import is_tar, is_zip, suffix_of
 from xswe.text.languages import LANGUAGES
 
-# The tasks among mteb's 56 English ones whose two sides are both sentences (Muennighoff et al. 2023, table of the data
-# sets): what the EN paper averages as "s2s".
+# The tasks among mteb's 56 English ones that compare sentences with sentences (Muennighoff et al. 2023, table of the data
+# sets); the EN paper averages them as "s2s".
 SENTENCE_TO_SENTENCE = (
     *("AmazonCounterfactualClassification", "AmazonReviewsClassification", "Banking77Classification"),
     *("EmotionClassification", "MTOPDomainClassification", "MTOPIntentClassification", "MassiveIntentClassification"),
@@ -35,10 +35,10 @@ SENTENCE_TO_SENTENCE = (
     "QuoraRetrieval",
     *("BIOSSES", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16", "STS17", "STSBenchmark"),
 )
-_VERSION = re.compile(r"\.v\d+$", re.IGNORECASE)  # how names of mteb's tasks end, where they hold a full stop
+_VERSION_SUFFIX = re.compile(r"\.v\d+$", re.IGNORECASE)  # the end of names of mteb's tasks that contain a full stop
 _STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS17", "STS22", "STSBenchmark", "SICK-R", "BIOSSES")
-# What mteb's tasks call our languages, without the script.
-_CODES = {language.iso3: code for code, language in LANGUAGES.items()} | {
+# Our language codes by mteb's tags without the script.
+_CODE_OF_TAG = {language.iso3: code for code, language in LANGUAGES.items()} | {
     language.bcp.split("-")[0]: code for code, language in LANGUAGES.items()
 }
 
@@ -48,10 +48,10 @@ class Preset:
     """A set of tasks under one name.
 
     Attributes:
-        tasks: mteb's names of them.
-        benchmark: or mteb's name of the whole benchmark, with its subsets and splits.
-        only: the subsets to take of each task: ``pairs`` (two languages), or a language.
-        averages: name of each average and the tasks in it; None for all.
+        tasks: mteb's names of the tasks.
+        benchmark: or mteb's name of a whole benchmark, with its subsets and splits.
+        only: the subsets to use of each task: ``pairs`` (two languages), or a language.
+        averages: the name of each average and its tasks, None for all.
     """
 
     tasks: tuple[str, ...] = ()
@@ -67,17 +67,17 @@ PRESETS = {
     "jmteb": Preset(benchmark="MTEB(jpn, v1)", averages=(("average", None),)),
     "jmteb.v2": Preset(benchmark="JMTEB(v2)", averages=(("average", None),)),
 }
-# What messages name; any other task of mteb goes by mteb's own name, in any case.
+# The tasks named in messages; any other task of mteb goes by mteb's name, in any case.
 TASKS = ("tatoeba", "bucc", "bucc.v2", "sts17", "sts22", "sts22.v2")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One task of mteb as it will be run."""
+    """A task of mteb to run."""
 
-    name: str  # what rows call it: mteb's name in small letters
-    task: Any  # mteb's task, restricted to the subsets and splits that are run
-    subsets: dict[str, str]  # our name of each subset (``en-ja``, ``de``) and mteb's
+    name: str  # name in rows: mteb's name in lower case
+    task: Any  # mteb's task, restricted to the subsets and splits to run
+    subsets: dict[str, str]  # our name of each subset (``en-ja``, ``de``), and mteb's
 
 
 def import_mteb(purpose: str) -> Any:
@@ -91,20 +91,20 @@ def import_mteb(purpose: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _registered() -> dict[str, str]:
-    """Return mteb's task names by their small letters."""
+    """Return mteb's task names, keyed by the lower-case name."""
     tasks = import_mteb("a benchmark").get_tasks(exclude_superseded=False)
     return {task.metadata.name.lower(): task.metadata.name for task in tasks}
 
 
 def is_path(task: str) -> bool:
-    """Return True if the name of a task is that of a file."""
-    return "/" in task or Path(task).exists() or bool(Path(task).suffix and not _VERSION.search(task))
+    """Return True if the name of a task is the path of a file."""
+    return "/" in task or Path(task).exists() or bool(Path(task).suffix and not _VERSION_SUFFIX.search(task))
 
 
 def check(tasks: Iterable[str]) -> None:
-    """Refuse unknown tasks before any work.
+    """Check the names of tasks before any work.
 
-    ConfigError: there is none, or one is neither a preset, nor a task of mteb, nor a file.
+    ConfigError: there are none, or one is neither a preset, nor a task of mteb, nor a file.
     """
     tasks = list(tasks)
     known = ", ".join((*PRESETS, *TASKS))
@@ -114,11 +114,11 @@ def check(tasks: Iterable[str]) -> None:
         if task.lower() in PRESETS or task.lower() in TASKS or is_path(task):
             continue
         if task.lower() not in _registered():
-            raise ConfigError(f"unknown task {task!r}: use {known}, any other name of mteb's, or the path of a file")
+            raise ConfigError(f"unknown task {task!r}: use {known}, any other task of mteb, or the path of a file")
 
 
 def jobs(task: str, languages: Sequence[str]) -> tuple[list[Job], list[Row]]:
-    """Return the tasks of a preset or name that have something in these languages, and a row for each that has not."""
+    """Return the tasks of a preset or name that have subsets in these languages, and a row for each that has none."""
     mteb = import_mteb(f"the task {task}")
     preset = PRESETS.get(task.lower())
     if preset is None:
@@ -149,16 +149,16 @@ def jobs(task: str, languages: Sequence[str]) -> tuple[list[Job], list[Row]]:
 
 
 def subset_names(metadata: Any) -> dict[str, str]:
-    """Return our name of each of a task's subsets that is in our languages alone, and mteb's name of it.
+    """Return the subsets of a task that are in our languages only: our names, and mteb's.
 
-    A subset is named by its languages, English first (``en-ja``); a second subset of the same languages also by
-    mteb's name (``en:movies``).
+    A subset is named by its languages, English first (``en-ja``), and if that is taken, also by mteb's name
+    (``en:movies``).
     """
     listed = metadata.eval_langs
     by_subset = listed if isinstance(listed, dict) else {"default": listed}
     out: dict[str, str] = {}
     for theirs, tags in by_subset.items():
-        codes = {_CODES.get(tag.split("-")[0]) for tag in tags}
+        codes = {_CODE_OF_TAG.get(tag.split("-")[0]) for tag in tags}
         if None in codes:
             continue
         name = "-".join(code for code in LANGUAGES if code in codes)
@@ -167,7 +167,7 @@ def subset_names(metadata: Any) -> dict[str, str]:
 
 
 def averages(task: str, rows: Sequence[Row]) -> list[Row]:
-    """Return a preset's averages of mteb's main scores, each only if all of its tasks were measured."""
+    """Return a preset's averages of mteb's main scores, or a note if a task of the average was not measured."""
     preset = PRESETS.get(task.lower())
     if preset is None:
         return []
@@ -192,11 +192,11 @@ def averages(task: str, rows: Sequence[Row]) -> list[Row]:
 
 
 Encode = Callable[[Sequence[str]], np.ndarray]
-_FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damaged one must not decide
+_FIRST_LINES = 20  # that tell a scored file from a bitext: a header or a damaged line must not decide
 
 
 def evaluate_bitext(encode: Encode, file: Source) -> list[Row]:
-    """Score translation retrieval on an aligned bitext: by cosine, and ratio margin (k = 4). Empty sides are left out."""
+    """Score translation retrieval on an aligned bitext, by cosine and by ratio margin (k = 4), without empty sides."""
     pairs = [(a, b) for a, b in read_pairs(file) if a and b]
     if not pairs:
         raise InputError(file.name, "no pair in it", "give a file of source<TAB>target lines")
@@ -205,7 +205,7 @@ def evaluate_bitext(encode: Encode, file: Source) -> list[Row]:
 
 
 def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:
-    """Score translation retrieval between two aligned float32 (n, d) of unit vectors."""
+    """Score translation retrieval between two aligned matrices of unit vectors, float32 (n, d)."""
     if not len(source):
         return []
     return [
@@ -216,7 +216,7 @@ def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str
 
 
 def is_scored(path: Path) -> bool:
-    """Return True if at least half of a file's first lines are ``score<TAB>a<TAB>b``; blank ones do not count."""
+    """Return True if at least half of a file's first non-blank lines are ``score<TAB>a<TAB>b``."""
     if is_zip(path) or is_tar(path) or BY_SUFFIX.get(suffix_of(path), "tsv") != "tsv":
         return False
     lines = (line for _, line in read_lines(path) if line and line.strip())
@@ -234,8 +234,8 @@ def _number(text: str) -> float | None:
 def read_scored(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
     """Read a ``score<TAB>a<TAB>b`` file, which has no header line.
 
-    Returns the scores, float64 (n,), and both columns of n texts. InputError: a line has no finite number or fewer than
-    three columns, or there is no line.
+    Returns the scores, float64 (n,), and both columns of texts. InputError: a line has no finite score or fewer than three
+    columns, or the file is empty.
     """
     scores, left, right = [], [], []
     for number, line in read_lines(path):
