@@ -74,7 +74,7 @@ class Case(NamedTuple):
     rest: int = 0
 
 
-NOTHING = "nothing was kept: the same command begins as this one did"
+NOTHING = "nothing was kept: the same command starts over"
 ENCODE = "encode model=mini input=long.txt output=v.npy threads=1"
 ARRAY = " execution=array execution.index=0 execution.count=1 execution.shard=1000000"
 WRITE = "xswe.model.vector_files:VectorWriter.append"

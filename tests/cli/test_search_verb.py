@@ -78,7 +78,7 @@ def test_an_index_is_verified_without_a_question(documents, capsys):
         (["model=mini", "input=de.txt", "queries=late", "output=a.html"], ConfigError, "the suffix says the format"),
         (["index=kept", "input=other.txt", "queries=late"], ConfigError, "of another file"),
         (["mode=verify"], ConfigError, "^mode=verify needs index="),
-        (["index=kept", "mode=verify", "k=3"], ConfigError, "k does nothing with mode=verify: it is for mode=search"),
+        (["index=kept", "mode=verify", "k=3"], ConfigError, "k does nothing with mode=verify, only with mode=search"),
         (["index=absent", "mode=verify"], ModelError, "absent: no index"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Completion in shells: verbs, settings, choices of a setting, names of files."""
+"""Shell completion of verbs, settings, choices of a setting, and file names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from xswe.cli.verbs import VERBS
 from xswe.face import spelling
 
-# The scripts that register the completion; they call the command, whose lines end in a blank where a word is complete.
+# The scripts that register the completion. They call this command; a completion that ends in a blank is a whole word.
 SCRIPTS = {
     "bash": r"""_xswe() {
     local line
@@ -36,20 +36,20 @@ end
 complete -c xswe -f -a '(__xswe)'""",
 }
 _OPTIONS = ("--help ", "--help-all ", "--cfg ", "--multirun ", "--config-dir ", "--info ")
-_FREE = ("", "text", "list", "mapping")  # kinds of settings that may name a file
+_FILE_KINDS = ("", "text", "list", "mapping")  # kinds of settings that may name a file
 
 
 def completed(shell: str, words: list[str]) -> list[str]:
     """Return the completions of the last word, in the form that the shell expects.
 
-    ``words`` are the line up to the cursor in ``bash``, in other shells what stands after the command, without quotes.
+    ``words`` has the line up to the cursor for ``bash``, and for other shells the words after the command, unquoted.
     """
-    if shell == "fish":  # which adds blanks itself, and shows what something is
+    if shell == "fish":  # adds blanks itself, and shows descriptions
         return [f"{word.rstrip()}\t{what}" for word, what in _offered(words)]
     if shell == "zsh":
         return [word for word, _ in _offered(words)]
     words, is_quoted = _split(words[0])
-    start = max(words[-1].rfind("="), words[-1].rfind(":")) + 1  # bash replaces what stands behind these
+    start = max(words[-1].rfind("="), words[-1].rfind(":")) + 1  # bash replaces only the text after these
     found = ((word[start:].rstrip(), word.endswith(" ")) for word, _ in _offered(words[1:]))
     escaped = (
         (word if is_quoted else re.sub(r"""([\s'"\\()&;|<>`$*?!])""", r"\\\1", word), whole) for word, whole in found
@@ -58,7 +58,7 @@ def completed(shell: str, words: list[str]) -> list[str]:
 
 
 def _split(line: str) -> tuple[list[str], bool]:
-    """Return the words of a line as bash reads them, the last one perhaps empty, and whether it ends within quotes."""
+    """Split a line into words as bash does, the last possibly empty; also return whether the line ends within quotes."""
     words, quote, is_escaped = [""], "", False
     for letter in line:
         if is_escaped or (quote and letter != quote):
@@ -76,7 +76,7 @@ def _split(line: str) -> tuple[list[str], bool]:
 
 
 def _offered(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the completions of the last word, with a blank if it is complete, and their descriptions."""
+    """Yield the completions of the last word, with a blank after whole words, and their descriptions."""
     verb, current = words[0], words[-1]
     firsts = {
         **{name: one.what for name, one in VERBS.items()},
@@ -95,7 +95,7 @@ def _offered(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _of_verb(verb: str, before: list[str], current: str) -> Iterator[tuple[str, str]]:
-    """Yield settings, up to the next dot, or the values of the setting in the current word."""
+    """Yield settings, each up to its next dot, or the values of the setting in the current word."""
     from xswe.cli.help import settings
 
     found = {one.name: one for one in settings(verb)}
@@ -118,7 +118,7 @@ def _of_verb(verb: str, before: list[str], current: str) -> Iterator[tuple[str, 
 
 
 def _values(name: str, kind: str, value: str) -> Iterator[str]:
-    """Yield the values of a setting: its choices, models of this package, languages, or names of files."""
+    """Yield the values of a setting: its choices, models of this package, languages, or file names."""
     from xswe.io.resources import resource
 
     choices = kind.split(", ") if re.fullmatch(r"[\w./-]+(, [\w./'-]+)+", kind) else []
@@ -129,7 +129,7 @@ def _values(name: str, kind: str, value: str) -> Iterator[str]:
     elif name == "model":
         choices = sorted(path.name for path in resource("pretrained").glob("*/"))
     yield from (f"{choice} " for choice in choices if choice.startswith(value))
-    if kind in _FREE:
+    if kind in _FILE_KINDS:
         folder, start = os.path.split(value)
         try:
             entries = sorted(os.scandir(os.path.expanduser(folder) or "."), key=lambda entry: entry.name)

@@ -1,4 +1,4 @@
-"""Composition of a verb's settings by Hydra, from its groups and the user's files, as plain values."""
+"""Composition of a verb's settings by Hydra, from its groups and the user's files, to plain values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from xswe.work.config import HOSTS
 
 
 def register(verb: str, words: Collection[str] = ("-m",)) -> None:
-    """Register the defaults of a verb, with which Hydra composes the files of ``conf/`` and of a ``--config-dir``.
+    """Register the defaults of a verb, which Hydra composes with the files of ``conf/`` and of a ``--config-dir``.
 
-    Where there are no options among the words, only pairs that they or the defaults name: to register all takes a while.
+    Without options among the words, register only the pairs named by them or by the defaults: all of them take a while.
     """
     store, usual = ConfigStore.instance().store, composed_defaults(verb)
     every, named = any(word.startswith("-") or "hydra" in word for word in words), " ".join(["en-ja", *words])
@@ -35,7 +35,7 @@ def register(verb: str, words: Collection[str] = ("-m",)) -> None:
         store(group="execution", name=kind, node={"kind": kind})
     if "pair" in VERBS[verb].groups:
         for codes in chain.from_iterable(permutations(LANGUAGES, count) for count in range(1, 5)):
-            if every or "-".join(codes) in named:  # of more, pair.languages=[…] takes any
+            if every or "-".join(codes) in named:  # more than four are given as pair.languages=[…]
                 store(group="pair", name="-".join(codes), node={"languages": list(codes)})
         for recipe, code in product(choice_names("recipe/alone"), LANGUAGES):
             store(group="recipe/alone", name=f"{recipe}-{code}", node={"defaults": [recipe]})
@@ -46,8 +46,8 @@ def register(verb: str, words: Collection[str] = ("-m",)) -> None:
 
 
 def overrides(arguments: list[str]) -> list[str]:
-    """Return a command's words as Hydra takes them: ``-m`` first, groups by their packages, a record in its folders."""
-    words = sorted(arguments, key=lambda word: word not in ("-m", "--multirun"))  # argparse takes no option between others
+    """Return a command's words for Hydra: ``-m`` first, groups with their packages, and Hydra's record in its folders."""
+    words = sorted(arguments, key=lambda word: word not in ("-m", "--multirun"))  # argparse takes no option in between
     words = [re.sub(rf"^({'|'.join(PACKAGES)})(?==)", lambda found: PACKAGES[found[1]], word) for word in words]
     given = {word.partition("=")[0] for word in words}
     if "hydra.sweep.dir" in given:
@@ -57,7 +57,7 @@ def overrides(arguments: list[str]) -> list[str]:
 
 
 def composed(verb: str, words: list[str]) -> DictConfig:
-    """Compose the settings of a verb that is to run once."""
+    """Compose the settings of a verb for a single run."""
     with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf").resolve())):
         config = compose(verb, overrides=words, return_hydra_config=True)
     HydraConfig.instance().set_config(config)
@@ -68,9 +68,9 @@ def composed(verb: str, words: list[str]) -> DictConfig:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """Resolve a configuration to plain Python values; runs of ``-m`` are marked as one of several.
+    """Resolve a configuration to plain Python values; runs of ``-m`` get ``side_by_side``.
 
-    ConfigError: a setting is taken from an environment variable that is not set, or must be given and is not.
+    ConfigError: a setting refers to an environment variable that is not set, or a required setting is missing.
     """
     try:
         if missing := sorted(OmegaConf.missing_keys(config)):
@@ -81,7 +81,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
         if (found := re.search(r"Environment variable '(\w+)' not found", str(error))) is None:
             raise ConfigError(" ".join(str(error).split())) from None
         key, name = error.full_key, found[1]
-        raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+        raise ConfigError(f"{key} is in the folder of the variable {name}, which is not set: export {name}=DIR") from None
     several = HydraConfig.initialized() and HydraConfig.get().mode is RunMode.MULTIRUN
     if several and "side_by_side" in values and not OmegaConf.is_interpolation(config, "output"):
         values["side_by_side"] = True
@@ -89,5 +89,5 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def has_log() -> bool:
-    """Return True if the user has Hydra keep a log, by ``hydra/job_logging=``."""
+    """Return True if the user made Hydra keep a log with ``hydra/job_logging=``."""
     return HydraConfig.get().job_logging["root"] is not None

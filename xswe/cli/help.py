@@ -1,4 +1,4 @@
-"""``python -m xswe <verb> --help``: what a verb does, examples, and its settings with meaning, kind and default."""
+"""``python -m xswe <verb> --help``: what a verb does, examples, and its settings with meanings, types and defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from xswe.cli.verbs import VERBS
 
 _WIDTH, _COLUMN = 100, 34
-SHORT = (  # the settings of train that matter
+SHORT = (  # the settings of train in its short help
     *("pair", "recipe", "teacher", "corpus", "corpus.paths", "corpus/clean", "corpus.limit", "units", "units.size"),
     *("objective", "contexts.per_unit", "pca.dim", "pca.drop", "refine.max_steps", "refine.batch_size"),
     *("refine.learning_rate", "output", "seed", "threads", "keep_steps"),
@@ -23,11 +23,11 @@ class Setting(NamedTuple):
 
     name: str  # as on the command line
     kind: str  # its type, or its choices
-    default: str  # as written on the command line; "" where it must be given
+    default: str  # as typed on the command line; "" if it is required
     meaning: str
 
     def lines(self) -> list[str]:
-        """Lay it out."""
+        """Return the lines of help for this setting."""
         head = f"  {self.name}={self.default}"
         text = f"{self.meaning} ({self.kind})" if self.kind else self.meaning
         text = text if self.default else f"{text} [must be given]"
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 def verb_help(verb: str, full: bool = False) -> str:
-    """Return the help of a verb; of ``train`` only the most important settings, unless ``full``."""
+    """Return the help of a verb; for ``train`` with only the most important settings, unless ``full``."""
     found = settings(verb)
     shown = found if full or verb != "train" else [by for name in SHORT for by in found if by.name == name]
     examples = "\n".join(f"  python -m xswe {verb} {example}" for example in VERBS[verb].examples)
@@ -48,12 +48,12 @@ def verb_help(verb: str, full: bool = False) -> str:
 
 
 def settings(verb: str) -> list[Setting]:
-    """Return all settings of a verb: its choices, the arguments of its function, and the fields of its dataclasses."""
+    """Return all settings of a verb: its groups, the arguments of its function, and the fields of its dataclasses."""
     return [Setting(*row) for row in _table()[verb]]
 
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[list[str]]]:
-    """Return the settings of all verbs, which tools/verb_settings.py derives from their functions and dataclasses."""
+    """Return the settings of all verbs, derived by tools/verb_settings.py from their functions and dataclasses."""
     found: dict[str, list[list[str]]] = json.loads(Path(__file__).with_name("settings.json").read_text(encoding="utf-8"))
     return found

@@ -1,4 +1,4 @@
-"""``python -m xswe <verb> key=value …``: settings composed by Hydra, and the call of the verb's function."""
+"""``python -m xswe <verb> key=value …``: compose the settings with Hydra, and call the verb's function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from xswe.cli.verbs import VERBS
 from xswe.face import FORMER, spelling
 
-_STDOUT = ("-", "/dev/stdout")  # where the result goes there, what is said of it goes to standard error
+_STDOUT = ("-", "/dev/stdout")  # if the output goes there, the summary goes to standard error
 
 
 def usage() -> str:
@@ -25,14 +25,14 @@ def usage() -> str:
         f"usage: python -m xswe <verb> key=value ...\n\n{verbs}\n\n"
         "python -m xswe <verb> --help      what it does, examples, and its settings\n"
         "python -m xswe <verb> --cfg job   the composed configuration\n"
-        "python -m xswe completion bash    what has bash complete all of it; zsh and fish likewise"
+        "python -m xswe completion bash    the completion script for bash; also for zsh and fish"
     )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a verb; returns 0 on success, 2 for user errors, with a line on standard error that says how to correct them."""
+    """Run a verb; return 0 on success, 2 for user errors, with a line on standard error that tells how to fix them."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
+    for stream in (sys.stdout, sys.stderr):  # pipes on Windows have the local code page, which lacks most characters
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
     if arguments[:1] == ["help"] and arguments[1:2]:
@@ -67,20 +67,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _mistake(verb: str, argument: str) -> str:
-    """Return the error in an argument that Hydra must not see, "" if there is none."""
+    """Return the error in an argument, to be reported before Hydra sees it; "" if there is none."""
     key, sign, _ = argument.partition("=")
     former = (FORMER.get(call.partition(":")[2], {}).get(key.lstrip("+")) for call in VERBS[verb].calls.values())
     if sign and (new := next(filter(None, former), None)) and _setting(new, verb):
         return f"{key}= is now {new}="
     if argument.startswith("--") and (given := _setting(key[2:], verb)):
-        return f"{argument}: settings have no dashes, and an equals sign: {given}=…"
+        return f"{argument}: write {given}=…, without dashes"
     if argument.startswith("~") and not argument.startswith("~hydra"):
         return f"{argument}: a setting always has a value: {key[1:]}=…; python -m xswe {verb} --help lists them"
     return ""
 
 
 def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
-    """Run a verb; after Ctrl-C, say where the same command goes on."""
+    """Run a verb; after Ctrl-C, report where the same command resumes."""
     from xswe.work.kept import begin, going_on
 
     begin()
@@ -91,7 +91,7 @@ def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
         if not _is_interrupt(error):
             raise
     where = going_on()
-    kept = f"the same command goes on {where}" if where else "nothing was kept: the same command begins as this one did"
+    kept = f"the same command goes on {where}" if where else "nothing was kept: the same command starts over"
     _complain(f"interrupted; {kept}")
     return 130
 
@@ -102,20 +102,20 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 
 def _complete(arguments: list[str]) -> int:
-    """Print the completion script of a shell or, called by it, the completions of the last word."""
+    """Print the completion script of a shell or, when called by it, the completions of the last word."""
     from xswe.cli.complete import SCRIPTS, completed
 
     shell = "".join(arguments[1:2])
     if shell not in SCRIPTS:
         return _complain(
-            f"completion of {shell or 'which shell'}: choose one of {', '.join(SCRIPTS)}, as in xswe completion bash"
+            f"completion for {shell or 'which shell'}: choose one of {', '.join(SCRIPTS)}, as in xswe completion bash"
         )
     _print(SCRIPTS[shell] if arguments[0] == "completion" else "\n".join(completed(shell, arguments[2:] or [""])))
     return 0
 
 
 def _print(text: str, stream: TextIO | None = None) -> None:
-    """Print a text whole; who reads it, as a pager, may end before."""
+    """Print a text; its reader, such as a pager, may close the pipe early."""
     try:
         print(text, file=stream or sys.stdout, flush=True)
     except BrokenPipeError:
@@ -123,24 +123,24 @@ def _print(text: str, stream: TextIO | None = None) -> None:
 
 
 def _hang_up() -> None:
-    """Drop the buffer of standard output, which nobody reads: Python would complain of it at exit."""
-    with contextlib.suppress(OSError):  # no output of a process
+    """Drop the buffered output that nobody reads: Python would complain about it at exit."""
+    with contextlib.suppress(OSError):  # standard output is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _setting(name: str, verb: str) -> str:
-    """Return the setting of a verb with that name, with dashes or underscores; "" if there is none."""
+    """Return the setting of a verb with this name, in which dashes count as underscores; "" if there is none."""
     from xswe.cli.help import settings
 
     return next((one.name for one in settings(verb) if one.name == name.replace("-", "_")), "")
 
 
 def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
-    """Put quotes around the values that are plain text but no word of Hydra's grammar: names of files, mostly.
+    """Quote values that are plain text but not valid in Hydra's grammar, mostly file names.
 
-    Without them ``input=日本.txt`` or ``input=a(1).txt`` would be an error of syntax. What Hydra understands stays as it
-    is; but a comma asks for several runs only where there may be several (``-m``), else it is text. So is a number where a
-    name is asked for, by ``names`` (``queries=1984``), and ``~/`` is the home folder, which not every shell makes of it.
+    Without quotes, ``input=日本.txt`` or ``input=a(1).txt`` would be a syntax error. Values that Hydra understands stay as
+    they are, except that a comma is text unless several runs are allowed (``-m``), and a number is text in a setting of
+    ``names`` (``queries=1984``). ``~/`` becomes the home folder, because not every shell expands it after ``=``.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import ValueType
@@ -150,7 +150,7 @@ def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
     several = any(a in ("-m", "--multirun") or a.lower() == "hydra.mode=multirun" for a in arguments)
 
     def is_understood(argument: str) -> bool:
-        """Return True if an argument is of Hydra's grammar, no sweep where there may be none, and no number for a name."""
+        """Return True if Hydra parses an argument, and neither as a sweep without ``-m`` nor as a number for a name."""
         try:
             override = parser.parse_override(argument)
         except HydraException:
@@ -168,7 +168,7 @@ def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
             return f"[{','.join(quote(key, part) for part in value[1:-1].split(','))}]"
         if value.startswith(("[", "{", "'", '"')):
             return value
-        # Within quotes a backslash is one, unless a quote follows.
+        # Within quotes, a backslash is literal unless a quote follows.
         text = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
         return f"'{text}'"
 
@@ -187,7 +187,7 @@ def _complain(message: str) -> int:
 
 
 def _explain(error: Exception, verb: str) -> str:
-    """Turn Hydra's message into one line with a hint."""
+    """Convert Hydra's message to one line with a hint."""
     from xswe.errors import ConfigError
     from xswe.text.languages import check_languages
 
@@ -195,7 +195,7 @@ def _explain(error: Exception, verb: str) -> str:
     if group := re.search(r"Could not find '([\w/]+)/([^'/]+)'", message):
         name, value = group.groups()
         if "," in value:
-            return f"{name}={value} is not one {name}: python -m xswe {verb} -m runs one after the other"
+            return f"{name}={value} names several: python -m xswe {verb} -m runs them one after the other"
         known = re.search(r"Available options in '[\w/]+': (.*?) Config search path", message)
         if name == "pair":
             try:
@@ -205,10 +205,10 @@ def _explain(error: Exception, verb: str) -> str:
         return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
     if word := re.search(r"Error parsing override '(.*)' missing EQUAL at", message):
         return f"{word[1]}: a setting is key=value, as in output=a.tsv; python -m xswe {verb} --help lists them"
-    if "override_grammar" in message:  # a page of Hydra's, which knows nothing of names of files
+    if "override_grammar" in message:  # Hydra's page on its grammar does not help with file names
         found = message.partition(" See http")[0]
         hint = "quote names with brackets or commas within the quotes, as in \"tasks=['a [1].tsv',b.tsv]\""
-        return f"a setting cannot be read ({found}): {hint}"
+        return f"cannot parse a setting ({found}): {hint}"
     if key := re.search(r"Could not override '([^']+)'", message):
         from xswe.cli.help import settings
         from xswe.io.settings import suggestion
@@ -220,7 +220,7 @@ def _explain(error: Exception, verb: str) -> str:
 
 @contextlib.contextmanager
 def _errors_let_through() -> Iterator[None]:
-    """Let Hydra raise errors, which are reported here; processes that are started later do not inherit this."""
+    """Make Hydra raise errors, which are reported here; restored at the end, so that later processes do not inherit it."""
     before = os.environ.get("HYDRA_FULL_ERROR")
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
@@ -233,7 +233,7 @@ def _errors_let_through() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage in every 20,000 new objects, not 700: the modules of a run are some hundred thousand, and stay."""
+    """Collect garbage every 20,000 new objects, not 700: the imports of a run create some 100,000 that all stay."""
     before = gc.get_threshold()
     gc.set_threshold(20_000, *before[1:])
     try:
@@ -243,7 +243,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 def _run(verb: str, words: list[str]) -> int:
-    """Run a verb on its settings, which Hydra composes unless the words are plain ones."""
+    """Run a verb with its settings, which Hydra composes unless the words are simple."""
     from xswe.cli.settings import simple
 
     trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
@@ -295,13 +295,13 @@ def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log
             said = run(verb, values)
         if said:
             _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
-    except Unfinished as error:  # others go on: no failure, though there is no result yet
+    except Unfinished as error:  # other tasks go on: not a failure, though there is no result yet
         _complain(str(error))
     except XsweError as error:
         if trace:
             raise
         raise SystemExit(_complain(as_keys(str(error), values))) from None
-    except BrokenPipeError:  # who reads has enough
+    except BrokenPipeError:  # the reader closed the pipe
         _hang_up()
         raise SystemExit(0) from None
     except OSError as error:  # no permission, no space: user errors

@@ -1,4 +1,4 @@
-"""A verb run on its composed settings."""
+"""Running a verb with its composed settings."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def run(verb: str, values: Values) -> str:
     if "rerank" in given:
         given["rerank"] = _reranker(values["rerank"], values.get("threads"))
     if verb == "split":
-        given["input"] = Path(given["input"])  # a text would be the text itself
+        given["input"] = Path(given["input"])  # a str would be taken as the text itself
     if values.get("report") and verb in ("mine", "filter"):
-        given["model"] = open_model(given["model"], verb)  # once, for the verb and for the page
+        given["model"] = open_model(given["model"], verb)  # once, for the verb and for the report
     if mode == "search":
         from xswe.report.answers import answer
 
@@ -41,10 +41,10 @@ def run(verb: str, values: Values) -> str:
     started = time.monotonic()
     result = function(spec.calls[mode])(**given)
     seconds = time.monotonic() - started
-    return _said(verb, mode, result, values, seconds) + _reported(values, result, given.get("model"))
+    return _summary(verb, mode, result, values, seconds) + _write_report(values, result, given.get("model"))
 
 
-def _said(verb: str, mode: str, result: Any, values: Values, seconds: float) -> str:
+def _summary(verb: str, mode: str, result: Any, values: Values, seconds: float) -> str:
     spec, output = VERBS[verb], values.get("output")
     if isinstance(result, str):
         return result
@@ -61,7 +61,7 @@ def _said(verb: str, mode: str, result: Any, values: Values, seconds: float) -> 
 
 
 def _bitext(values: Values, what: str) -> list[str]:
-    """Return the file, or the two line-aligned files, of a verb that reads a bitext."""
+    """Return the bitext of a verb: one file, or two line-aligned files."""
     given, moses = values["input"], (values["source"], values["target"])
     if bool(given) == bool(all(moses)) or (given and any(moses)):
         raise ConfigError(f"{what} needs input= (a bitext, - for standard input), or source= and target=, line by line")
@@ -71,7 +71,7 @@ def _bitext(values: Values, what: str) -> list[str]:
 
 
 def _check_report(values: Values) -> None:
-    """Refuse, before any work, a report that cannot be written."""
+    """Check, before any work, that the report can be written."""
     if not values.get("report"):
         return
     from xswe.report.page import check_page
@@ -82,8 +82,8 @@ def _check_report(values: Values) -> None:
     check_apart("report", values["report"], values.get("output") or "-")
 
 
-def _reported(values: Values, result: Any, model: Any = None) -> str:
-    """Write the report of a result where one is wanted, and return the line that says so."""
+def _write_report(values: Values, result: Any, model: Any = None) -> str:
+    """Write the report of a result if there is to be one, and return the line that names it."""
     if not values.get("report") or isinstance(result, str):
         return ""
     from xswe.report.write import write_report
@@ -96,7 +96,7 @@ def _reported(values: Values, result: Any, model: Any = None) -> str:
 
 
 def _reranker(name: str | None, threads: int | None) -> Any:
-    """Open the encoder of ``rerank=``; None where none is asked for."""
+    """Open the encoder of ``rerank=``; None without one."""
     if not name:
         return None
     from xswe.evaluation.models import open_encoder  # slow to import

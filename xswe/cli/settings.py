@@ -1,4 +1,4 @@
-"""A verb's settings: words of the command line to typed values, with the defaults of its function and dataclasses."""
+"""A verb's settings: the words of the command line as typed values, over the defaults of its function and dataclasses."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
 from xswe.text.languages import LANGUAGES
 
 Values = dict[str, Any]
-# Words that mean without Hydra what they mean with it: most commands have no others, and begin sooner.
-_PLAIN = re.compile(r"[A-Za-z0-9_/.:%@?|*+-]*")  # without quotes, brackets, commas, blanks: one primitive of the grammar
+# Words that need no Hydra to parse: most commands have no others, and start faster without it.
+_HYDRA_PRIMITIVE = re.compile(r"[A-Za-z0-9_/.:%@?|*+-]*")  # no quotes, brackets, commas, blanks
 _INT = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[+-]?(0|[1-9][0-9]*)?\.[0-9]+")
 _NUMBER_LIKE = re.compile(r"[+-]?([0-9._]+([eE][0-9._+-]*)?|inf|nan)", re.IGNORECASE)
-_NUMERIC = re.compile(r"\b(int|float|bool|dict)\b")  # in a type as it is written
+_NUMERIC = re.compile(r"\b(int|float|bool|dict)\b")  # in the source of a type
 _WORDS = {"true": True, "false": False, "null": None}
 
 
 def function(path: str) -> Callable[..., Any]:
-    """Return the function that ``module:name`` stands for."""
+    """Return the function named by ``module:name``."""
     module, _, name = path.partition(":")
     return typing.cast("Callable[..., Any]", getattr(importlib.import_module(f"xswe.{module}"), name))
 
 
 def own_settings(verb: str, mode: str = "") -> Values:
-    """Return the settings of a verb's function with their defaults; a section is a mapping."""
+    """Return the settings of the function of one mode with their defaults; a section is a mapping."""
     spec, out = VERBS[verb], Values()
     for name, _, default, section in parts(function(spec.calls[mode])):
         if section:
@@ -57,13 +57,13 @@ def own_settings(verb: str, mode: str = "") -> Values:
 
 
 def composed_defaults(verb: str) -> Values:
-    """Return all settings of a verb with their defaults; choices of groups override them by the files of ``conf/``."""
+    """Return all settings of a verb with their defaults, which the files of ``conf/`` for chosen groups override."""
     spec, out = VERBS[verb], Values()
     modes = {mode: own_settings(verb, mode) for mode in spec.calls}
     for own in modes.values():
         for name, value in own.items():
             out[name] = merged(out[name], value) if name in out else value
-    for name, value in out.items():  # what not every mode asks for
+    for name, value in out.items():  # required by some modes only
         if value == MISSING and not all(name in own for own in modes.values()):
             out[name] = None
     if len(modes) > 1:
@@ -72,24 +72,24 @@ def composed_defaults(verb: str) -> Values:
 
 
 def names(verb: str) -> set[str]:
-    """Return the settings that are names or texts, and no numbers."""
+    """Return the settings that are names or texts, not numbers."""
     texts = {name for name, hint in _hints(verb) if re.search(r"\bstr\b", hint) and not _NUMERIC.search(hint)}
     return texts | {"corpus.paths", "rerank", "model", "report", "source", "target", "input"}
 
 
 def of_one(verb: str) -> set[str]:
-    """Return the settings that are one name, in whose place no list may stand."""
+    """Return the settings that take one name, not a list."""
     found = {name for name, hint in _hints(verb) if re.match(r"(str|Path|Lines|Side)\b", hint)}
     return (found | {"model", "output", "report", "source", "target"}) - set(VERBS[verb].many)
 
 
 def _hints(verb: str) -> list[tuple[str, str]]:
-    """Return the settings of a verb with their types as they are written."""
+    """Return the settings of a verb with the source of their types."""
     return [(name, hint) for path in VERBS[verb].calls.values() for name, hint, _, _ in parts(function(path))]
 
 
 def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
-    """Return the arguments of a verb's function, converted and checked; its dataclass as ``config``."""
+    """Return the arguments of a verb's function, converted and checked, with its dataclass as ``config``."""
     spec, call = VERBS[verb], function(VERBS[verb].calls[mode])
     parameters = inspect.signature(call).parameters
     out: dict[str, Any] = {}
@@ -115,26 +115,26 @@ def arguments(verb: str, mode: str, values: Values) -> dict[str, Any]:
 
 
 def check_used(verb: str, mode: str, values: Values) -> None:
-    """Refuse settings of another mode that do not have their default."""
+    """Refuse settings of other modes that differ from their defaults."""
     if len(VERBS[verb].calls) == 1:
         return
     usual, modes = composed_defaults(verb), {one: own_settings(verb, one) for one in VERBS[verb].calls}
     for name in values.keys() - modes[mode].keys() - {"mode", "hydra"}:
         if values[name] != usual[name]:
             others = " and ".join(one for one in modes if name in modes[one])
-            raise ConfigError(f"{name} does nothing with mode={mode}: it is for mode={others}: leave it out")
+            raise ConfigError(f"{name} does nothing with mode={mode}, only with mode={others}: leave it out")
 
 
 def check_shape(verb: str, values: Values) -> Values:
-    """Return composed settings with one text as a list where a list is asked for.
+    """Return composed settings, with a single text as a list where a list is expected.
 
-    ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a mapping,
-    or is none where there must be one.
+    ConfigError: a setting is unknown, a section is given a plain value, a single path or name is a list or a mapping, or a
+    required name is null.
     """
     spec, usual = VERBS[verb], composed_defaults(verb)
     groups = {group.partition("/")[0] for group in spec.groups} - {"recipe"} | ({"execution"} & usual.keys())
     known = [*usual, *groups, "recipe"] if "recipe" in spec.groups else [*usual, *groups]
-    if unknown := sorted(values.keys() - set(known) - {"hydra"}):  # what + added, or a file of the user's
+    if unknown := sorted(values.keys() - set(known) - {"hydra"}):  # added by + or by a file of the user
         raise ConfigError(f"there is no setting {unknown[0]!r}{suggestion(unknown[0], known)}")
     sections = {name for path in spec.calls.values() for name, _, _, section in parts(function(path)) if section}
     for name in (groups | sections) & values.keys():
@@ -142,7 +142,7 @@ def check_shape(verb: str, values: Values) -> Values:
             chosen = f"; a file chooses it by  defaults: [override /{name}: {value}, _self_]" if name in groups else ""
             raise ConfigError(f"{name}={value}: {name} has settings of its own, {name}.…=; --help lists them{chosen}")
     for name in sorted(of_one(verb)):
-        if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
+        if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # its model may be a mapping
             advice = "; two aligned files are source= and target=" if name == "input" and "source" in values else ""
             raise ConfigError(f"{name}={values[name]}: give one name, without brackets{advice}")
     for name in sorted(names(verb) & usual.keys() & values.keys()):
@@ -152,13 +152,13 @@ def check_shape(verb: str, values: Values) -> Values:
     return {name: [value] if name in lists and isinstance(value, str) else value for name, value in values.items()}
 
 
-class _Other(Exception):
-    """A word that only Hydra reads."""
+class _NeedsHydra(Exception):
+    """A word that only Hydra can parse."""
 
 
 def simple(verb: str, arguments: Collection[str]) -> Values | None:
-    """Return the settings of a verb that its words give; None where Hydra must compose, or complain."""
-    if "recipe" in (groups := VERBS[verb].groups):  # which makes further choices
+    """Return the settings of a verb from its words; None if Hydra must compose them, or complain."""
+    if "recipe" in (groups := VERBS[verb].groups):  # a recipe makes further choices
         return None
     values, text = copy.deepcopy(composed_defaults(verb)), names(verb)
     pairs = [argument.partition("=") for argument in arguments]
@@ -175,14 +175,14 @@ def simple(verb: str, arguments: Collection[str]) -> Values | None:
             is_list = value.startswith("[") and value.endswith("]")
             parts = [part for part in value[1:-1].split(",") if is_list and value != "[]"]
             into[name] = [_read(part, key in text, True) for part in parts] if is_list else _read(value, key in text)
-    except _Other:
+    except _NeedsHydra:
         return None
     return None if any(value == MISSING for value in values.values()) else values
 
 
 def _choose(verb: str, named: dict[str, str], values: Values) -> bool:
-    """Apply the choices of groups to a verb's settings; returns False if Hydra must do so, or it is impossible."""
-    from xswe.io.choices import choice_names, choose, chosen, update  # YAML, which others need not wait for
+    """Apply the choices of groups to a verb's settings; return False if Hydra must do so, or a choice is unknown."""
+    from xswe.io.choices import choice_names, choose, chosen, update  # imports YAML, which other verbs do not need
 
     listed = chosen(choose("", verb)["defaults"]) | named
     codes = listed["pair"].split("-")
@@ -197,36 +197,36 @@ def _choose(verb: str, named: dict[str, str], values: Values) -> bool:
 
 
 def _read(value: str, is_text: bool, within: bool = False) -> Any:
-    """Return the typed value of a setting; a number is text where a name is expected."""
-    if not _PLAIN.fullmatch(value):
+    """Return the typed value of a setting; with ``is_text``, numbers are text."""
+    if not _HYDRA_PRIMITIVE.fullmatch(value):
         if within or not re.fullmatch(r"[\w/.:-]+( [\w/.:-]+)*", value):
-            raise _Other
-        return value  # text with single blanks, or letters of other scripts, is itself
+            raise _NeedsHydra
+        return value  # text with single blanks, or in other scripts
     if (within and not value) or value == MISSING:
-        raise _Other
+        raise _NeedsHydra
     if value.lower() in _WORDS:
         parsed: Any = _WORDS[value.lower()]
     elif _INT.fullmatch(value) or _FLOAT.fullmatch(value):
         parsed = int(value) if _INT.fullmatch(value) else float(value)
     elif _NUMBER_LIKE.fullmatch(value):
-        raise _Other
+        raise _NeedsHydra
     else:
         return value
     return value if is_text and parsed is not None else parsed
 
 
-# Cures by settings that not every verb has which reads such files, and what is said without them.
-_OFFERED = (
+# Hints at settings of readers that not every verb has: the setting, the hint, and its replacement.
+_READER_HINTS = (
     ("on_error", r",? or (set )?on_error=skip[^;]*$", ""),
     ("columns", r"set columns=\[…\] \(counted from 0\)", "write the two texts, and a tab between, on each line"),
 )
 
 
 def as_keys(message: str, values: Mapping[str, Any]) -> str:
-    """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
+    """Return an error message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
 
-    A name at the top of the verb's settings, or in several sections, stays. A hint at a setting of readers that the verb
-    does not have is left out.
+    Names at the top of the verb's settings, or in several sections, stay. Hints at settings of readers that the verb does
+    not have are replaced.
     """
     sections: dict[str, list[str]] = {}
     for section, inside in values.items():
@@ -237,7 +237,7 @@ def as_keys(message: str, values: Mapping[str, Any]) -> str:
         within = sections.get(found[0], [])
         return f"{within[0]}.{found[0]}" if len(within) == 1 and found[0] not in values else found[0]
 
-    for name, offered, instead in _OFFERED:
+    for name, offered, instead in _READER_HINTS:
         if name not in values and name not in sections:
             message = re.sub(offered, instead, message)
     return re.sub(r"(?<![\w./='\"-])[a-z_]+(?==)", key, message)

@@ -1,4 +1,4 @@
-"""The verbs: the public function of each, its examples, and how its result is printed."""
+"""The verbs: their public functions, examples, and summaries."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Verb:
     """A verb of the command line.
 
     Attributes:
-        what: it does, in a line.
-        calls: its function, as ``module:name``; by mode where there is more than one.
-        examples: what may follow the verb.
-        says: what is printed at the end: ``{0}`` is what the function returned, ``{took}`` how long that took.
-        usual: defaults of arguments that the function asks for, and the command line does not.
-        groups: choices of several settings at once.
+        what: what it does, in a line.
+        calls: its function, as ``module:name``; by mode if there are several.
+        examples: arguments that may follow the verb.
+        says: the summary printed at the end: ``{0}`` is the result of the function, ``{took}`` its duration and rate.
+        usual: defaults on the command line for arguments that the function requires.
+        groups: Hydra groups, each of which chooses several settings at once.
         bitext: modes (``""`` for any) whose ``input`` may also be given as two line-aligned files.
-        many: arguments of which several may be named.
-        report: whether there is a page to look at.
-        unit: of what the result is a sequence of, for the rate.
+        many: arguments that may be lists.
+        report: whether it can write a report.
+        unit: the items of the result, for the rate.
     """
 
     what: str
@@ -50,7 +50,7 @@ VERBS = {
         report=True,
     ),
     "encode": Verb(
-        "one vector a line of text",
+        "one vector per line of text",
         {"": "model.encode_file:encode_file"},
         (
             "model=mini input=texts.txt output=vectors.npy",
@@ -69,7 +69,7 @@ VERBS = {
         ),
     ),
     "phrases": Verb(
-        "the spans of running text that say what a phrase says",
+        "the spans of running text that mean the same as a phrase",
         {"": "alignment.phrases:search_phrases"},
         (
             "model=mini queries=phrases.txt input=texts.txt output=hits.tsv",
@@ -168,7 +168,7 @@ VERBS = {
         groups=("pair", "corpus", "corpus/clean"),
     ),
     "report": Verb(
-        "a page to look at, of what a run left on the disk",
+        "an HTML page of the results of a run",
         {"": "report.write:report_of"},
         ("mined=pairs.tsv output=report.html", "run=runs/en-ja output=report.html"),
         says={"": "report: {0} ({size:.1f} MB)"},
@@ -199,7 +199,7 @@ VERBS = {
         ("model=mini output=small dim=128 dtype=int8", "model=mini output=vectors.txt format=word2vec"),
     ),
     "import": Verb(
-        "vectors of another project as a model",
+        "vectors from another project as a model",
         {"": "model.interchange:import_vectors"},
         says={"": "{0.matrix.shape[0]:,} units, {0.dim} dimensions: {output}"},
         examples=("pair=en-de input=[wiki.en.vec,wiki.de.vec] output=muse", "pair=en-ja input=vec.txt output=swe"),
@@ -212,7 +212,7 @@ VERBS = {
         ("output=vectors.npy", "output='vectors/*.npy'"),
     ),
     "serve": Verb(
-        "a local application: concordance, comparison, mining, and OpenAI's interface",
+        "a local application: concordance, comparison, mining, and OpenAI's embeddings API",
         {"": "serving.app:serve"},
         (
             "model=mini corpora=[memory.tmx,news.en-de.tsv,manual.ja.txt]",
@@ -223,20 +223,20 @@ VERBS = {
         many=("corpora",),
     ),
 }
-# What the command line has beside the arguments of a function and the fields of its dataclass.
+# Settings that only the command line has, in addition to the arguments of a function and the fields of its dataclass.
 OWN = {
     "mode": "which of the verb's functions: ",
-    "report": "a page to look at, as in report=report.html",
+    "report": "an HTML page to write, as in report=report.html",
     "source": "or two line-aligned files: the source side",
     "target": "and the target side",
     "threads": "null for all processors",
 }
-# Groups whose choices Hydra puts elsewhere than their folder in conf/ says.
+# Groups whose choices Hydra puts into another package than that of their folder in conf/.
 PACKAGES = {"recipe": "recipe@_global_", "distilled": "teacher@distilled"}
 
 
 def merged(first: object, second: object) -> object:
-    """Return the default of a setting that two modes have: null if one has none, auto if theirs differ."""
+    """Return the common default of a setting of two modes: null if one requires it, auto if their defaults differ."""
     if first == second:
         return first
     return None if MISSING in (first, second) else "auto"
