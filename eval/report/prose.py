@@ -61,7 +61,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     ],
     "docs/how-to/filter.md": [
         (
-            "Two cores filter some # pairs a second",
+            "Two cores filter some # pairs per second",
             lambda m: [one(m("filter_speed")["rows"], threads=2)["pairs_per_second"]],
         ),
     ],
@@ -80,8 +80,8 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/how-to/reproduce.md": [("with one model per language pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
         (
-            "Tested with # processes that were killed while they changed an index, and with # files that were damaged; # "
-            "of them ended otherwise",
+            "Tested by killing # processes while they changed an index, and by damaging # files; in # cases a promise was "
+            "broken",
             _broken_indexes,
         ),
     ],
@@ -89,15 +89,15 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         (
             "are ready in # s the first time; then the concordance answers in # ms and the search in # ms on two idle "
             "cores, and "
-            "programs that send 64 texts a request get # to # times what sentence-transformers' own static model "
-            "gives behind "
+            "clients that send 64 texts per request get # to # times the throughput of sentence-transformers' own "
+            "static model behind "
             "the same kind of server ([table](../../eval/results/tables.md), `python -m eval.bench.serve`). - **Memory.** "
             "Memory stays at # MB",
             _served,
         ),
         (
-            "In # attacks by # sockets each the worst took # MB more than an idle server, and a client that asked for "
-            "one text beside them waited # s",
+            "In # attacks by # sockets each, the worst took # MB more than an idle server, and a client that asked for "
+            "one text meanwhile waited # s",
             _stalled,
         ),
     ],
