@@ -292,9 +292,9 @@ def _call(verb: str, compose: Callable[[], dict[str, Any]], trace: bool, has_log
     try:
         values = check_shape(verb, compose())
         with watched(), pipes_spooled(values) as values:
-            said = run(verb, values)
-        if said:
-            _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
+            summary = run(verb, values)
+        if summary:
+            _print(summary, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
     except Unfinished as error:  # other tasks go on: not a failure, though there is no result yet
         _complain(str(error))
     except XsweError as error:

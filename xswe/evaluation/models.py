@@ -34,8 +34,8 @@ class ModelSpec:
     # English)
     languages: tuple[str, ...] | None = None
     limit: int | None = None  # word vectors to read from each file
-    # for word vectors whose Chinese and Japanese units are a teacher's tokens: its ``tokenizer.json``, which also splits
-    # unknown words
+    # for word vectors whose Chinese and Japanese units are a teacher's tokens: its ``tokenizer.json``, whose sub-words
+    # also guide the back-off of unknown words
     tokenizer: str | None = None
 
     @classmethod

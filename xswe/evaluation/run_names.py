@@ -28,7 +28,7 @@ def names_of_runs(models: Sequence[str]) -> list[str] | None:
 
 
 def _name(run: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
-    """Return the settings of a run in which the others differ, as typed on the command line."""
+    """Return the settings of a run that differ between the runs, as typed on the command line."""
     keys = dict.fromkeys(key for one in others for key in one)
     varied = [key for key in keys if len({str(one.get(key)) for one in others}) > 1]
     short = {key.partition(".")[0]: key for key in _CHOICES if key in varied}

@@ -68,7 +68,7 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
     return render(
         "comparison.html",
         title="Comparison",
-        about=f"{len(models)} models, each by the same {len(keys)} figure{'s' if len(keys) > 1 else ''}, times 100.",
+        about=f"{len(models)} models on the same {len(keys)} figure{'s' if len(keys) > 1 else ''}, times 100.",
         sections=[*sections, *([("settings", "Settings")] if settings else [])],
         overview=[
             ("models", number(len(models)), ""),

@@ -76,7 +76,7 @@ def view_of_mined(mined: MinedPairs) -> PairsView:
     sides = [] if report is None else [side for side in (report.source, report.target) if side]
     return PairsView(
         "Mined pairs",
-        "How the pairs score, what may be expected of them at any threshold, and what they look like.",
+        "The scores of the pairs, the precision and recall to expect at each threshold, and samples.",
         evidence,
         mined.threshold,
         len(mined),
@@ -106,7 +106,7 @@ def view_of_aligned(found: AlignedTexts) -> PairsView:
         for line in found.spans[~found.is_pair & (np.diff(found.spans)[:, 2 * side] > 0), 2 * side].tolist():
             alone.offer(name, (texts[line],))
     removed = [Removed("no counterpart", name, count, tuple(alone.kept[name])) for name, count in alone.counts.items()]
-    about = "What stands beside what, how well it scores, and which lines have no counterpart."
+    about = "Which lines are aligned, how they score, and which lines have no counterpart."
     view = PairsView(
         "Aligned texts", about, replace(evidence, removed=tuple(removed)), found.threshold, len(beads), "score"
     )
@@ -127,7 +127,7 @@ def view_of_filtered(found: Filtered) -> PairsView:
         scores = found.scores[np.isfinite(found.scores)]
         evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None)
     kept = int(found.kept.sum())
-    about = f"{len(found):,} pairs were read and {kept:,} stay. What each filter left out, and what the cut looks like."
+    about = f"{len(found):,} pairs were read and {kept:,} kept. What each filter left out, and the pairs around the cut."
     score = "cosine" if found.noise is None else "probability"
     view = PairsView("Filtered bitext", about, evidence, found.threshold, kept, score, found.languages, str(found))
     return replace(view, read=len(found), noise=found.noise, gold=found.gold)
@@ -151,7 +151,7 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
     records = ((row, record.texts or ("", "")) for row, record in enumerate(file.read()) if row in wanted)
     texts = {row: Shown(row, float(scores[row]), *pair) for row, pair in records}
     evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None, with_texts(groups, texts))
-    about = f"{len(scores):,} pairs as they stand in {Path(path).name}. What they score, and what they look like."
+    about = f"The {len(scores):,} pairs of {Path(path).name}: their scores, and samples."
     return PairsView("Scored pairs", about, evidence, Threshold(-np.inf, "none"), len(scores), "score", tuple(languages))
 
 

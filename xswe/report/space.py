@@ -96,12 +96,12 @@ def space_page(space: Space) -> str:
     return render(
         "space.html",
         title=f"Space of {'-'.join(space.texts)}",
-        about="Where languages part, which axes hold them, whose neighbours agree, and which words are long vectors.",
+        about="How far languages separate, which components encode them, whose neighbours agree, and the norms of words.",
         sections=sections,
         overview=[
             ("sentences", number(len(every)), "as many of each language"),
             ("dimensions", number(space.model.dim), ""),
-            ("silhouette of languages", figure(language_silhouette(space.vectors), 3), "0 where they lie together"),
+            ("silhouette of languages", figure(language_silhouette(space.vectors), 3), "0 if they overlap"),
         ],
         clouds=clouds,
         components=_components(space, every, values, components),
@@ -184,7 +184,7 @@ def _norms(counted: Mapping[str, list[tuple[str, int, float]]]) -> Iterator[tupl
     for code, words in counted.items():
         if len(words) > 10:
             points = {code: [(float(times), norm, word) for word, times, norm in words]}
-            title = f"{LANGUAGES[code].name}: norm of a word's vector by how often it occurs"
+            title = f"{LANGUAGES[code].name}: norm of a word's vector by its frequency"
             chart = figures.dots(points, "times", "norm", title, log=(True, False), height=260)
             tied = float(np.corrcoef(np.log([t for _, t, _ in words]), [norm for *_, norm in words])[0, 1])
             yield title, chart, tied

@@ -174,7 +174,7 @@ def training_page(folder: str | Path) -> str:
     return render(
         "training.html",
         title=f"Training {settings['pair']}",
-        about=f"Recipe {settings['recipe']}, seed {settings['seed']}: worth of each step, how it learnt, where it errs.",
+        about=f"Recipe {settings['recipe']}, seed {settings['seed']}: the worth of each step, learning curves, and errors.",
         sections=[*sections, ("settings", "Settings")],
         overview=_overview(run),
         steps=_steps(run),
@@ -279,7 +279,7 @@ def _curves(run: Run) -> list[tuple[str, Any]]:
         chart = figures.lines(
             line, "component", "%", "Variance of the components", log_x=True, zero=True, mark=max(1.0, drop)
         )
-        out.append(("Variance of the sentence components; those left of the line are removed", chart))
+        out.append(("Variance of the sentence components; those to the left of the line are removed", chart))
     return out
 
 

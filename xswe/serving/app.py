@@ -98,16 +98,16 @@ def serve(
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter)
     loaded, shared = open_model(model, "serve(model, corpora)"), handed_over()
-    with shared or listening(config) as place:  # first, because reading the corpora takes longer
+    with shared or listening(config) as listener:  # first, because reading the corpora takes longer
         app = _app(loaded, _name(model), corpora, config)
         if config.host not in LOOPBACK and config.api_key is None:
             logger.warning("listening on %s without api_key=: anyone who can reach this machine can use it", config.host)
         if shared is None:
-            logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
+            logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, listener.getsockname()[1])
         else:
-            logger.info("listening on the systemd socket %s", place.getsockname())
+            logger.info("listening on the systemd socket %s", listener.getsockname())
         with contextlib.suppress(KeyboardInterrupt):  # raised by uvicorn when it is interrupted
-            Server(app, config, shared is not None).run(sockets=[place])
+            Server(app, config, shared is not None).run(sockets=[listener])
 
 
 def formatter_of(log: Log) -> logging.Formatter | None:
@@ -131,13 +131,13 @@ def listening(config: ServeConfig) -> socket.socket:
     Raises:
         ConfigError: it is taken, or this machine does not have the address.
     """
-    place = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # per connection; the default grows to megabytes
+    listener = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # per connection; the default grows to megabytes
     try:
-        place.bind((config.host, config.port))
+        listener.bind((config.host, config.port))
     except OSError as error:
-        place.close()
+        listener.close()
         hint = "give another port=, or port=0 for any free one; host= must be an address of this machine"
         raise ConfigError(f"host={config.host} port={config.port}: {error.strerror or error}; {hint}") from None
-    return place
+    return listener

@@ -65,7 +65,7 @@ class Words:
         return nearest, cosines[nearest]
 
     def terms(self, query: str, texts: Sequence[str], request: PhrasesRequest) -> list[Term]:
-        """Return the forms of a phrase in passages, grouped by spelling; for longer phrases, whole spans."""
+        """Return the forms of a phrase in passages, each with its spellings; for longer phrases, whole spans."""
         settings = SpanConfig(k=request.k, min_score=request.min_score, examples=request.lines, max_size=_MAX_SPAN_WORDS)
         if terms := find_terms(self.source, [query], texts, settings)[0]:
             return list(terms)

@@ -300,40 +300,40 @@ async def _fixed(content: bytes, media: str, request: Request) -> Response:
 
 def export(request: m.ExportRequest) -> bytes:
     """Return the file."""
-    units = [own for unit in request.units if (own := [saying for saying in unit if saying.text.strip()])]
+    units = [own for unit in request.units if (own := [segment for segment in unit if segment.text.strip()])]
     return "".join(_EXPORTS[request.format](units)).encode()
 
 
 def _memory(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
     return write_memory(
-        ([(saying.language or "und", saying.text) for saying in unit], {"x-note": _notes(unit)}) for unit in units
+        ([(segment.language or "und", segment.text) for segment in unit], {"x-note": _notes(unit)}) for unit in units
     )
 
 
 def _terms(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
     concepts: list[dict[str, list[Candidate]]] = [{} for _ in units]
     for concept, unit in zip(concepts, units, strict=True):
-        for saying in unit:
-            concept.setdefault(saying.language or "und", []).append(Candidate(saying.text, saying.context, saying.note))
+        for segment in unit:
+            concept.setdefault(segment.language or "und", []).append(Candidate(segment.text, segment.context, segment.note))
     return write_concepts(concepts)
 
 
 def _table(units: Sequence[Sequence[m.Segment]]) -> Iterator[str]:
     """Write units as a table with a column per language."""
-    found = {saying.language for unit in units for saying in unit}
+    found = {segment.language for unit in units for segment in unit}
     columns = [*(code for code in LANGUAGES if code in found), *sorted(found - set(LANGUAGES))]
     if sum(map(len, units)) * len(columns) > _MAX_PAIRS:
         problem = f"a table of {len(units):,} units in {len(columns):,} languages: send fewer"
         raise Refused(400, problem, "units", TOO_MANY)
     lines = [[*(code or "text" for code in columns), "note"]]
     for unit in units:
-        said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
-        lines.append([*said, _notes(unit)])
+        cells = (" | ".join(segment.text for segment in unit if segment.language == code) for code in columns)
+        lines.append([*cells, _notes(unit)])
     return ("\t".join(map(_cell, line)) + "\n" for line in lines)
 
 
 def _notes(unit: Sequence[m.Segment]) -> str:
-    return " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))
+    return " ".join(dict.fromkeys(segment.note for segment in unit if segment.note))
 
 
 def _cell(text: str) -> str:

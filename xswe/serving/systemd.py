@@ -22,7 +22,7 @@ def handed_over() -> socket.socket | None:
 
 def notify(state: str) -> None:
     """Send systemd ``READY=1`` or ``STOPPING=1`` if it expects notifications (``Type=notify``)."""
-    if place := os.environ.get("NOTIFY_SOCKET"):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
-            one.connect(f"\0{place[1:]}" if place.startswith("@") else place)
-            one.send(state.encode())
+    if address := os.environ.get("NOTIFY_SOCKET"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+            connection.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+            connection.send(state.encode())

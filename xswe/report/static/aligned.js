@@ -1,4 +1,4 @@
-// The page of aligned texts: marks of pairs, which become a file of corrections.
+// The page of aligned texts: marks of pairs, saved as a file of corrections.
 (() => {
   const { data, say, download, copy } = xswe;
   const pairs = [...document.querySelectorAll("li.pair")];
@@ -9,7 +9,7 @@
     keys: { 1: "right", 2: "wrong", 3: "merge", 4: "split" },
     allowed(pair, what) {
       const fits = Boolean(data.rungs[pair.dataset.place][what]);
-      if (!fits) say(what === "split" ? "One line on either side: nothing to split" : "These cannot be merged");
+      if (!fits) say(what === "split" ? "Only one line on each side: nothing to split" : "These cannot be merged");
       return fits;
     },
     shown(marked) {
@@ -18,7 +18,7 @@
     },
   });
 
-  // A pair that is merged speaks for the pairs within it; of two merges that overlap, the first counts.
+  // A merge overrides the marks of the pairs within it; of two overlapping merges, the first counts.
   const lines = (begin, end) => `[${Array.from({ length: end - begin }, (_, k) => begin + k).join(",")}]`;
   const overlap = (a, b) => (a[0] < b[1] && b[0] < a[1]) || (a[2] < b[3] && b[2] < a[3]);
   function ladder() {
@@ -40,9 +40,9 @@
     const [text, left] = ladder();
     if (!text) { say("Mark some pairs first"); return; }
     download("corrections.ladder", text, "text/plain");
-    if (left) say(`Saved; ${left} marks are within pairs that are merged`);
+    if (left) say(`Saved without ${left} marks of merged pairs`);
   });
   byId("copy-fixed").addEventListener("click", () => copy(byId("fixed").textContent));
-  byId("forget").addEventListener("click", () => { marks.forget(); say("The marks are forgotten"); });
+  byId("forget").addEventListener("click", () => { marks.forget(); say("Marks cleared"); });
   marks.begin();
 })();

@@ -1,4 +1,4 @@
-// The threshold of a page of scores: a slider that says what stays, and the setting to paste.
+// The threshold of a page of scores: a slider with the number of pairs kept, and the setting to paste.
 (() => {
   const { data, copy, number } = xswe;
   if (!data || !data.steps) return;

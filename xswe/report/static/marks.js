@@ -1,4 +1,4 @@
-// Marks of pairs, by the row of a pair: set by keys and buttons, and kept by the browser.
+// Marks of pairs, by row: set by keys and buttons, and stored in the browser.
 xswe.marking = (pairs, { key, keys, seen = () => pairs, allowed = () => true, shown }) => {
   const { store } = xswe;
   let marks = {}, current = 0;

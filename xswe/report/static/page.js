@@ -1,14 +1,14 @@
 "use strict";
-// What all pages share: the data, the theme, downloads, messages, labels that do not overprint, and folds that print.
+// Shared by all pages: data, theme, downloads, messages, labels that do not overlap, and details that open for printing.
 const xswe = (() => {
   const root = document.documentElement;
   const block = document.getElementById("data");
   const data = block ? JSON.parse(block.textContent) : null;
 
-  // A store that may be forbidden (a page in a mail reader): then nothing is kept, and nothing fails.
+  // localStorage may be forbidden (as in a mail reader): then nothing is stored, and nothing fails.
   const store = {
     get(key) { try { return localStorage.getItem(key); } catch { return null; } },
-    set(key, value) { try { localStorage.setItem(key, value); } catch { /* nothing is kept */ } },
+    set(key, value) { try { localStorage.setItem(key, value); } catch { /* nothing is stored */ } },
   };
 
   const theme = document.getElementById("theme");
@@ -49,13 +49,13 @@ const xswe = (() => {
   }
 
   const oneLine = (text) => text.replace(/[\t\n\r\v\f\u001c-\u001e\u0085\u2028\u2029]/g, " ");
-  // A cell of a table that a spreadsheet shows, and does not run: after an apostrophe where it would.
+  // A table cell, after an apostrophe if a spreadsheet would run it as a formula.
   const cell = (text) => oneLine(text).replace(/^(?=[\s"]*[=+\-@＝＋－＠])/, "'");
   const xml = (text) => text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, " ")
     .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
   const number = (value) => Math.round(value).toLocaleString("en-US");
 
-  // Wilson's interval of a proportion, 95 %.
+  // The 95 % Wilson interval of a proportion.
   function interval(right, all) {
     if (!all) return [0, 1];
     const z = 1.959964, share = right / all, wide = z * z / all;
@@ -64,7 +64,7 @@ const xswe = (() => {
     return [Math.max(0, middle - half), Math.min(1, middle + half)];
   }
 
-  // Give each label of a plot the first place round its dot where it covers no other label and no dot, else hide it.
+  // Put each label of a plot at the first place around its dot where it covers no label or dot; hide it if there is none.
   function placeLabels(plot) {
     const frame = plot.getBoundingClientRect();
     const dots = [...plot.querySelectorAll("circle")].map((dot) => dot.getBoundingClientRect());

@@ -1,4 +1,4 @@
-// The page of pairs: marks that become gold pairs and precisions.
+// The page of pairs: marks give gold pairs and precisions.
 (() => {
   const { data, say, download, oneLine, cell, number, interval } = xswe;
   if (!data) return;
@@ -31,7 +31,7 @@
     });
     if (judged && whole) {
       const share = weighted / weight, half = 1.96 * Math.sqrt(variance) / weight;
-      row("All that is kept, bands weighted", weight, judged, found, [Math.max(0, share - half), Math.min(1, share + half)], share);
+      row("All kept pairs, bands weighted", weight, judged, found, [Math.max(0, share - half), Math.min(1, share + half)], share);
     }
     function row(name, size, all, right, bounds, share) {
       const line = document.createElement("tr");
@@ -52,7 +52,7 @@
     seen: () => pairs.filter((pair) => pair.closest("details").open),
     shown,
   });
-  // Linked words light up together.
+  // Highlight linked words together.
   function light(event) {
     document.querySelectorAll(".lit").forEach((word) => word.classList.remove("lit"));
     const word = event.target.closest("[data-l]");
@@ -75,6 +75,6 @@
     if (!rows.length) { say("Nothing is marked"); return; }
     download("marks.tsv", ["mark\tscore\tsource\ttarget", ...rows, ""].join("\n"), "text/tab-separated-values");
   });
-  byId("clear").addEventListener("click", () => { marks.forget(); say("The marks are forgotten"); });
+  byId("clear").addEventListener("click", () => { marks.forget(); say("Marks cleared"); });
   marks.begin();
 })();

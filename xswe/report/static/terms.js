@@ -1,4 +1,4 @@
-// The page of terms: ticks, a filter, the order of contexts, and three formats to take along.
+// The page of terms: ticks, a filter, the order of contexts, and export to three formats.
 (() => {
   const { say, download, cell, xml } = xswe;
   const byId = (id) => document.getElementById(id);
@@ -31,7 +31,7 @@
     }
   });
 
-  // [phrase, [candidate, …]] of what is ticked.
+  // [phrase, [candidate, …]] for the ticked candidates.
   function ticked() {
     const out = terms.map((term) => [term.dataset.phrase, [...term.querySelectorAll("li.candidate")].filter((one) => box(one).checked)]);
     const some = out.filter(([, own]) => own.length);

@@ -1,5 +1,5 @@
 "use strict";
-// The description of the interface, made readable: operations, their fields, and a command to try each.
+// The OpenAPI document as a page: operations, their fields, and a command to try each.
 (async () => {
   const { by, el } = app;
   const EXAMPLES = {

@@ -1,11 +1,11 @@
 "use strict";
-// What the views share: elements made of plain text only, requests with messages, and which view is open.
+// Shared by the views: elements made from plain text only, requests with error messages, and the open view.
 const app = (() => {
   const inEnglish = new Intl.DisplayNames("en", { type: "language" });
   const name = (code) => inEnglish.of(code);
   const by = (id) => document.getElementById(id);
 
-  // Everything that is shown goes through here: texts become text, never markup.
+  // Everything shown is made here: texts become text nodes, never markup.
   function el(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -17,7 +17,7 @@ const app = (() => {
     return made;
   }
 
-  // A text with spans of code points marked; the direction of a passage is its own.
+  // A text with spans of code points marked, in its own writing direction.
   function marked(text, spans, language) {
     const points = Array.from(text);
     const made = el("bdi", { lang: language || null });
@@ -47,7 +47,7 @@ const app = (() => {
     by("key-value").focus();
   }
 
-  // Ask the server; an answer that is none becomes an error with its message.
+  // Send a request to the server; an error response becomes an error with its message.
   async function ask(path, body, signal) {
     const headers = key ? { authorization: `Bearer ${key}` } : {};
     const settings = body === undefined ? { headers, signal }
@@ -63,7 +63,7 @@ const app = (() => {
     throw new Error(told && told.error ? told.error.message : `The server answered ${answer.status}.`);
   }
 
-  // Run something that may fail, and say so where it belongs.
+  // Run something that may fail, and show the error in its place.
   async function trying(place, work) {
     place.removeAttribute("data-failed");
     try { await work(); } catch (error) {
@@ -99,7 +99,7 @@ const app = (() => {
   }));
   addEventListener("popstate", show);
 
-  // Put what is asked into the address, so that it can be shared; what is too long for one stays out.
+  // Put the query into the address, so that it can be shared, unless it is too long.
   function go(parameters) {
     const wanted = new URLSearchParams();
     for (const [name, value] of Object.entries(parameters)) if (value && value.length) wanted.set(name, value);

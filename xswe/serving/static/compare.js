@@ -1,5 +1,5 @@
 "use strict";
-// Two lists of texts: a matrix of cosines, and for one pair what each word adds.
+// Two lists of texts: a matrix of cosines, and for one pair the contribution of each word.
 (() => {
   const { by, el } = app;
   const lines = (id) => by(id).value.split("\n").map((text) => text.trim()).filter(Boolean);
@@ -11,7 +11,7 @@
     drawn = location.search;
     if (!left.length || !right.length) {
       by("matrix").textContent = "";
-      by("explained").textContent = "Give both sides a text.";
+      by("explained").textContent = "Enter a text on both sides.";
       return;
     }
     await app.trying(by("explained"), async () => {
@@ -21,7 +21,7 @@
     });
   }
 
-  // How dark a cell or a word is: none at zero, full at the largest; what takes away has the other colour.
+  // The shade of a cell or word: none at zero, full at the largest; negative values have another colour.
   function shade(made, value, most) {
     made.classList.add("shade", value < 0 ? "less" : "adds");
     made.style.setProperty("--share", most ? Math.min(1, Math.abs(value) / most).toFixed(3) : "0");
@@ -37,7 +37,7 @@
       return shade(el("td", {}, button), cosines[i][j], 1);
     })));
     by("matrix").replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Cosines" },
-      el("table", { class: "matrix" }, el("caption", {}, "Cosines; choose one to see what adds to it"), el("thead", {}, head), el("tbody", {}, ...rows))));
+      el("table", { class: "matrix" }, el("caption", {}, "Cosines; choose one to see what contributes to it"), el("thead", {}, head), el("tbody", {}, ...rows))));
   }
 
   function explain({ cosines, pair, left, right, shares, links }) {
@@ -56,9 +56,9 @@
       el("td", {}, el("bdi", {}, left[i].text)), el("td", {}, el("bdi", {}, right[j].text)), el("td", { class: "n" }, share.toFixed(3))));
     by("explained").replaceChildren(el("section", {},
       el("h2", {}, `Cosine ${cosine.toFixed(3)}`),
-      el("p", { class: "note" }, "The darker a word, the more it adds; words that link have one number."),
+      el("p", { class: "note" }, "The darker a word, the more it contributes; linked words have the same number."),
       side(left, 0), side(right, 1),
-      el("div", { class: "scroll" }, el("table", {}, el("caption", {}, "The pairs of words that weigh most"),
+      el("div", { class: "scroll" }, el("table", {}, el("caption", {}, "The pairs of words that contribute most"),
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Word"), el("th", { scope: "col" }, "Word"), el("th", { scope: "col", class: "n" }, "Adds"))), el("tbody", {}, ...rows)))));
   }
 

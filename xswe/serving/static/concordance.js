@@ -1,12 +1,12 @@
 "use strict";
-// The concordance: forms that say a phrase, language by language, with passages, translations, and what was ticked.
+// The concordance: the forms of a phrase by language, with passages, translations, and ticks.
 (() => {
   const { by, el, marked, name } = app;
-  const ticks = new Map(); // what was ticked: a unit of sayings for each
+  const ticks = new Map(); // for each tick, the texts of its unit
   let running = null, drawn = "", last = null;
   const CONTEXT = 80; // characters on each side of a keyword
-  const CHOICES = ["match", "from", "lines", "sort"]; // menus whose values the address holds
-  const PASSAGES = { "": 5, exact: 40, fuzzy: 10 }; // of a form at first; translations are counted in them
+  const CHOICES = ["match", "from", "lines", "sort"]; // menus whose values are in the address
+  const PASSAGES = { "": 5, exact: 40, fuzzy: 10 }; // requested per form at first; translations are counted in these
 
   const chosen = (id) => [...by(id).querySelectorAll("input:checked")].map((box) => box.value);
   const percent = (part, all) => `${Math.round((100 * part) / all)}\u00a0%`;
@@ -42,7 +42,7 @@
   }
 
   const wanted = (id) => (chosen(id).length === all(id) ? [] : chosen(id));
-  // From one language only what others say is sought; but a string stands in the language that it is of.
+  // With a language in "From", search the others; but a string is searched in its own language.
   function targets() {
     const from = by("from").value;
     if (!from) return wanted("languages");
@@ -92,7 +92,7 @@
     const codes = [...new Set(variants.map((one) => one.language))];
     by("summary").textContent = variants.length
       ? `${variants.length} ${variants.length === 1 ? "form" : "forms"} in ${codes.map((code) => name(code)).join(", ")}, ${seconds.toFixed(2)} s`
-      : by("match").value ? "This stands nowhere. Find it by its meaning, or put * for the rest of a word." : "Nothing says this. Try another form, or more languages.";
+      : by("match").value ? "No passage contains this. Find it by meaning, or use * for the rest of a word." : "Nothing found. Try another form, or more languages.";
     by("results").replaceChildren(...codes.map((code) => {
       const own = variants.filter((one) => one.language === code);
       const total = own.reduce((sum, one) => sum + one.count, 0);
@@ -112,7 +112,7 @@
       el("summary", {},
         el("strong", { lang: one.language }, one.text),
         el("span", { class: "count", title: !one.more ? "in all passages" : by("match").value ? "at least" : "of the nearest passages" }, `${count}\u00a0×`),
-        el("span", { class: "count share", title: "of all forms of this language that are shown" }, percent(one.count, total)),
+        el("span", { class: "count share", title: "of all forms shown for this language" }, percent(one.count, total)),
         by("match").value === "exact" ? null : el("span", { class: "score" }, one.score.toFixed(2)),
         one.forms.length ? el("span", { class: "variants", lang: one.language }, one.forms.slice(0, 6).join(" · ")) : null),
       by("match").value ? counted(said) : null,
@@ -131,7 +131,7 @@
     return el("div", { class: "variant" }, tick(name, [...asked, term, ...others], `Tick the term ${one.text}`, query), fold);
   }
 
-  // What is marked in the translations of passages, by language: each with its count, the most frequent first.
+  // The texts marked in the translations of passages, by language, with their counts, the most frequent first.
   function renderings(lines) {
     const found = new Map();
     for (const { language, text, spans } of lines.flatMap((one) => one.translations)) {
@@ -174,7 +174,7 @@
 
   const where = (one) => el("span", { class: "where" }, el("bdi", {}, one.corpus), ` ${xswe.number(one.line)}`);
 
-  // Passages as they are shown: those that say the same in all languages once, in the order that is chosen.
+  // The list items of passages, in the chosen order; passages that are the same in all languages are shown once.
   function shown(lines) {
     const folded = new Map();
     for (const found of lines) {
@@ -189,7 +189,7 @@
     return rows.map(({ found, times }) => (by("lines").value === "kwic" && found.passage.spans.length ? keyword(found, times) : line(found, times)));
   }
 
-  // What stands before the first marked span, the nearest word first, and what stands behind it.
+  // The text before the first marked span, the nearest word first, and the text after it.
   function context({ text, spans }) {
     const points = Array.from(text), [start, end] = spans.length ? spans[0] : [0, 0];
     const before = points.slice(0, start).join("").trim();
@@ -232,11 +232,11 @@
   function drawSentences({ hits }, open) {
     if (!hits.length) return;
     by("sentences").replaceChildren(el("section", {}, el("details", { open },
-      el("summary", {}, el("strong", {}, "Whole sentences nearest to it"), el("span", { class: "count" }, `${hits.length}`)),
+      el("summary", {}, el("strong", {}, "Nearest whole sentences"), el("span", { class: "count" }, `${hits.length}`)),
       el("ul", { class: "lines" }, ...shown(hits)))));
   }
 
-  // Terms of one question are one concept of a term base; in a memory and a table every tick is a unit of its own.
+  // The terms of one query are one concept of a term base; in a memory or table every tick is a separate unit.
   function units(kind) {
     if (kind !== "tbx") return [...ticks.values()].map(({ unit }) => unit);
     const concepts = new Map();

@@ -1,5 +1,5 @@
 "use strict";
-// Two texts in, pairs out: a threshold to move, and what is above it as a file.
+// Two texts in, pairs out: a threshold to move, and the pairs above it as a file.
 (() => {
   const { by, el, name } = app;
   const SHOWN = 200;
@@ -11,7 +11,7 @@
   async function mine() {
     const source = lines("source"), target = lines("target");
     by("mined").hidden = false;
-    by("found").textContent = "Looking …";
+    by("found").textContent = "Searching …";
     by("pairs").replaceChildren();
     await app.trying(by("found"), async () => {
       const answer = await (await app.ask("/mine", { source, target })).json();
@@ -38,14 +38,14 @@
     by("value").textContent = Number(by("threshold").value).toFixed(3);
     by("kept").textContent = xswe.number(own.length);
     by("of").textContent = `of ${xswe.number(pairs.length)} pairs are kept`;
-    // Around the cut one sees what it does: the last that are kept, and the first that are not.
+    // Show the pairs around the cut: the last ones kept, and the first ones dropped.
     const from = Math.max(0, Math.min(own.length - SHOWN / 2, pairs.length - SHOWN));
     const some = pairs.slice(from, from + SHOWN);
     by("pairs").replaceChildren(...some.map((pair, place) => el("li", { class: from + place < own.length ? "pair" : "pair out" },
       el("span", { class: "score" }, pair.score.toFixed(3)),
       el("p", { class: "side" }, el("bdi", { lang: by("source-language").value }, pair.source)),
       el("p", { class: "side" }, el("bdi", { lang: by("target-language").value }, pair.target)))));
-    by("rest").textContent = pairs.length > SHOWN ? `Pairs ${xswe.number(from + 1)} to ${xswe.number(from + some.length)} are shown, those around the threshold; files hold all that are kept.` : "";
+    by("rest").textContent = pairs.length > SHOWN ? `Pairs ${xswe.number(from + 1)} to ${xswe.number(from + some.length)} are shown, those around the threshold; saved files have all that are kept.` : "";
   }
 
   async function load(id, file) {
