@@ -26,7 +26,7 @@ line = st.one_of(
     st.text(alphabet=f"ab猫é😀{BLANKS}", max_size=12).map(lambda t: t.replace("\x1c", " ").encode()),
     st.lists(st.text(alphabet=f"x ー{BLANKS[2:]}", max_size=4), max_size=5).map(lambda f: "\t".join(f).encode()),
     st.binary(max_size=10).map(lambda b: b.replace(b"\n", b"")),
-).filter(lambda b: not b.startswith(tuple(lines_module._NO_TEXT)))
+).filter(lambda b: not b.startswith(tuple(lines_module._SIGNATURES)))
 
 
 def fast(file, on_error="raise"):

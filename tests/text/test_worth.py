@@ -61,7 +61,7 @@ def test_little_is_done_in_python_until_it_adds_up_or_the_code_is_compiled(tmp_p
     from xswe.io.compiler import for_steps
 
     monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("xswe.io.compiler._LITTLE", 10)
+    monkeypatch.setattr("xswe.io.compiler._STEPS_WORTH_COMPILING", 10)
     first, second = njit(cache=True)(alone), njit(cache=True)(alone)
     assert [for_steps(first, 4), for_steps(first, 4), for_steps(first, 4)] == [alone, alone, first]
     assert for_steps(second, 1) is alone

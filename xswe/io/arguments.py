@@ -1,4 +1,4 @@
-"""Checks of arguments of public functions: models, texts, vectors, rerankers."""
+"""Argument checks of the public functions: models, texts, vectors, rerankers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAIRS = "pairs of texts, or names of files"
 
 
 def check_model(model: object, call: str) -> None:
-    """Raise TypeError unless a model was given; ``call`` says how the function is called."""
+    """Raise TypeError unless a model was given; ``call`` is the example call in the message."""
     if isinstance(model, (str, Path)):
         raise TypeError(
             f"model is the name {str(model)!r}: load it first, as in xswe.{call} with model = xswe.load({str(model)!r})"
@@ -35,7 +35,7 @@ def check_reranker(rerank: object, named: bool = False) -> None:
 
 
 def check_encoded(vectors: np.ndarray, texts: int) -> np.ndarray:
-    """Return a reranker's vectors of texts; ConfigError: they are not one finite vector per text."""
+    """Return a reranker's vectors of texts; raise ConfigError unless there is one finite vector per text."""
     if vectors.ndim != 2 or len(vectors) != texts:
         raise ConfigError(
             f"rerank: encode() gave {vectors.shape} for {texts} texts; it must return one vector a text, (n, d)"
@@ -52,7 +52,7 @@ def check_finite(vectors: np.ndarray, name: str, start: int = 0) -> np.ndarray:
 
 
 def no_text(texts: Iterable[Any], start: int = 0, name: str = "texts") -> TypeError | None:
-    """Return the error for the first item that is not a text, counted from ``start``; None if all are texts."""
+    """Return the error for the first item that is not a str, counted from ``start``; None if all are."""
     for row, text in enumerate(texts, start):
         if not isinstance(text, str):
             return TypeError(f"{name}[{row}] is {type(text).__name__}, not a str; leave it out, or give '' for it")
@@ -60,22 +60,22 @@ def no_text(texts: Iterable[Any], start: int = 0, name: str = "texts") -> TypeEr
 
 
 def is_texts(given: object) -> bool:
-    """Return True for an array of strings, which are texts and no vectors."""
+    """Return True for an array of strings: texts, not vectors."""
     return isinstance(given, np.ndarray) and given.dtype.kind in "UOT"
 
 
 def several(
     given: Any, name: str, what: str = "texts, as a list of str", columns: Sequence[str] = ("text",)
 ) -> Sequence[Any]:
-    """Return many texts, or ``what``, as a sequence: a sequence as it is, another iterable as a list.
+    """Return texts, or whatever ``what`` names, as a sequence: a sequence as it is, any other iterable as a list.
 
-    Of a data frame it is the column called as ``columns`` says, or the only one; of several columns rows of them.
-    TypeError: it is one text, a name of a file, a mapping, bytes, a data frame of other columns, or no texts at all.
+    A data frame gives its ``columns``, or all it has if there are as many: the values of one, rows of several.
+    TypeError: it is one text, a file name, a mapping, bytes, a data frame with other columns, or no texts at all.
     """
     if isinstance(given, (list, tuple)):
         return given
     names = getattr(given, "column_names", getattr(given, "columns", None))  # of a frame of pandas, Polars or Arrow
-    if names is not None and not callable(names):  # as those of results are
+    if names is not None and not callable(names):  # results have a method of that name
         names = list(names)
         wanted = columns if set(columns) <= set(names) else names
         if len(wanted) != len(columns):
@@ -111,10 +111,7 @@ def texts_of(given: Any, name: str) -> Sequence[str]:
 
 
 def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the pairs of texts that were given as ``input``, or the names of the files that they are in.
-
-    ConfigError: it is neither.
-    """
+    """Return the text pairs and the file names in ``input``, one of the two lists empty; ConfigError: it is neither."""
     rows = [given] if isinstance(given, (str, Path)) else several(given, "input", _PAIRS, ("source", "target"))
     names = [str(one) for one in rows if isinstance(one, (str, Path))]
     pairs = [one for one in rows if not isinstance(one, (str, Path))]
@@ -127,14 +124,14 @@ def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def file_name(given: Any, name: str, instead: str) -> str:
-    """Return the name of a file; TypeError: texts or a data frame were given, and ``instead`` says what takes these."""
+    """Return a file name; raise TypeError for texts or a data frame, where ``instead`` says what accepts them."""
     if not isinstance(given, (str, Path)):
         raise TypeError(f"{name} is {_kind(given)}: give the name of a file; {instead}")
     return str(given)
 
 
 def file_names(given: Any, name: str, instead: str, what: str = "the name of a file, or several") -> list[str]:
-    """Return names of files; TypeError: as :func:`file_name`."""
+    """Return file names; TypeError: as :func:`file_name`."""
     rows = [given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Iterator) else given
     if not isinstance(rows, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in rows):
         raise TypeError(f"{name} is {_kind(given)}: give {what}; {instead}")
@@ -145,12 +142,12 @@ def file_names(given: Any, name: str, instead: str, what: str = "the name of a f
 
 
 def lines_of(given: Any, name: str) -> Any:
-    """Return a name of a file as it is, or texts; see :func:`texts_of`."""
+    """Return a file name as it is, or texts; see :func:`texts_of`."""
     return given if isinstance(given, (str, Path)) else texts_of(given, name)
 
 
 def _listed(values: Any) -> list[Any]:
-    """Return the values of a column; those of Arrow are converted."""
+    """Return the values of a column as a list; Arrow values become Python objects."""
     return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 

@@ -1,7 +1,7 @@
-"""Checksums of blocks of files, compared when a block is first read, and of many texts at a time.
+"""Checksums of file blocks, verified when a block is first read, and checksums of many texts at once.
 
-The checksum of a block is the sum of its 32-bit words, each times its place counted from the end: a changed byte always
-changes it, and so do zeros in the place of numbers, or words that were exchanged. It is made at the speed of memory.
+The checksum of a block is the sum of its 32-bit words, each times its position counted from the end: it always changes
+with a byte, with data overwritten by zeros, and with swapped words. It is computed at memory speed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from xswe.io.compiler import LEAN, address_of, load_word, read_spans
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import HEADER, GrowingArray, Texts, bounds_of
 
-BLOCK = 1 << 14  # bytes that a checksum is of, about: a search reads single rows of a large file
-_STRETCH = 64  # blocks that are read at a time
+BLOCK = 1 << 14  # bytes per checksum, roughly; small, as a search reads single rows of a large file
+_BLOCKS_PER_READ = 64
 
 
 class FileSums(NamedTuple):
     """The checksums of a file, or of the part after its header."""
 
-    size: int  # bytes that they are of
+    size: int  # bytes covered
     block: int  # bytes of a block, a multiple of 4; the last block may have fewer
     sums: np.ndarray  # uint64, one a block
 
@@ -56,15 +56,15 @@ def block_sums(data: np.ndarray, block: int) -> np.ndarray:
         data, given = np.zeros(-(-len(data) // 4) * 4, np.uint8), data
         data[: len(given)] = given
     words = data.view(np.uint32)
-    words.flags.writeable = False  # the function is compiled for one kind of array
+    words.flags.writeable = False  # the function is compiled for read-only arrays only
     _sum_words(words, block // 4, out)
     return out
 
 
 class BlockSummer:
-    """Makes checksums of bytes that come in pieces.
+    """Computes the block checksums of bytes that come in pieces.
 
-    It goes on from ``sums``, the checksums of the complete blocks of ``block`` bytes (a multiple of 4), and ``tail``,
+    It continues from ``sums``, the checksums of the complete blocks of ``block`` bytes (a multiple of 4), and ``tail``,
     the uint8 bytes of the incomplete one.
     """
 
@@ -91,23 +91,23 @@ class BlockSummer:
 
 
 def file_sums(path: Path, row: int = 1, first: int = 0, size: int | None = None) -> FileSums:
-    """Return the checksums of ``size`` bytes (None: all) of a file from ``first`` on, in blocks of whole ``row`` bytes."""
+    """Return the checksums of ``size`` bytes (None: all) of a file, starting at ``first``, in blocks of whole rows."""
     size = path.stat().st_size - first if size is None else size
     summer = BlockSummer(block_of(row))
     with open(path, "rb", buffering=0) as stream:
         stream.seek(first)
-        for start in range(0, size, _STRETCH * BLOCK):
-            data = np.zeros(min(_STRETCH * BLOCK, size - start), np.uint8)
+        for start in range(0, size, _BLOCKS_PER_READ * BLOCK):
+            data = np.zeros(min(_BLOCKS_PER_READ * BLOCK, size - start), np.uint8)
             _read_into(stream, data)
             summer.add(data)
     return FileSums(size, block_of(row), summer.sums())
 
 
 class Blocks:
-    """The blocks of a file, each compared with its checksum when it is first asked for; may be shared by threads.
+    """The blocks of a file, each verified against its checksum on first use; may be shared by threads.
 
-    The first block begins at byte ``first``. ``advice`` says in errors what the user can do about damage. Blocks that
-    ``before``, of the same file when it was shorter, has compared are not compared again.
+    The first block begins at byte ``first``. ``advice`` tells the user in errors what to do about damage. Blocks that
+    ``before``, of the same file when it was shorter, has verified are not verified again.
     """
 
     def __init__(self, path: Path, known: FileSums, first: int = 0, *, advice: str, before: Blocks | None = None) -> None:
@@ -120,7 +120,7 @@ class Blocks:
         self._pending = not self._sound.all()
 
     def check(self, blocks: np.ndarray | None = None, threads: int = 1) -> None:
-        """Compare some blocks, or all, that were not compared before; a ModelError names the file and place of damage."""
+        """Verify some blocks, or all, that were not verified before; a ModelError names the file and place of damage."""
         if not self._pending:
             return
         todo = np.flatnonzero(~self._sound) if blocks is None else blocks[~self._sound[blocks]]
@@ -133,12 +133,12 @@ class Blocks:
         self._pending = not self._sound.all()
 
     def check_rows(self, rows: np.ndarray | None, row: int, threads: int = 1) -> None:
-        """Compare the blocks of some rows of ``row`` bytes, or of all; see :meth:`check`."""
+        """Verify the blocks of some rows of ``row`` bytes, or of all; see :meth:`check`."""
         if self._pending:
             self.check(None if rows is None else rows // (self.known.block // row), threads)
 
     def damaged(self) -> list[int]:
-        """Compare all blocks; return the damaged ones."""
+        """Verify all blocks; return the damaged ones."""
         return self._compare(np.arange(len(self._sound)))
 
     def place(self, block: int) -> str:
@@ -147,12 +147,12 @@ class Blocks:
         return f"bytes {self._first + start:,} to {self._first + stop - 1:,}"
 
     def _compare(self, blocks: np.ndarray) -> list[int]:
-        """Compare blocks, given in ascending order; mark those that match, and return the others."""
+        """Verify blocks, given in ascending order; mark the sound ones, and return the damaged ones."""
         damaged: list[int] = []
         try:
             with open(self.path, "rb", buffering=0) as stream:
-                for start in range(0, len(blocks), _STRETCH):
-                    some = blocks[start : start + _STRETCH]
+                for start in range(0, len(blocks), _BLOCKS_PER_READ):
+                    some = blocks[start : start + _BLOCKS_PER_READ]
                     same = self._read_sums(stream, some) == self.known.sums[some]
                     self._sound[some] |= same
                     damaged += some[~same].tolist()
@@ -161,7 +161,7 @@ class Blocks:
         return damaged
 
     def _read_sums(self, stream: io.FileIO, blocks: np.ndarray) -> np.ndarray:
-        """Read blocks, and return their checksums as they are now; bytes past the end of the file count as zeros."""
+        """Read blocks and return their current checksums; bytes past the end of the file count as zeros."""
         size, starts = self.known.block, blocks * self.known.block
         places = bounds_of(np.minimum(size, self.known.size - starts))
         data = np.zeros(places[-1], np.uint8)
@@ -169,7 +169,7 @@ class Blocks:
             for start, low, high in zip(starts.tolist(), places[:-1].tolist(), places[1:].tolist(), strict=True):
                 stream.seek(self._first + start)
                 _read_into(stream, data[low:high])
-        return block_sums(data, size)  # only the last of them may be shorter
+        return block_sums(data, size)  # only the last block may be shorter
 
 
 def _read_into(stream: io.FileIO, data: np.ndarray) -> None:
@@ -180,11 +180,10 @@ def _read_into(stream: io.FileIO, data: np.ndarray) -> None:
 
 
 class SummedArray(GrowingArray):
-    """A ``.npy`` file under construction, and the checksums of its blocks of rows.
+    """A ``.npy`` file under construction, with the checksums of its blocks of rows.
 
-    Beside the arguments of :class:`GrowingArray`, ``known`` has the checksums of the rows that are kept, and ``advice``
-    says what the user can do where the last of them are damaged. The checksums of the first ``kept`` blocks do not
-    change.
+    In addition to the arguments of :class:`GrowingArray`, ``known`` has the checksums of the kept rows, and ``advice``
+    tells the user what to do if the last of them are damaged. The checksums of the first ``kept`` blocks do not change.
     """
 
     def __init__(
@@ -221,7 +220,7 @@ class SummedArray(GrowingArray):
         return FileSums(self.size * self._row_bytes, self._block, self._summer.sums())
 
 
-# Texts: CRC-32, eight bytes a step (Intel's "slicing by 8"), of which zlib would be called anew for each text.
+# Texts: CRC-32, eight bytes a step (Intel's "slicing by 8"); zlib would need a call per text.
 
 
 def _tables() -> np.ndarray:
@@ -255,7 +254,7 @@ def _crc32(data: np.ndarray, offsets: np.ndarray, tables: np.ndarray, out: np.nd
 
 
 def text_sums(texts: Texts) -> np.ndarray:
-    """Return the CRC-32 of each text's UTF-8, uint32 (n,): what :func:`zlib.crc32` returns."""
+    """Return the CRC-32 of each text's UTF-8, uint32 (n,), as :func:`zlib.crc32` does."""
     out = np.empty(len(texts), np.uint32)
     _crc32(*texts.frozen, _TABLES, out)
     return out

@@ -1,4 +1,4 @@
-"""Choices of configuration groups: the files of ``conf/``, which override the defaults of the dataclasses."""
+"""Choices of configuration groups: the files in ``conf/``, which override the defaults of the dataclasses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def choice_names(group: str) -> list[str]:
 
 
 def choose(group: str, name: object) -> dict[str, Any]:
-    """Return the settings of a choice by name; of recipes and objectives by section.
+    """Return the settings of a choice by name; those of recipes and objectives by section.
 
-    ConfigError: there is none of that name.
+    ConfigError: there is no such choice.
     """
     if name not in (known := choice_names(group)):
         raise ConfigError(f"unknown {group} {name!r}: choose one of {', '.join(known)}{suggestion(str(name), known)}")
@@ -32,13 +32,13 @@ def choose(group: str, name: object) -> dict[str, Any]:
 
 
 def chosen(entries: Sequence[Any]) -> dict[str, str]:
-    """Return the choices of a list of defaults by group: ``override /teacher: none`` gives ``{"teacher": "none"}``."""
+    """Return the choices in a defaults list by group: ``override /teacher: none`` gives ``{"teacher": "none"}``."""
     pairs = (pair for entry in entries if isinstance(entry, Mapping) for pair in entry.items())
     return {group.removeprefix("override").strip().lstrip("/"): name for group, name in pairs}
 
 
 def update(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Change nested values in place; a name with dots stands for the nested one, a dataclass for its fields."""
+    """Change nested values in place; a dotted name means the nested value, a dataclass its fields."""
     for name, value in changes.items():
         first, _, rest = name.partition(".")
         new = {rest: value} if rest else asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -1,4 +1,4 @@
-"""Compiled code: deferred compilation, and instructions of the processor that numba's language lacks."""
+"""Compiled code: deferred compilation, and processor instructions that numba does not expose."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-# How hot functions that allocate nothing are compiled: ``njit(**LEAN)``. Otherwise numba counts the references to an array
-# wherever it is taken out of a tuple, handed on or sliced, and to count is to lock a line of memory: some 5 ns, and more
-# where two threads hold the same array.
+# For hot functions that allocate nothing: ``njit(**LEAN)``. Otherwise numba updates an array's reference count wherever it
+# is unpacked from a tuple, passed on or sliced: an atomic update, some 5 ns, and more if two threads hold the same array.
 #
-# What keeps compiling short: a number that is handed on is ``np.int64(0)``, not ``0``, for which numba would compile the
-# callee anew; arrays are made in Python; a slice is filled by a loop (numba's own way brings its code for error messages);
-# and ``inline="always"``, which copies a function's code to each place before it is compiled, is for few lines only.
+# To keep compilation short: pass numbers as ``np.int64(0)``, not ``0``, for which numba would compile the callee anew; make
+# arrays in Python; fill slices in a loop (numba's slice assignment brings in its code for error messages); and use
+# ``inline="always"``, which copies a function's code to each call before it is compiled, for a few lines only.
 LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False, "no_cfunc_wrapper": True}
-# The same for functions that only compiled code calls. The way in from Python, which takes tuples of arrays apart, takes as
-# long to compile as a small function itself; without it there is none, and a call from Python ends the process.
+# The same for functions called by compiled code only. The wrapper for calls from Python, which unpacks tuples of arrays,
+# takes as long to compile as a small function; without it, a call from Python crashes the process.
 INNER: dict[str, Any] = {**LEAN, "no_cpython_wrapper": True}
 
 LINE = 64  # bytes that memory moves at a time
-_LITTLE = 200_000  # steps that Python takes in less time than to compile a function
-_steps: dict[Any, int] = {}  # that Python has taken for functions that are not compiled yet
+_STEPS_WORTH_COMPILING = 200_000  # fewer run faster in Python than a function compiles
+_steps: dict[Any, int] = {}  # run in Python so far, of functions that are not compiled yet
 _INT = ir.IntType(32)
 _SIXTEEN = ir.VectorType(ir.IntType(16), 16).as_pointer()
 _pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
@@ -59,13 +58,13 @@ class _Announcer(event.Listener):
 event.register("numba:compile", _Announcer())
 
 
-_TARGET = cpu_target.target_context  # to make it takes the compiler's lock as well
+_TARGET = cpu_target.target_context  # made here, as making it takes the compiler's lock, too
 
 
 class _Starter(event.Listener):
-    """Starts numba without scipy, when the first function is loaded or compiled.
+    """Starts numba without scipy when the first function is loaded or compiled.
 
-    To learn whether compiled code may call BLAS for a covariance, numba imports scipy where it is installed. That takes
+    To learn whether compiled code may call BLAS for a covariance, numba imports scipy if it is installed. That takes
     longer than loading all functions of a command, none of which needs a covariance; without BLAS numba computes one
     itself. Garbage collection, which finds nothing to free among a thousand new modules, is paused meanwhile.
     """
@@ -82,7 +81,7 @@ class _Starter(event.Listener):
             raise ImportError
 
         if (ensure_blas := getattr(linalg, "ensure_blas", None)) is None:
-            return  # a numba that asks in another way starts as it likes
+            return  # another version of numba, which may import scipy
         collects = gc.isenabled()
         gc.disable()
         linalg.ensure_blas = no_blas
@@ -103,8 +102,8 @@ event.register("numba:compiler_lock", _Starter())  # held while a function is lo
 def _load_index(cache: IndexDataCacheFile) -> Any:
     """Return numba's cache index of a function; empty if another version of this package wrote it.
 
-    numba looks whether the source has changed after it has made the types of the arguments, which may be of a class that is
-    gone: after an upgrade the function could not be called.
+    numba unpickles the argument types before it checks whether the source has changed. They may be of a class that is gone:
+    after an upgrade, the function could not be called.
     """
     try:
         return _load_any_index(cache)
@@ -117,7 +116,7 @@ IndexDataCacheFile._load_index = _load_index
 
 
 def is_compiled(function: Any) -> bool:
-    """Return True if a function was compiled already: here, or by an earlier process that left it in the cache."""
+    """Return True if a function is compiled already: in this process, or in the cache."""
     if function.overloads:
         return True
     source = Path(function.py_func.__code__.co_filename)
@@ -126,32 +125,31 @@ def is_compiled(function: Any) -> bool:
 
 
 def for_steps(function: Any, steps: int) -> Any:
-    """Return a compiled function, or its Python source while it is not compiled and has had little to do in all calls.
+    """Return a compiled function, or its Python original as long as all calls together are not worth compiling it.
 
     ``steps`` estimates how often its innermost loop runs; in Python each step takes some microseconds. The function
     takes arrays and numbers, and calls no compiled function.
     """
-    looked = function in _steps  # on the disk, which takes longer than some calls
+    looked = function in _steps  # in the cache on the disk, which takes longer than some calls
     if function.overloads or (not looked and is_compiled(function)):
         return function
     _steps[function] = _steps.get(function, 0) + steps
-    return function.py_func if _steps[function] < _LITTLE else function
+    return function.py_func if _steps[function] < _STEPS_WORTH_COMPILING else function
 
 
 @functools.cache
 def start_compiler() -> None:
-    """Start the loader of compiled functions, and return to the system the memory that only its start needs.
+    """Start the loader of compiled functions, and release the memory that only its start needs.
 
-    To start, LLVM walks through its own code: some 60 MB that would count towards every process for good, and of which
-    next to nothing is run again where functions come from the cache on the disk. The system keeps those pages for all
-    processes, and brings one back if it is run after all. Called before large tables are built, it keeps peak memory
-    low.
+    To start, LLVM walks through its own code: some 60 MB that would count towards every process for good, though hardly
+    any of it runs again when functions come from the cache on the disk. The system keeps those pages for all processes,
+    and maps one again if it is run after all. Call it before large tables are built, to keep peak memory low.
     """
     from numba.core.runtime import rtsys
 
-    _give_back_code()  # what the import ran
-    # numba compiles its own run time anew in each process, which is when LLVM runs; loading the first function would do
-    # so too, and add numba's library to the peak.
+    _give_back_code()  # of the import
+    # numba compiles its own run time in each process, which is when LLVM runs; loading the first function would trigger
+    # that, too, and add numba's library to the peak.
     rtsys.initialize(_TARGET)
     _give_back_code()
     _nothing()
@@ -160,25 +158,25 @@ def start_compiler() -> None:
 
 @njit(cache=True)
 def _nothing() -> None:
-    """Do nothing, as the first function that is loaded."""
+    """Do nothing: the first function to be loaded."""
 
 
 def _give_back_code() -> None:
-    """Release the unmodified pages of LLVM's library to the system; a no-op elsewhere than on Linux."""
+    """Release the unmodified pages of LLVM's library to the system; a no-op except on Linux."""
     try:
         maps = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
         madvise = ctypes.CDLL(None).madvise
     except (OSError, AttributeError):
         return
     madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    # Each mapping: its addresses and its file, then what it holds; it holds no page that was ever written to.
+    # Each mapping: its addresses and file, then its statistics; only mappings without written pages match.
     clean = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-.p .*llvmlite.*\n(?:[A-Z]\w+:.*\n)*?Anonymous: +0 kB$", re.MULTILINE)
     for start, stop in clean.findall(maps):
         madvise(int(start, 16), int(stop, 16) - int(start, 16), mmap.MADV_DONTNEED)
 
 
 def _make_array(kind: Any) -> Any:
-    """Return numba's ``make_array`` of a type, whose module is imported only where code is compiled, as it loads slowly."""
+    """Return numba's ``make_array`` of a type; its module loads slowly, so only compiling code imports it."""
     from numba.np.arrayobj import make_array
 
     return make_array(kind)
@@ -229,10 +227,10 @@ def _is_bare(kind: Any) -> bool:
 
 @intrinsic
 def bare(_: Any, arrays: Any) -> Any:
-    """Return a pointer to the elements of a C-contiguous array; of a named tuple, the tuple with one for each array.
+    """Return a pointer to the elements of a C-contiguous array; for a named tuple, the tuple of such pointers.
 
     A bare pointer takes flat indices from 0 and has neither length nor slices. An access compiles to three instructions
-    instead of thirty-five, and the tuples of a function's arguments to a seventh. Records are read by :func:`at`.
+    instead of thirty-five, and the tuples of a function's arguments to a seventh. Records are read with :func:`at`.
     """
     several = isinstance(arrays, types.NamedTuple)
     kinds = [types.CPointer(kind.dtype) if _is_bare(kind) else kind for kind in (arrays.types if several else [arrays])]
@@ -301,22 +299,22 @@ def trailing_zeros(_: Any, word: Any) -> Any:
 
 
 def _picked(builder: Any, first: Any, second: Any, places: list[int]) -> Any:
-    """Return the elements at some places of two vectors, one behind the other."""
+    """Return the elements at some places of the concatenation of two vectors."""
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, len(places)), places))
 
 
 def _even_and_odd(builder: Any, first: Any, second: Any, size: int) -> Any:
-    """Return the sums of each two neighbours among so many elements of two vectors."""
+    """Return the sums of adjacent pairs among the first ``size`` elements of two concatenated vectors."""
     even, odd = (_picked(builder, first, second, list(range(start, size, 2))) for start in (0, 1))
     return builder.add(even, odd)
 
 
 @intrinsic
 def four_products(_: Any, row: Any, others: Any, width: Any, out: Any) -> Any:
-    """Write the products of a row of int16 with four that lie one behind the other: four int32, to the address ``out``.
+    """Write the inner products of an int16 row with four consecutive ones: four int32, to the address ``out``.
 
-    ``row`` and ``others`` are addresses (uintp), ``width`` (intp) is the length of all rows, a multiple of 16. Of a loop
-    over numbers of 16 bits LLVM fills only half of each register.
+    ``row`` and ``others`` are addresses (uintp), ``width`` (intp) is the length of all rows, a multiple of 16. Compiling
+    a plain loop over 16-bit numbers, LLVM fills only half of each register.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -346,7 +344,7 @@ def four_products(_: Any, row: Any, others: Any, width: Any, out: Any) -> Any:
 
 @intrinsic
 def _load(_: Any, address: Any) -> Any:
-    """Read the int64 at ``address`` as other threads left it, never from a register."""
+    """Read the int64 at ``address`` from memory, where other threads may have changed it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())

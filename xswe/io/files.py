@@ -29,14 +29,14 @@ from xswe.io.sources import PACKED, check_here, is_remote, packing_of, parted, r
 from xswe.io.suffixes import SUFFIXES
 
 logger = logging.getLogger(__name__)
-ON_WINDOWS = os.name == "nt"  # where an open or mapped file is neither renamed nor removed
-# No folder that is written is called like a file that is read or written here.
-_OF_FILES = {*PACKED, *(suffix for suffix, one in SUFFIXES.items() if one.is_ours)}
+ON_WINDOWS = os.name == "nt"  # where an open or mapped file can be neither renamed nor removed
+# Suffixes of files read or written here, which no output folder may have.
+_FILE_SUFFIXES = {*PACKED, *(suffix for suffix, one in SUFFIXES.items() if one.is_ours)}
 
 
 def _sync(path: Path) -> None:
     """Flush a file or directory to the disk, so that a later rename cannot outrun its content."""
-    if ON_WINDOWS and path.is_dir():  # Windows opens no folder, and flushes only what may be written
+    if ON_WINDOWS and path.is_dir():  # Windows does not open folders, and flushes only writable files
         return
     descriptor = os.open(path, os.O_RDWR if ON_WINDOWS else os.O_RDONLY)
     try:
@@ -48,7 +48,7 @@ def _sync(path: Path) -> None:
 def check_output(output: str | Path, inputs: Iterable[str | Path] = (), name: str = "output") -> None:
     """Raise ConfigError, before any work is done, if an output cannot be written or would replace an input.
 
-    ``name`` is the setting that the message names.
+    ``name`` is the setting's name in the message.
     """
     if str(output) == "-":
         return
@@ -65,7 +65,7 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = (), name: st
 
 
 def _check_room(path: Path, name: str) -> None:
-    """Raise ConfigError if no temporary sibling can be made beside ``path``, by which a file or folder is replaced."""
+    """Raise ConfigError if ``path`` cannot have a temporary sibling, which is written first and then renamed."""
     path = path.resolve() if path.is_symlink() else path
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not above.is_dir():
@@ -75,13 +75,13 @@ def _check_room(path: Path, name: str) -> None:
 
 
 def check_apart(name: str, path: str | Path, output: str | Path) -> None:
-    """Raise ConfigError if a second output is the first one."""
+    """Raise ConfigError if a second output is the same as the first."""
     if os.path.abspath(path) == os.path.abspath(output):
         raise ConfigError(f"{name}={path}: is the output, too; give another name")
 
 
 def check_input(path: str | Path) -> os.stat_result:
-    """Return the stat of a file that can be read repeatedly; raise InputError for a missing one, folder, pipe or device."""
+    """Return the stat of a regular file; raise InputError if it is missing, or a folder, pipe or device."""
     if is_remote(path):
         raise InputError(path, "not on this machine, and this verb reads files here only", "fetch it first")
     path = parted(path)[0]
@@ -95,7 +95,7 @@ def check_input(path: str | Path) -> os.stat_result:
 
 
 def file_stamp(path: str | Path) -> list[Any]:
-    """Return the path, size and time of change of a file, which tell it from another without reading it.
+    """Return the path, size and modification time of a file, which identify its version without reading it.
 
     Raises as :func:`check_input`.
     """
@@ -106,7 +106,7 @@ def file_stamp(path: str | Path) -> list[Any]:
 
 
 def is_special(path: Path) -> bool:
-    """Return True if a path is a pipe or a device, which takes bytes but cannot be replaced."""
+    """Return True if a path is a pipe or device, which can be written to but not replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
@@ -123,7 +123,7 @@ def _is_alive(process: int) -> bool:
 def sibling(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
     """Return a hidden sibling of ``path`` for this process and host; remove those left by killed processes of this host.
 
-    In a crowded folder they are not removed: see :func:`remove_leftovers`.
+    In a crowded folder nothing is removed: see :func:`remove_leftovers`.
     """
     if not crowded:
         remove_leftovers(path.parent, f".{path.name}.", end)
@@ -135,16 +135,16 @@ def _host() -> str:
 
 
 def _is_left(name: str) -> bool:
-    """Return True if a name ends in this host and a process of it that is gone."""
+    """Return True if a name ends in this host and the id of a process that is gone."""
     before, _, process = name.rpartition("-")
     return before.endswith(f".{_host()}") and process.isdecimal() and not _is_alive(int(process))
 
 
 def taken_over(path: Path, identity: str) -> Path:
-    """Return a hidden sibling of ``path`` for this process and host: the folder, if there is one, that a killed one left.
+    """Return a hidden sibling of ``path`` for this process and host, taking over the folder a killed process left, if any.
 
-    What such processes left that is of another identity is removed. Who may still be at work keeps its own, also where no
-    lock tells of it.
+    Folders left with another identity are removed. A process that may still be running keeps its folder, even if no lock
+    shows that it is.
     """
     begin = f".{path.name}.unfinished"
     own = path.with_name(f"{begin}.{identity}.{_host()}-{os.getpid()}")
@@ -158,7 +158,7 @@ def taken_over(path: Path, identity: str) -> Path:
 
 def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
     """Remove unfinished files that killed processes of this host left in a folder."""
-    if os.name != "posix" or not folder.is_dir():  # elsewhere the signal 0 is no question
+    if os.name != "posix" or not folder.is_dir():  # only POSIX has a signal 0, which tests for a process
         return
     with os.scandir(folder) as entries:  # one by one: there may be 100,000 shards
         names = [entry.name for entry in entries if entry.name.startswith(begin) and entry.name.endswith(f".{end}")]
@@ -168,19 +168,19 @@ def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder that others may still write to: first it gets a name under which they no longer find it."""
+    """Remove a folder that others may still be writing to: it is renamed first, so that they no longer find it."""
     doomed = sibling(folder, "old")
     try:
         os.replace(folder, doomed)
     except FileNotFoundError:
         return
-    except OSError:  # where the system renames no folder of open files
+    except OSError:  # the system does not rename a folder with open files
         doomed = folder
     shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _share(path: Path) -> None:
-    """Set the mode that the umask implies for a file that only its owner may read (as some libraries make theirs)."""
+    """Give a file that only its owner can read (as some libraries create them) the mode that the umask implies."""
     if os.name == "posix" and path.stat().st_mode & 0o077 == 0:
         umask = os.umask(0o022)
         os.umask(umask)
@@ -189,7 +189,7 @@ def _share(path: Path) -> None:
 
 @contextmanager
 def blaming(path: Path, hidden: Path) -> Iterator[None]:
-    """Let errors of the system name the requested path instead of its temporary sibling, which is gone by then."""
+    """Make system errors name the requested path, not its temporary sibling, which is gone by then."""
     try:
         yield
     except OSError as error:
@@ -202,7 +202,7 @@ def blaming(path: Path, hidden: Path) -> Iterator[None]:
 def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
 
-    A link stays, and its target is written. A pipe or a device, which no file may replace, gets all bytes at the end. A
+    A symbolic link is kept, and its target written. A pipe or device is not replaced, but gets all bytes at the end. A
     ``crowded`` folder of many thousands of files is not searched for leftovers, see :func:`remove_leftovers`.
     """
     path = Path(path)
@@ -217,13 +217,13 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = sibling(path, crowded=crowded)
     with blaming(path, temporary):
-        temporary.touch()  # where that fails, libraries that write it would each say so in their own way
+        temporary.touch()  # so that failures are alike, whichever library writes the file
         try:
             yield temporary
             _share(temporary)
             _sync(temporary)
             os.replace(temporary, path)
-            with suppress(FileNotFoundError):  # who waited for the file may have removed its folder
+            with suppress(FileNotFoundError):  # whoever waited for the file may have removed its folder
                 _sync(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
@@ -260,9 +260,9 @@ def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
 
 
 def check_folder(output: str | Path) -> None:
-    """Raise ConfigError if an output folder is named like a file, is remote or standard output, or cannot be made there."""
+    """Raise ConfigError if an output folder is named like a file, remote, standard output, or cannot be made."""
     check_here(output)
-    if (suffix := Path(output).suffix.lower()) in _OF_FILES:
+    if (suffix := Path(output).suffix.lower()) in _FILE_SUFFIXES:
         raise ConfigError(f"output={output}: a folder is written there; leave {suffix} out")
     if str(output) == "-":
         raise ConfigError("output=-: only texts and tables go to standard output; give a name")
@@ -272,9 +272,9 @@ def check_folder(output: str | Path) -> None:
 
 @contextmanager
 def whole_folder(path: str | Path, unfinished: Path | None = None) -> Iterator[Path]:
-    """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last.
+    """Like :func:`whole_file` for a folder: an existing one at ``path``, or the target of a link there, is replaced last.
 
-    ``unfinished`` is yielded instead of a temporary sibling: what a killed run left there is kept, also on failure.
+    If given, ``unfinished`` is yielded instead of a temporary sibling; its contents are kept, also on failure.
     """
     check_folder(path)
     path = Path(path)
@@ -308,7 +308,7 @@ def write_json(path: str | Path, value: Any) -> None:
     """Write ``value`` atomically as indented UTF-8 JSON with a final newline."""
     with whole_file(path) as temporary:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name may be no UTF-8
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # file names may not be UTF-8
 
 
 def read_json(path: str | Path) -> Any:
@@ -321,7 +321,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """Yield all strings within a JSON value, but for the names of fields."""
+    """Yield all strings within a JSON value, except the keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -345,7 +345,7 @@ def file_digest(path: str | Path) -> str:
 
 
 def arrays_digest(*arrays: np.ndarray) -> str:
-    """Return a checksum of arrays: their kinds, shapes and bytes."""
+    """Return a SHA-256 in hex over the dtypes, shapes and bytes of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str} {array.shape}".encode())
@@ -354,17 +354,17 @@ def arrays_digest(*arrays: np.ndarray) -> str:
 
 
 def scratch(prefix: str = "xswe-") -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder; a file in it that is still mapped at the end stays there on Windows, which is no error."""
+    """Return a temporary folder; on Windows, a file still mapped at the end is left behind without an error."""
     return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=ON_WINDOWS)
 
 
 def package_folder(name: str) -> Path | None:
-    """Return the folder of an installed package, which need not be importable; None where there is none."""
+    """Return the folder of an installed package without importing it; None if there is none."""
     found = importlib.util.find_spec(name)
     return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
 
 
-# Arrays in safetensors; such a file also holds all that a killed run needs to go on, with a few values in JSON.
+# Arrays in safetensors, which with a few values in JSON also hold the checkpoint of a run.
 
 
 def save_tensors(
@@ -378,7 +378,7 @@ def save_tensors(
     with whole_file(path, crowded=crowded) as temporary:
         try:
             save_file(laid, temporary, metadata)
-        except SafetensorError as error:  # which holds the system's error in its words only
+        except SafetensorError as error:  # which has the system's error number in its message only
             found = re.search(r"os error (\d+)", str(error))
             number = int(found[1]) if found else errno.EIO
             raise OSError(number, os.strerror(number), str(path)) from None

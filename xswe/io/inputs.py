@@ -11,11 +11,11 @@ from xswe.errors import InputError
 from xswe.io.files import file_stamp
 from xswe.io.sources import is_remote, parted, remote_state
 
-_first: list[dict[str, Any]] = []  # by file, what it was when this run first read it
+_first: list[dict[str, Any]] = []  # for each `watched` block, the stamp of each file when it was first read
 
 
 class Inputs(NamedTuple):
-    """Input files, with a stamp (path, size and time of change) of each version."""
+    """Input files, each with a stamp of its version (path, size and modification time)."""
 
     files: tuple[str, ...] = ()
     stamps: tuple[Any, ...] = ()
@@ -31,7 +31,7 @@ NO_INPUTS = Inputs()
 
 
 def state_of(name: str) -> tuple[int | None, list[Any]]:
-    """Return the size of a file in bytes, if known, and a stamp of this version."""
+    """Return the size of a file in bytes, if known, and a stamp of its current version."""
     if is_remote(name):
         return remote_state(name)
     stamp = file_stamp(name)
@@ -40,7 +40,7 @@ def state_of(name: str) -> tuple[int | None, list[Any]]:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Let :func:`steady` raise InputError if a file changes between the first and last time that the block reads it."""
+    """Let :func:`steady` raise InputError if a file changes between the block's first and last reads of it."""
     _first.append({})
     try:
         yield
@@ -50,12 +50,12 @@ def watched() -> Iterator[None]:
 
 @contextmanager
 def steady(path: str | Path) -> Iterator[None]:
-    """Raise InputError if a local file is written while the block reads it, or was since the run first did."""
+    """Raise InputError if a local file is changed while the block reads it, or was since the run first read it."""
     stamp = file_stamp(path)
     if _first and _first[-1].setdefault(stamp[0], stamp) != stamp:
         raise _changed(path)
     yield
-    with suppress(FileNotFoundError):  # who reads a file that is removed reads it whole
+    with suppress(FileNotFoundError):  # a file removed while open can still be read whole
         state = Path(path).stat()
         if stamp[1:] != [state.st_size, state.st_mtime_ns]:
             raise _changed(path)

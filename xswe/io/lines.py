@@ -1,4 +1,4 @@
-"""Lines of text files: decompressed, decoded strictly with errors that name the line, one by one or in blocks."""
+"""Lines of text files: decompressed, strictly decoded with errors that name the line, one by one or in blocks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from xswe.io.suffixes import SUFFIXES
 from xswe.progress import reading
 
 logger = logging.getLogger(__name__)
-# Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
+# A longer line is no sentence; without a limit, one bad file could fill the memory.
 MAX_LINE_BYTES = 1 << 20
 OnError = Literal["raise", "skip"]
 RAISES = for_all(OnError, {"raise": True, "skip": False})
-_MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
-_NOT_READ = (".json", ".sgm", ".sgml", ".xml")  # of any kind
-# What a file is that begins so, and what to do with it; a name that says as much is read otherwise, or unpacked.
+_MAX_WHOLE_BYTES = 256 << 20  # the largest file that is read whole
+_UNREADABLE_SUFFIXES = (".json", ".sgm", ".sgml", ".xml")
+# First bytes of files that are not text: their format, and the cure. Files whose suffix names the format do not get here.
 _SAVE, _UNPACK = "save it as UTF-8 text: a table as .csv or .tsv, else .txt", "unpack it, or let its name end in"
 _WRITE = "write it as .parquet, .jsonl or text"
-_NO_TEXT = {
+_SIGNATURES = {
     b"PK\x03\x04": ("a zip archive, as .xlsx, .docx and .odt files are", f"{_SAVE}; or unpack it"),
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an Office file, as .xls and .doc", _SAVE),
     b"%PDF-": ("PDF", _SAVE),
@@ -63,7 +63,7 @@ class Skipped:
             self.counts[reason] = self.counts.get(reason, 0) + count
 
     def update(self, counts: Mapping[str, int]) -> None:
-        """Add the counts of another."""
+        """Add other counts."""
         for reason, count in counts.items():
             self.add(reason, count)
 
@@ -74,7 +74,7 @@ class Skipped:
 
 
 def left_out_of(counts: Mapping[str, int]) -> str:
-    """Return the counts of left-out lines for the end of a summary, "" if there are none."""
+    """Return the end of a summary that lists counts of left-out lines, "" if there are none."""
     listed = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     return f"; left out: {listed}" if listed else ""
 
@@ -83,8 +83,8 @@ def left_out_of(counts: Mapping[str, int]) -> str:
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin.
 
-    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.sources`. A missing file raises
-    InputError, and so does one that is packed, a table or a document without a name that says so.
+    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.sources`. InputError: the file is
+    missing, or is a packed file, table or document whose name does not say so.
     """
     if str(path) == "-":
         _check_text(sys.stdin.buffer, path)
@@ -96,7 +96,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
             yield unpacked(raw, packing_of(member))
         return
     with nullcontext() if is_remote(path) else steady(path):
-        if (suffix := suffix_of(path)) in _NOT_READ:
+        if (suffix := suffix_of(path)) in _UNREADABLE_SUFFIXES:
             hint = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
             raise InputError(path, f"{suffix} files are not read", hint)
         with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
@@ -111,7 +111,7 @@ def _check_text(stream: BinaryIO, path: str | Path) -> None:
     first = stream.peek(16)[:16] if isinstance(stream, BufferedReader) else b"\n"
     if not first:
         _warn_of_empty(str(path))
-    for begin, (found, hint) in _NO_TEXT.items():
+    for begin, (found, hint) in _SIGNATURES.items():
         if first.startswith(begin):
             raise InputError(path, found, hint)
 
@@ -132,7 +132,7 @@ def check_lines(path: str | Path) -> None:
 
 @contextmanager
 def unbroken(path: str | Path) -> Iterator[None]:
-    """Raise InputError if the packed file that the block reads is damaged."""
+    """Raise InputError if the packed file read in the block is damaged."""
     try:
         yield
     except damage() as error:
@@ -142,20 +142,20 @@ def unbroken(path: str | Path) -> Iterator[None]:
 def read_whole(stream: BinaryIO, path: str | Path, what: str) -> bytes:
     """Read a stream to its end; raise InputError if it does not fit into memory."""
     with unbroken(path):
-        data = stream.read(_MOST_WHOLE + 1)
-    if len(data) > _MOST_WHOLE:
-        raise InputError(path, f"{what} of over {_MOST_WHOLE >> 20} MiB", "cut it into several files")
+        data = stream.read(_MAX_WHOLE_BYTES + 1)
+    if len(data) > _MAX_WHOLE_BYTES:
+        raise InputError(path, f"{what} of over {_MAX_WHOLE_BYTES >> 20} MiB", "cut it into several files")
     return data
 
 
 def read_lines(
     path: str | Path, *, on_error: OnError = "raise", skipped: Skipped | None = None
 ) -> Iterator[tuple[int, str | None]]:
-    """Yield (line number from 1, text without its line end) of a UTF-8 file; ``-`` is stdin, suffixes say how it is packed.
+    """Yield (line number from 1, text without its line end) of a UTF-8 file, decompressed by its suffix; ``-`` is stdin.
 
     Only LF (or CR LF) ends a line: U+2028 and the like stay inside. A byte-order mark is dropped. A file with CR alone,
     which would be one line, raises InputError. So does a line that is not UTF-8 or too long, unless ``on_error`` is
-    ``skip``: its text is then None, so that line-aligned files stay aligned, and ``skipped`` counts it; a truncated
+    ``skip``: its text is then None, which keeps line-aligned files aligned, and ``skipped`` counts it; a truncated
     archive then ends after its last whole line.
     """
     skipped = skipped if skipped is not None else Skipped()
@@ -166,7 +166,7 @@ def read_lines(
             texts: Iterable[str | None]
             try:
                 texts = _without_ends(block, path, number)
-            except InputError:  # which is raised or skipped once its line comes
+            except InputError:  # raised or skipped when its line comes
                 data, rows = block.data.tobytes(), enumerate(pairwise(block.offsets.tolist()), number)
                 texts = (decode_line(data[low:high], path, row, on_error, skipped) for row, (low, high) in rows)
             yield from enumerate(texts, number)
@@ -178,14 +178,14 @@ def read_lines(
 
 
 def has_returns_alone(first: bytes) -> bool:
-    """Return True if a file's first line, as far as it is read, has lone CRs, the line ends of old Macs, inside."""
+    """Return True if a file's first line, as far as it is read, contains lone CRs, the line ends of old Macs."""
     return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 
 
 def damaged_archive(
     path: str | Path, error: BaseException, number: int | None, hint: str = f"fetch it again, {_SKIPPABLE}"
 ) -> InputError:
-    """Return the error of a compressed file, or other input, that ends or breaks before line ``number`` is complete."""
+    """Return the error of a compressed file, or other input, that ends or breaks within line ``number``."""
     if isinstance(error, ReturnsAlone):
         return InputError(path, *RETURNS_ALONE)
     found = f"the archive is truncated or damaged ({error})"
@@ -200,7 +200,7 @@ def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], numb
 
 
 def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
-    """Return the error for two line-aligned files, one of which ends before the other's line ``number``."""
+    """Return the error of two line-aligned files, one of which ends before the other's line ``number``."""
     hint = "the two files must be aligned line by line: fetch both again, or set on_error=skip"
     return InputError(short, f"ends before line {number}, where {long} goes on", hint, number)
 
@@ -222,7 +222,7 @@ def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> In
 
 
 def too_long(path: str | Path, line: int, further: str = "") -> InputError:
-    """Return the error of a line of more bytes than are read."""
+    """Return the error of a line longer than ``MAX_LINE_BYTES``."""
     return InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines{further}", line)
 
 
@@ -244,34 +244,34 @@ def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, sk
     return None
 
 
-# Blocks of lines from a byte stream, bounded in memory whatever the file holds.
+# Blocks of lines of a byte stream, in bounded memory whatever the file contains.
 
 
 BLOCK_LINES = 16_384
 _BLOCK_BYTES = 16 << 20  # a block is never much larger, however long its lines are
-_CHUNK = 1 << 20  # at most MAX_LINE_BYTES: a line inside of a chunk is then never over-long
+_CHUNK = 1 << 20  # at most MAX_LINE_BYTES, so that a line within a chunk is never too long
 
 
 class ReturnsAlone(Exception):
-    """A stream without a line feed, whose lines seem to end in carriage returns."""
+    """A stream without line feeds whose lines seem to end in carriage returns."""
 
 
 class Lines:
     """The lines of a stream, many at a time and undecoded.
 
-    Of a line above ``MAX_LINE_BYTES`` only that much and two bytes more are kept, by which readers recognise it.
-    ``exact`` keeps a byte-order mark, and adds no line feed to a last line without one. ``inside`` means that the
-    stream begins within its file, where no byte-order mark is expected. About ``size`` bytes are buffered at most.
+    A line longer than ``MAX_LINE_BYTES`` is cut to that and two more bytes, by which readers recognise it. ``exact``
+    keeps a byte-order mark, and adds no line feed to a last line without one. ``inside`` means that the stream begins
+    within its file, where no byte-order mark is expected. At most about ``size`` bytes are buffered.
     """
 
     def __init__(self, stream: BinaryIO, exact: bool = False, inside: bool = False, size: int = 0) -> None:
         self._stream, self._exact, self._size = stream, exact, size or _BLOCK_BYTES
-        self._some = getattr(stream, "read1", stream.read)  # what there is before damage, or comes through a pipe
+        self._read_available = getattr(stream, "read1", stream.read)  # also from a pipe, or just before damage
         self._buffer = np.zeros(0, np.uint8)
         self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
-        self._run = 0  # bytes of the line that the next chunk goes on with
+        self._run = 0  # bytes so far of the line that the next chunk continues
         self._begun, self._over, self._found = inside, False, inside
-        self.damage: BaseException | None = None  # what ended the stream before its time
+        self.damage: BaseException | None = None  # what ended the stream early
 
     def ready(self, most: int) -> int:
         """Read until ``most`` lines, or a block's worth of bytes, are buffered; return the number of buffered lines."""
@@ -300,13 +300,13 @@ class Lines:
         return max(1, min(lines, 1 + int(np.searchsorted(self._ends, size))))
 
     def within(self, lines: int, size: int) -> int:
-        """Return how many of the next ``lines`` lines, but at least one, have ``size`` bytes together beside their ends."""
+        """Return how many of the next ``lines`` lines fit into ``size`` bytes without their line ends, at least 1."""
         return max(1, int(np.searchsorted(self._ends[:lines] - np.arange(1, lines + 1), size, "right")))
 
     def _read(self) -> bytes:
-        """Read a chunk; remember the end or an error of decompression."""
+        """Read a chunk; note the end of the stream, or a decompression error."""
         try:
-            chunk = self._some(_CHUNK)
+            chunk = self._read_available(_CHUNK)
         except damage() as error:
             self.damage, chunk = error, b""
         self._over = not chunk
@@ -323,7 +323,7 @@ class Lines:
         return block
 
     def _bounded(self, chunk: bytes) -> bytes:
-        """Cut off what exceeds the size limit of the line that a chunk continues."""
+        """Cut off the bytes of a chunk that exceed the size limit of the line it continues."""
         if not self._begun:
             self._begun = True
             while len(chunk) <= 3 and (more := self._read()):
@@ -336,19 +336,19 @@ class Lines:
         return chunk if head <= room else chunk[:room] + chunk[head:]
 
 
-# The lines of a text file as blocks of flat ``Texts``, without a Python string a line.
+# The lines of a text file as blocks of flat ``Texts``, without a Python string per line.
 
 
 READ_LINES, BLOCK_BYTES = 4096, 1 << 22
 
 
 def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int] | None = None) -> Iterator[Texts]:
-    """Yield the lines of a UTF-8 file in blocks of ``lines``, fewer at the end and where they exceed 4 MiB together.
+    """Yield the lines of a UTF-8 file in blocks of ``lines``, or fewer: at the end, and to stay within 4 MiB.
 
-    Only LF (or CR LF) ends a line; a byte-order mark at the start is dropped. Where a block ends depends on the text
-    alone, not on how it is compressed or comes through a pipe. ``span`` selects the lines of an unpacked file that
-    begin in that range of bytes: spans that partition the file partition its lines. A missing or damaged file, or a
-    line that is not UTF-8, has a NUL byte or is of over 1 MiB raises InputError.
+    Only LF (or CR LF) ends a line; a byte-order mark at the start is dropped. Block ends depend on the text alone, not
+    on compression or the chunks of a pipe. ``span`` selects the lines of an unpacked file that begin in that range of
+    bytes: spans that partition the file partition its lines. InputError: the file is missing or damaged, or a line is
+    not UTF-8, has a NUL byte or exceeds 1 MiB.
     """
     start, number = span[0] if span else 0, 1
     with lines_counted(path, start), open_binary(path) as stream:
@@ -363,7 +363,7 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
 
 
 class Span:
-    """The bytes of the lines that begin within a span of a stream; ``at`` is the current position."""
+    """A stream of the lines that begin within a span of another; ``at`` is the current position."""
 
     def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:
         self._stream, self.at, self._stop, self._open = stream, start, stop, False
@@ -388,7 +388,7 @@ class Span:
 
 @contextmanager
 def lines_counted(path: str | Path, start: int) -> Iterator[None]:
-    """Let errors in a span of a file that starts at byte ``start`` number lines from the file's beginning."""
+    """Make errors in a span that starts at byte ``start`` count lines from the beginning of the file."""
     try:
         yield
     except InputError as error:
@@ -403,7 +403,7 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
 
 
 def _without_ends(lines: Texts, path: str | Path, first: int) -> Texts:
-    """Return whole lines without their line ends, numbered from ``first``; InputError: one is damaged."""
+    """Return whole lines, numbered from ``first``, without their line ends; InputError: one is damaged."""
     if (long := np.flatnonzero(lines.sizes > MAX_LINE_BYTES + 1)).size:
         size = lines.data[lines.offsets[long + 1] - 2] == 0x0D  # a line may end in CR LF
         if (long := long[lines.sizes[long] - size > MAX_LINE_BYTES + 1]).size:

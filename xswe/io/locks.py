@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None:
     """Lock an open file until it is closed, where the system can (not on Windows).
 
-    Where another process has the lock, raise a ConfigError that says ``busy``, or wait if that is None. Several
+    If another process has the lock, raise a ConfigError with the message ``busy``, or wait if that is None. Several
     processes may have a ``shared`` lock at the same time.
     """
     if fcntl is None:
@@ -41,9 +41,9 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
 
 @cache
 def _say_unlocked(folder: str, why: str) -> None:
-    """Warn, once for a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
+    """Warn, once a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
     logger.warning(
-        "%s: files cannot be locked there (%s); work goes on: see that no two runs with the same output are at work",
+        "%s: files cannot be locked there (%s); going on: make sure that no two runs write the same output at once",
         folder,
         why,
     )
@@ -56,18 +56,18 @@ def locked(folder: Path, busy: str | None = None, shared: bool = False) -> Itera
     while fcntl is not None:
         folder.mkdir(parents=True, exist_ok=True)
         with blaming(folder, place):
-            stream = open(place, "a+b")  # noqa: SIM115 (closed below; for both, as network file systems ask of locks)
+            stream = open(place, "a+b")  # noqa: SIM115 (closed below; network file systems lock only what is open for both)
         with stream:
             lock(stream, busy, shared)
-            # The process that held the folder may have removed it, and with it the file that is locked here.
+            # The process that had the lock may have removed the folder, and with it the file locked here.
             if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):
                 yield
                 return
-    folder.mkdir(parents=True, exist_ok=True)  # no file is open in it that would keep it from being renamed
+    folder.mkdir(parents=True, exist_ok=True)  # without an open file in it, which would prevent renaming it
     yield
 
 
 def unlock_for_rename(*streams: IO[Any]) -> None:
-    """Close files that are to be renamed or removed, where the system does neither to an open file."""
+    """Close files to be renamed or removed, on systems that do neither to an open file."""
     for stream in streams if ON_WINDOWS else ():
         stream.close()

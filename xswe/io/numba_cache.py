@@ -1,7 +1,7 @@
-"""The folder of compiled functions where neither this package's folder nor the user's own is writable.
+"""The folder of compiled functions if neither the package's nor the user's cache folder is writable.
 
-numba refuses to define a cached function without a writable place for it: in a container whose package belongs to the
-system, run by a user without a home, not even the import would work.
+numba refuses to define a cached function without a writable folder for it: in a container whose package belongs to the
+system, run by a user without a home, even the import would fail.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 
 def find_room() -> None:
-    """Point numba to a private folder among the temporary files, unless its own choices are writable.
+    """Point numba to a private temporary folder, unless its own choices are writable.
 
-    To be called before numba is imported, and without importing it.
+    Call it before numba is imported; it does not import numba itself.
     """
     if not hasattr(os, "getuid") or "NUMBA_CACHE_DIR" in os.environ or _can_write(_users_cache()):
         return
@@ -24,7 +24,7 @@ def find_room() -> None:
         return
     try:
         room = _private_folder()
-    except OSError:  # no temporary files either: numba will say that it has no place
+    except OSError:  # no temporary files either: numba will report it
         return
     os.environ["NUMBA_CACHE_DIR"] = room
     if "numba" in sys.modules:  # it has read its settings already
@@ -32,22 +32,22 @@ def find_room() -> None:
 
 
 def _users_cache() -> Path:
-    """Return the folder that numba uses for a user."""
+    """Return numba's cache folder of the user."""
     if sys.platform == "darwin":
         return Path(os.path.expanduser("~/Library/Caches/numba"))
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
 
 
 def _can_write(folder: Path) -> bool:
-    """Return True if files can be written into a folder, which may have to be made first."""
+    """Return True if files can be written into a folder, or it can be created."""
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _private_folder() -> str:
-    """Return a folder that nobody else can write to, as code in it is run."""
-    import tempfile  # with much in tow, and hardly ever needed
+    """Return a folder that nobody else can write to, as the code in it is executed."""
+    import tempfile  # slow to import, and hardly ever needed
 
     shared = os.path.join(tempfile.gettempdir(), f"xswe-{os.getuid()}")
     try:

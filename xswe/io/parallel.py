@@ -1,7 +1,7 @@
-"""Threads: one small pool, while the pools of libraries are kept to one thread.
+"""Threads: one small pool, with the pools of other libraries limited to one thread.
 
-With more runnable threads than cores a matrix library collapses (here from 70 GFLOP/s to 2). So the library splits work
-itself, over compiled functions that release the GIL, and limits BLAS to one thread a call.
+With more runnable threads than cores, a matrix library collapses (here from 70 GFLOP/s to 2). So work is split here, over
+compiled functions that release the GIL, and BLAS is limited to one thread a call.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ S = TypeVar("S")
 T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A")
-Team = tuple[int, Callable[[list[Callable[[], Any]]], list[Any]]]  # how many threads, and what shares tasks among them
-_own = threading.local()  # of the calling thread: its team, if it has one
+Team = tuple[int, Callable[[list[Callable[[], Any]]], list[Any]]]  # the number of threads, and what runs tasks on them
+_thread_state = threading.local()  # with the `team` of the current thread, if it has one
 
 
 class Lock:
-    """A lock that is replaced by a free one in a copy of its owner and in a forked process, where no holder runs."""
+    """A lock that is replaced by a free one in a copied owner and in a forked process, where its holder does not run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,15 +43,14 @@ class Lock:
         return Lock, ()
 
     def renew(self) -> None:
-        """Replace the lock by a free one."""
+        """Replace the lock with a free one."""
         self._lock = threading.Lock()
 
 
 class Together(Generic[Q, A]):
-    """Batches the questions of several threads: ``answer`` gets several, and answers them in their order.
+    """Batches the questions of several threads: ``answer`` gets a list of them, and returns the answers in order.
 
-    A thread that asks while as many as there are processors are at work waits, and is answered with all others that
-    wait.
+    While as many threads are answering as there are processors, further ones wait, and are then answered together.
     """
 
     def __init__(self, answer: Callable[[list[Q]], list[A]]) -> None:
@@ -61,25 +60,25 @@ class Together(Generic[Q, A]):
 
     def __call__(self, question: Q) -> A:
         """Return the answer to a question, or raise the exception of answering it."""
-        own: Future[A] = Future()
+        ticket: Future[A] = Future()
         with self._changed:
-            self._waiting[own] = question
-            while own in self._waiting and self._busy >= available_threads():
+            self._waiting[ticket] = question
+            while ticket in self._waiting and self._busy >= available_threads():
                 self._changed.wait()
-            some = dict(self._waiting) if own in self._waiting else {}
-            if some:
+            batch = dict(self._waiting) if ticket in self._waiting else {}
+            if batch:
                 self._waiting.clear()
                 self._busy += 1
-        if some:
-            self._answer_all(some)
-        return own.result()
+        if batch:
+            self._answer_all(batch)
+        return ticket.result()
 
-    def _answer_all(self, some: dict[Future[A], Q]) -> None:
+    def _answer_all(self, batch: dict[Future[A], Q]) -> None:
         try:
-            for future, answer in zip(some, self._answer(list(some.values())), strict=True):
+            for future, answer in zip(batch, self._answer(list(batch.values())), strict=True):
                 future.set_result(answer)
         except BaseException as error:
-            for future in some:
+            for future in batch:
                 future.set_exception(error)
         finally:
             with self._changed:
@@ -97,7 +96,7 @@ _locks: weakref.WeakSet[Lock | Together[Any, Any]] = weakref.WeakSet()
 
 
 def available_memory() -> float:
-    """Return the bytes of memory that are free, or can be made so; 0 where the system does not say."""
+    """Return the bytes of memory that are free or can be freed, 0 if unknown."""
     try:
         with open("/proc/meminfo", encoding="ascii") as stream:
             lines = dict(line.split(":") for line in stream)
@@ -110,7 +109,7 @@ def available_memory() -> float:
 
 
 def available_threads() -> int:
-    """Return the number of processors available to this process, at most ``OMP_NUM_THREADS`` where that is set."""
+    """Return the number of processors available to this process, at most ``OMP_NUM_THREADS`` if that is set."""
     most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if most.isdecimal() and int(most):
         return min(int(most), _processors())
@@ -127,9 +126,9 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget_threads() -> None:
-    """Drop pools and locks in a forked process, where only the thread that forked runs and waiting would never end."""
+    """Drop pools and locks in a forked process, which has only the forking thread: waiting for others would never end."""
     _pool.cache_clear()
-    _own.__dict__.clear()
+    _thread_state.__dict__.clear()
     for lock in list(_locks):
         lock.renew()
 
@@ -146,13 +145,13 @@ def blocks(size: int, parts: int) -> list[tuple[int, int]]:
 
 
 def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
-    """Call all ``tasks``, on ``threads`` threads at once, and return their results in order.
+    """Call all ``tasks`` on ``threads`` threads, and return their results in order.
 
-    The calling thread works too, so that two tasks on two threads cost a single hand-over.
+    The calling thread works, too: two tasks on two threads cost a single hand-over.
     """
     if threads <= 1 or len(tasks) <= 1:
         return [task() for task in tasks]
-    size, share_out = getattr(_own, "team", None) or (0, None)
+    size, share_out = getattr(_thread_state, "team", None) or (0, None)
     if share_out is not None and len(tasks) == size:
         return share_out(tasks)
     others = [_pool(threads - 1).submit(task) for task in tasks[1:]]
@@ -160,24 +159,24 @@ def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
         first = tasks[0]()
         return [first, *(other.result() for other in others)]
     finally:
-        wait(others)  # also after an error: nobody writes into the caller's arrays once this is left
+        wait(others)  # also after an error: nothing may write to the caller's arrays after the return
 
 
 @contextmanager
 def team(members: Team | None) -> Iterator[None]:
     """Let :func:`run` hand the tasks of this thread to ``members`` inside the block."""
-    before = getattr(_own, "team", None)
-    _own.team = members
+    before = getattr(_thread_state, "team", None)
+    _thread_state.team = members
     try:
         yield
     finally:
-        _own.team = before
+        _thread_state.team = before
 
 
 def over_blocks(function: Callable[[int, int], T], size: int, threads: int, least: int = 1) -> list[T]:
-    """Call ``function(start, stop)`` on even blocks of ``range(size)``, one a thread; results in block order.
+    """Call ``function(start, stop)`` on even blocks of ``range(size)``, one per thread; return results in block order.
 
-    Blocks have at least ``least`` items: fewer take less time than to hand them to another thread.
+    Blocks have at least ``least`` items: fewer take less time than the hand-over to another thread.
     """
     threads = min(threads, max(1, size // least))
     return run([lambda a=a, b=b: function(a, b) for a, b in blocks(size, threads)], threads)  # type: ignore[misc]
@@ -191,24 +190,24 @@ def parallel_for(function: Callable[[int, int], object], size: int, block: int, 
         """Work on one block after another until none is left."""
         while True:
             try:
-                start = starts.popleft()  # the one step that threads must not share, and deques promise that
+                start = starts.popleft()  # atomic, as deques guarantee
             except IndexError:
                 return
             try:
                 function(start, min(start + block, size))
             except BaseException:
-                starts.clear()  # an error or an interrupt of one thread ends the work of all
+                starts.clear()  # an error or interrupt in one thread stops all
                 raise
 
     run([work] * max(1, min(threads, len(starts))), threads)
 
 
 def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
-    """Like ``map(function, items)``, on ``threads`` threads: results in order, a few items taken in advance.
+    """Like ``map(function, items)`` on ``threads`` threads: results in order, a few items taken in advance.
 
-    The calling thread only takes items and yields results. An error, of a call or of the iterable, is raised where its
-    result would have come, after all results before it. When the caller stops early, calls under way are awaited. In a
-    process forked since, where none of them will end, RuntimeError is raised.
+    The calling thread only takes items and yields results. An error, of a call or of the iterable, is raised in place of
+    its result, after all earlier results. If the caller stops early, running calls are awaited. In a process forked
+    meanwhile, where none of them will end, RuntimeError is raised.
     """
     if threads <= 1:
         return iter(map(function, items))
@@ -218,9 +217,8 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
 def alongside(function: Callable[[S], T], items: Iterable[S], most: int = 1) -> Generator[T, None, None]:
     """Like ``map(function, items)``, with the calls made on one other thread while this one gets the next items.
 
-    The calls are made one after the other, in order, so a function may keep state. After a call that fails none is
-    made. ``most`` results may wait; that many items and one more are in memory at a time. Otherwise as
-    :func:`in_order`.
+    The calls are made one after the other, in order, so ``function`` may keep state. After a failed call, no other is
+    made. Up to ``most`` results may wait, with one more item in memory. Otherwise like :func:`in_order`.
     """
     broken: list[bool] = []
 
@@ -239,11 +237,11 @@ def alongside(function: Callable[[S], T], items: Iterable[S], most: int = 1) -> 
             yield from _in_advance(lambda item: pool.submit(one, item), source, most)
     finally:
         if isinstance(source, Generator):
-            source.close()  # now, and not when whoever holds the error lets go of it
+            source.close()  # now, not when the last reference in an error's traceback goes
 
 
 def _in_advance(submit: Callable[[S], Future[T]], items: Iterable[S], most: int) -> Iterator[T]:
-    """Submit a call for each item, with ``most`` of them under way while the next item is taken; results in order."""
+    """Submit a call per item, with ``most`` of them pending while the next item is taken; yield results in order."""
     waiting: deque[Future[T]] = deque()
     failed: Exception | None = None
     source, process = iter(items), os.getpid()
@@ -278,7 +276,7 @@ def _in_advance(submit: Callable[[S], Future[T]], items: Iterable[S], most: int)
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread a call inside the block (the callers' own threads make up for it)."""
+    """Keep BLAS and OpenMP to one thread a call inside the block (the callers use their own threads)."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

@@ -1,7 +1,7 @@
 """Inner products of float32 vectors, with the same bits on every processor and for blocks of any shape.
 
-A matrix library adds up a product in an order that depends on the processor, the shape of the blocks and their
-alignment, and so does the last bit of a score, and with it the order of near ties. Here a product is one chain of fused
+A matrix library sums a product in an order that depends on the processor, and on the shape and alignment of the blocks.
+So the last bit of a score depends on them, and with it the order of near ties. Here a product is one chain of fused
 multiply-adds along the dimensions, rounded to float32 after each: no processor, shape, alignment or number of threads
 changes it. The tile below keeps a processor's multipliers as busy as a library does.
 """
@@ -30,14 +30,14 @@ def _features() -> str:
     return str(binding.get_host_cpu_features().flatten() if given is None else given)
 
 
-# A tile is as many sums as the registers hold: those of ROWS vectors of one side with COLUMNS of the other.
+# A tile is as many sums as fit into the registers: the products of ROWS vectors of one side with COLUMNS of the other.
 _WIDTH = 16 if "+avx512f" in _features() else 8 if "+avx" in _features() else 4
 ROWS, _VECTORS = (8, 2) if _WIDTH == 16 else (4, 3)
 COLUMNS = _WIDTH * _VECTORS
-_FOUR = 4  # rows that are laid out at a time; ROWS and COLUMNS are multiples of it
-_CHAINS = 16  # rows whose products are added up at the same time, for a sum waits for the one before it
-_LINE = LINE // 4  # numbers of a row that are taken at a time, all that a line of the cache holds
-_CACHED = 1 << 18  # bytes of columns that rows go past while they are in the cache
+_FOUR = 4  # rows packed at a time; ROWS and COLUMNS are multiples of it
+_CHAINS = 16  # rows summed up in parallel, as each addition of a sum waits for the one before it
+_LINE = LINE // 4  # numbers of a row processed at a time: a cache line
+_CACHED = 1 << 18  # bytes of columns that stay in the cache while rows pass
 
 _FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _LANES, _QUAD = ir.VectorType(_FLOAT, _WIDTH), ir.VectorType(_FLOAT, _FOUR)
@@ -85,11 +85,11 @@ def _tile(builder: Any, rows: Any, columns: Any, dim: Any) -> list[Any]:
 
 @intrinsic
 def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: Any, above: Any) -> Any:
-    """Multiply a tile, and return True if a product is above the limit of its row or of its column.
+    """Multiply a tile, and return True if a product is above the limit of its row or column.
 
-    The addresses are of float32: ``rows`` (dim, ROWS) and ``columns`` (dim, COLUMNS) as :func:`pack` lays them out,
-    ``limits`` (ROWS + COLUMNS,), and of the results: ``out`` (ROWS, COLUMNS), and ``above``, uint32 (ROWS,) with a bit
-    for each product above a limit. ``dim`` is at least 1.
+    All arguments but ``dim``, at least 1, are addresses. Inputs are float32: ``rows`` (dim, ROWS) and ``columns``
+    (dim, COLUMNS) as :func:`pack` lays them out, and ``limits`` (ROWS + COLUMNS,). Results are ``out``, float32
+    (ROWS, COLUMNS), and ``above``, uint32 (ROWS,) with a bit for each product above a limit.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -115,7 +115,7 @@ def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: A
 
 
 def _turned(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
-    """Return four numbers from the k-th on of four rows, transposed: the first ones of all rows, the second ones, ..."""
+    """Return four numbers of four rows, starting at the k-th, transposed: the first number of each row, the second, ..."""
 
     def row(i: int) -> Any:
         place = builder.gep(_pointer(builder, address, _FLOAT), [builder.add(k, builder.mul(stride, _LONG(i)))])
@@ -132,10 +132,9 @@ def _turned(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
 
 @intrinsic
 def _turn(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
-    """Write ``_LINE`` numbers of each of four rows transposed: the first numbers of all rows, then the second ones, ...
+    """Write ``_LINE`` numbers of each of four rows transposed: the first number of each row, then the second, ...
 
-    ``rows`` and ``out`` are addresses of float32; rows are ``dim`` numbers apart, the groups that are written
-    ``width``.
+    ``rows`` and ``out`` are addresses of float32; rows are ``dim`` numbers apart, the written groups ``width``.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -151,7 +150,7 @@ def _turn(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
 
 @intrinsic
 def _add_chains(_: Any, rows: Any, right: Any, step: Any, dim: Any, out: Any) -> Any:
-    """Write the products of ``_CHAINS`` rows with a vector each, or with one for all, over the whole lines of ``dim``.
+    """Write the products of ``_CHAINS`` rows with a vector each, or one for all, over the whole cache lines of ``dim``.
 
     The addresses are of float32: ``rows`` (_CHAINS, dim), ``right``, whose vectors are ``step`` numbers apart (0 for
     one vector), and ``out`` (_CHAINS,).
@@ -199,10 +198,10 @@ def aligned(size: int) -> np.ndarray:
 
 
 def pack(rows: np.ndarray, width: int, out: np.ndarray | None = None) -> np.ndarray:
-    """Lay out float32 (n, d) for :func:`multiply_tile`: of ``width`` rows the first dimensions, then the second, and so on.
+    """Pack float32 (n, d) for :func:`multiply_tile`: of each ``width`` rows the first dimension, then the second, ...
 
-    ``width`` is ``ROWS`` or ``COLUMNS``; n is padded to a multiple of it with zeros. The result, which goes to ``out``
-    if given, is flat.
+    ``width`` is ``ROWS`` or ``COLUMNS``; n is padded with zeros to a multiple of it. The flat result is written to
+    ``out`` if given.
     """
     out = aligned(-(-len(rows) // width) * width * rows.shape[1]) if out is None else out
     _pack(read_only(np.ascontiguousarray(rows, np.float32)), width, out)
@@ -211,7 +210,7 @@ def pack(rows: np.ndarray, width: int, out: np.ndarray | None = None) -> np.ndar
 
 @njit(**LEAN)
 def _pack(rows: np.ndarray, width: int, out: np.ndarray) -> None:
-    """Pack as :func:`pack`, one cache line of each row, and of the output, at a time."""
+    """Pack as :func:`pack`, one cache line of each row and of the output at a time."""
     count, dim = rows.shape
     for tile in range(0, len(out) // dim, width):
         for k in range(0, dim, _LINE):
@@ -226,10 +225,10 @@ def _pack(rows: np.ndarray, width: int, out: np.ndarray) -> None:
 
 
 class Room(NamedTuple):
-    """The workspace of one thread that multiplies tiles."""
+    """The workspace of a thread that multiplies tiles."""
 
     products: np.ndarray  # float32 (ROWS x COLUMNS,)
-    limits: np.ndarray  # float32 (ROWS + COLUMNS,), of the rows and of the columns; infinite where there is none
+    limits: np.ndarray  # float32 (ROWS + COLUMNS,), of the rows and of the columns; infinite for no limit
     above: np.ndarray  # uint32 (ROWS,), a bit for each product above one of its limits
 
 
@@ -272,7 +271,7 @@ def products(left: np.ndarray, right: np.ndarray, *, out: np.ndarray | None = No
         one, rows = (left, right) if len(left) == 1 else (right, left)
         out[:] = row_products(rows, one[0], threads=threads).reshape(out.shape)
         return out
-    columns, strip = pack(right, COLUMNS), 1024  # rows that are packed at a time
+    columns, strip = pack(right, COLUMNS), 1024  # rows packed at a time
 
     def work(start: int, stop: int) -> None:
         room = make_room()
@@ -299,7 +298,7 @@ def norms(rows: np.ndarray) -> np.ndarray:
 
 
 def largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Return the indices of the k largest scores in ascending order of index; of equal scores the first ones."""
+    """Return the indices of the k largest scores, ascending; of equal scores, the first are taken."""
     if k >= len(scores) or not k:
         return np.arange(min(k, len(scores)))
     border = np.partition(scores, -k)[-k]
@@ -309,7 +308,7 @@ def largest(scores: np.ndarray, k: int) -> np.ndarray:
 
 @njit(**LEAN)
 def _chains(rows: np.ndarray, right: np.ndarray, step: int, out: np.ndarray, start: int, stop: int) -> None:
-    """out[i] = product of row i and ``right[i * step:]``, for i from ``start`` to ``stop``."""
+    """Set ``out[i]`` to the product of row i and ``right[i * step:]``, for i from ``start`` to ``stop``."""
     dim, i = rows.shape[1], start
     while i < stop:
         size, begin = 1, 0

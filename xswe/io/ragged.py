@@ -1,9 +1,9 @@
 """Ragged arrays: many texts, or many bags of unit ids, as one flat array and the offsets of its rows.
 
-Memory-mapped arrays of which no more stays in this process's memory than is in use. The system counts the pages of a
-mapped file to a process once it has touched them, and brings many at a time: two megabytes for one row of a kilobyte,
-with large folios. Code that walks through a mapped array releases its pages now and then (they stay in the system's
-cache); code that needs single spans reads them from the file instead.
+Mapped arrays keep no more in this process's memory than is in use. The system charges the pages of a mapped file to a
+process once it has touched them, and loads many at a time: with large folios, two megabytes for one row of a kilobyte.
+Code that walks through a mapped array releases its pages now and then (they stay in the system's cache); code that needs
+single spans reads them from the file instead.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def mapped(array: np.ndarray) -> bool:
 
 
 def release(*arrays: np.ndarray) -> None:
-    """Release the pages of those arrays that are mapped; they are read again from the system's cache when needed."""
+    """Release the pages of mapped arrays; they are read again from the system's cache when needed."""
     for array in arrays:
         if mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
             array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def forget(path: Path) -> None:
-    """Evict a file that is not read again from the page cache, to make room for writes."""
+    """Evict a file that will not be read again from the page cache, to make room for writes."""
     if hasattr(os, "posix_fadvise"):
         with path.open("rb") as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -56,7 +56,7 @@ class Spans:
 
     @classmethod
     def of(cls, array: np.ndarray) -> Spans | None:
-        """Return a reader of an array, or None if it is in memory or the system cannot read at an offset of a file."""
+        """Return a reader of an array, or None if it is in memory or the system cannot read at file offsets."""
         if not mapped(array) or not array.flags.c_contiguous or not hasattr(os, "pread"):
             return None
         return cls(array)  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ class Spans:
         ``starts`` (n,) and the ascending ``places`` (n + 1,) are int64 and count elements; ``out`` is C-contiguous, of
         the same type.
         """
-        from xswe.io.compiler import read_spans  # compiled code, which small work starts without
+        from xswe.io.compiler import read_spans  # loads compiled code, which small jobs do without
 
         into = out.reshape(-1).view(np.uint8)
         if not read_spans(self._file.fileno(), self._first + self._size * starts, self._size * places, into):
@@ -79,7 +79,7 @@ class Spans:
 
 
 def bounds_of(sizes: Any) -> np.ndarray:
-    """Return the offsets, int64 (n + 1,), of consecutive runs of these sizes."""
+    """Return the offsets, int64 (n + 1,), of consecutive spans of these sizes."""
     out = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out
@@ -92,7 +92,7 @@ def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[n
     sizes = np.asarray(offsets)[rows + 1] - starts
     places = bounds_of(sizes)
     out, shifts = np.empty(places[-1], values.dtype), starts - places[:-1]
-    for start in range(0, len(rows), 1 << 16):  # the index takes eight times the bytes it picks
+    for start in range(0, len(rows), 1 << 16):  # an index takes up to eight times the bytes it selects
         block = slice(start, start + (1 << 16))
         low, high = places[start], places[min(block.stop, len(rows))]
         source = np.repeat(shifts[block], sizes[block])
@@ -105,7 +105,7 @@ class _Ragged:
     """Base of texts and bags: one flat array, and the offset at which each row begins."""
 
     offsets: np.ndarray
-    _flat: ClassVar[tuple[str, str]]  # the array's name, here and in the names of files
+    _flat: ClassVar[tuple[str, str]]  # the flat array's name as an attribute, and in file names
 
     if TYPE_CHECKING:
 
@@ -116,7 +116,7 @@ class _Ragged:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of both arrays."""
+        """The size of both arrays in bytes."""
         return int(getattr(self, self._flat[0]).nbytes + self.offsets.nbytes)
 
     def release(self) -> None:
@@ -135,7 +135,7 @@ class _Ragged:
 
     @classmethod
     def joined(cls, parts: Sequence[Self], kind: type[np.generic]) -> Self:
-        """Concatenate several; ``kind`` is the array's type where there are none."""
+        """Concatenate several; ``kind`` is the array's type if there are none."""
         ends = np.cumsum([0, *(part.offsets[-1] - part.offsets[0] for part in parts)])
         offsets = [part.offsets[1:] - part.offsets[0] + end for part, end in zip(parts, ends, strict=False)]
         flat = [getattr(part, cls._flat[0]) for part in parts] or [np.zeros(0, kind)]
@@ -143,7 +143,7 @@ class _Ragged:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a read-only view: compiled code is compiled again for arrays that can be written."""
+    """Return a read-only view: functions would be compiled once more for writable arrays."""
     view = array.view(np.ndarray)
     view.flags.writeable = False
     return view
@@ -151,10 +151,10 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Texts(_Ragged, Sequence[str]):
-    """A sequence of strings, stored as one run of UTF-8 bytes: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    """A sequence of strings, stored as one array of UTF-8 bytes: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
 
-    A Python string costs some 50 bytes beside its characters and a pointer to chase; a million sentences as ``Texts``
-    are two arrays that can be memory-mapped and passed to compiled code as they are.
+    A Python string costs some 50 bytes on top of its characters, and a pointer to follow; a million sentences as
+    ``Texts`` are two arrays that can be memory-mapped and passed to compiled code as they are.
     """
 
     data: np.ndarray  # uint8 (bytes,)
@@ -206,7 +206,7 @@ class Texts(_Ragged, Sequence[str]):
 
     @property
     def frozen(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both arrays as read-only views, so that compiled code is compiled once, wherever texts come from."""
+        """Both arrays as read-only views: functions are then compiled once, wherever the texts come from."""
         return read_only(self.data), read_only(self.offsets)
 
     @property
@@ -224,11 +224,11 @@ def concatenate(parts: Sequence[Texts]) -> Texts:
     return Texts.joined(parts, np.uint8)
 
 
-_COUNTED = 1 << 22  # ids counted at a time
+_IDS_PER_COUNT = 1 << 22
 
 
 def id_type(units: int) -> type[np.generic]:
-    """Return the smallest type that stores the ids of ``units`` units on the disk: uint16 or int32."""
+    """Return the type in which the ids of ``units`` units are stored on the disk: uint16 if they fit, or int32."""
     return np.uint16 if units <= 1 << 16 else np.int32
 
 
@@ -236,7 +236,7 @@ def id_type(units: int) -> type[np.generic]:
 class Bags(_Ragged):
     """Unit ids of ``n`` texts, in text order: text ``i`` has the units ``ids[offsets[i]:offsets[i + 1]]``."""
 
-    ids: np.ndarray  # int32 (units,), or uint16 as ids of few units are stored on the disk
+    ids: np.ndarray  # int32 (units,), or uint16 if read from a file (see `id_type`)
     offsets: np.ndarray  # int64 (n + 1,)
     _flat: ClassVar[tuple[str, str]] = ("ids", "ids")
 
@@ -266,15 +266,15 @@ class Bags(_Ragged):
     def counts(self, size: int) -> np.ndarray:
         """Count the occurrences of each of ``size`` ids, int64 (size,)."""
         out = np.zeros(size, np.int64)
-        for start in range(0, len(self.ids), _COUNTED):  # numpy counts a copy of eight bytes an id
-            out += np.bincount(self.ids[start : start + _COUNTED], minlength=size)
+        for start in range(0, len(self.ids), _IDS_PER_COUNT):  # in blocks, as numpy makes a copy of eight bytes an id
+            out += np.bincount(self.ids[start : start + _IDS_PER_COUNT], minlength=size)
             release(self.ids)
         return out
 
 
 @dataclass(frozen=True, eq=False)
 class LocatedBags:
-    """Bags that remember where each unit stands."""
+    """Bags with the position of each unit in its text."""
 
     bags: Bags  # the unit ids
     starts: np.ndarray  # int32 (units,), first character of each unit in its original text
@@ -282,7 +282,7 @@ class LocatedBags:
 
 
 def concatenate_bags(parts: Sequence[Bags]) -> Bags:
-    """Join several ``Bags`` into one; a single one is returned as it is."""
+    """Join several ``Bags`` into one; return a single one as it is."""
     return parts[0] if len(parts) == 1 else Bags.joined(parts, np.int32)
 
 
@@ -290,7 +290,7 @@ _ROWS_AT_A_TIME = 8192
 
 
 class TextView(Sequence[str]):
-    """Rows of one or several ``Texts``, one after the other; each part has its ascending rows, or None for all.
+    """Rows of one or several ``Texts``, one after the other; each part comes with its ascending rows, or None for all.
 
     It reads like ``Texts``: a slice is a ``Texts`` (a copy of its rows), an index a string.
     """
@@ -357,7 +357,7 @@ class TextView(Sequence[str]):
 
 
 def _rows_of(texts: Texts, rows: np.ndarray) -> Texts:
-    """Return the texts of ascending rows; those without gaps as a view."""
+    """Return the texts of ascending rows, as a view if the rows have no gaps."""
     if int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return texts[int(rows[0]) : int(rows[-1]) + 1]
     return texts.take(rows)
@@ -370,7 +370,7 @@ def joined(sides: Sequence[Texts | TextView]) -> Texts | TextView:
     return TextView([part for side in sides for part in (side._parts if isinstance(side, TextView) else [(side, None)])])
 
 
-# Files of such arrays, as they grow.
+# Files of such arrays under construction.
 
 HEADER = 128  # bytes of the .npy header of an array of one or two dimensions and simple type, whatever its length
 
@@ -383,13 +383,13 @@ def header_of(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
 
 
 def rows_in_header(path: Path, dtype: np.dtype, row: tuple[int, ...]) -> int:
-    """Return the number of rows in the header of a ``.npy`` file; raise ValueError if it is not one of such rows."""
+    """Return the number of rows in the header of a ``.npy`` file; raise ValueError if its rows are of another kind."""
     with open(path, "rb") as stream:
         head = stream.read(HEADER)
     try:
         np.lib.format.read_magic(opened := io.BytesIO(head))
         shape, by_columns, kind = np.lib.format.read_array_header_1_0(opened)
-    except Exception as error:  # numpy parses what may be anything
+    except Exception as error:  # whatever numpy raises for a damaged header
         raise ValueError(f"its header is damaged: {brief(error, 80)}") from None
     if opened.tell() != HEADER or by_columns or kind != dtype or shape[1:] != row or not shape:
         raise ValueError(f"its header says {kind} {shape}")
@@ -397,12 +397,12 @@ def rows_in_header(path: Path, dtype: np.dtype, row: tuple[int, ...]) -> int:
 
 
 class GrowingArray:
-    """A ``.npy`` file under construction, of rows of the shape ``row``; the first ``size`` existing rows are kept."""
+    """A ``.npy`` file under construction, with rows of the shape ``row``; the first ``size`` existing rows are kept."""
 
     def __init__(self, path: Path, dtype: Any, size: int = 0, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.size = np.dtype(dtype), row, size
         self._stream = open(path, "r+b" if size else "w+b")  # noqa: SIM115 (closed by close)
-        self._write_header()  # first: it never has more rows than there are
+        self._write_header()  # before cutting the file, so that the header never promises more rows than there are
         self._stream.truncate(HEADER + size * self._dtype.itemsize * math.prod(row))
         self._stream.seek(0, os.SEEK_END)
 
@@ -436,7 +436,7 @@ class GrowingArray:
 class FlatWriter:
     """Writes the two arrays of a ``Texts`` (``bytes``) or a ``Bags`` (``ids``) block by block.
 
-    ``state`` says how many existing rows and values to keep, as :attr:`state` gave them.
+    ``state`` is how many existing rows and values to keep, as returned by :attr:`state`.
     """
 
     def __init__(self, folder: Path, name: str, part: str, dtype: Any, state: tuple[int, int] = (0, 0)) -> None:
@@ -489,7 +489,7 @@ def append_texts(writer: FlatWriter, texts: Texts) -> None:
 
 
 def map_unfinished(folder: Path, name: str, state: tuple[int, int]) -> Texts:
-    """Memory-map texts under construction, whose headers do not have their length yet."""
+    """Memory-map texts under construction, whose headers do not have the length yet."""
     rows, values = state
     data = np.memmap(folder / f"{name}.bytes.npy", np.uint8, "r", HEADER, (values,)) if values else np.zeros(0, np.uint8)
     return Texts(data, np.memmap(folder / f"{name}.offsets.npy", np.int64, "r", HEADER, (rows + 1,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent.parent  # of the whole package
+_PACKAGE = Path(__file__).parent.parent  # the folder of xswe
 
 
 def resource(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Settings: plain values of a file or a command line to frozen dataclasses, with errors that name the key."""
+"""Settings: plain values of a file or command line as frozen dataclasses, with errors that name the key."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from xswe.errors import ConfigError
 T = TypeVar("T")
 V = TypeVar("V")
 C = TypeVar("C", bound=Any)  # a dataclass of settings
-OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
+OF_THE_RUN = ("seed", "threads")  # settings of a section that are set by the run
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a question that suggests the known name most similar to a mistyped one, "" if none is.
+    """Return a question that suggests the known name most similar to a mistyped one, "" if none is similar.
 
     Example:
         >>> suggestion("lerning_rate", ["max_steps", "learning_rate"])
         '; did you mean learning_rate?'
     """
-    import difflib  # of no use until a name is wrong
+    import difflib  # slow to import, and not needed until a name is wrong
 
     found = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def for_all(choices: Any, table: dict[str, V]) -> dict[str, V]:
-    """Return a table that has an entry for each choice of a closed type, and no other.
+    """Return a table that has exactly one entry per choice of a closed type.
 
     Otherwise raise TypeError, at import, before a choice without an implementation could be taken for another.
     """
@@ -40,21 +40,21 @@ def for_all(choices: Any, table: dict[str, V]) -> dict[str, V]:
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Raise ConfigError if a value, of the setting ``name``, is not a choice of a closed type."""
+    """Raise ConfigError if the value of the setting ``name`` is not a choice of a closed type."""
     if value not in (known := typing.get_args(choices)):
         listed = ", ".join(str(choice) or "''" for choice in known)
         raise ConfigError(f"{name}={value!r}: choose one of {listed}{suggestion(str(value), map(str, known))}")
 
 
 def defaults(cls: type[Any]) -> dict[str, Any]:
-    """Return the defaults of a dataclass of settings, without those that the run decides."""
+    """Return the defaults of a dataclass of settings, except those set by the run."""
     return {name: value for name, value in dataclasses.asdict(cls()).items() if name not in OF_THE_RUN}
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make a dataclass of numbers, strings, tuples, dicts and dataclasses from plain values, checking names and types.
+    """Build a dataclass of numbers, strings, tuples, dicts and dataclasses from plain values; check names and types.
 
-    ConfigError names an unknown key or a value of the wrong type in the section ``where`` ("" for none).
+    ConfigError: a key in the section ``where`` ("" for none) is unknown, or a value has the wrong type.
     """
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def convert(hint: Any, value: Any, where: str) -> Any:
 
 
 def _nested(cls: type[T], value: Any, where: str) -> T:
-    """Build a dataclass within a dataclass, unless it is one already."""
+    """Build a nested dataclass, unless the value is one already."""
     if isinstance(value, cls):
         return value
     if not isinstance(value, Mapping):
@@ -103,9 +103,9 @@ def _nested(cls: type[T], value: Any, where: str) -> T:
 
 
 def refuse_unused(config: Any, unused: Mapping[str, Iterable[str]], section: str = "") -> None:
-    """Raise ConfigError if a setting of a dataclass that nothing looks at is not as it usually is.
+    """Raise ConfigError if a setting that has no effect differs from its default.
 
-    ``unused`` names such settings by the reason: ``{"with what=links": ["most"]}``; ``section`` is theirs in a verb.
+    ``unused`` lists such settings by reason: ``{"with what=links": ["most"]}``; ``section`` is their section in a verb.
     """
     fields = {field.name: field for field in dataclasses.fields(config)}
     for why, names in unused.items():
@@ -116,11 +116,10 @@ def refuse_unused(config: Any, unused: Mapping[str, Iterable[str]], section: str
 
 
 def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
-    """Return a configuration with some fields changed, as the keyword arguments of a public function do.
+    """Return a configuration with some fields changed, as by the keyword arguments of a public function.
 
-    In a configuration with ``neighbours``, ``threads`` and ``method`` are those of its search. A mapping changes some
-    fields of a nested dataclass. A setting that is unknown or impossible raises a ConfigError that names ``what`` it is
-    of.
+    If the configuration has ``neighbours``, ``threads`` and ``method`` are settings of that search. A mapping changes
+    some fields of a nested dataclass. An unknown setting raises a ConfigError that lists the settings of ``what``.
     """
     known = [field.name for field in dataclasses.fields(config)]
     nested = ("threads", "method") if "neighbours" in known else ()

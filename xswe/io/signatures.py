@@ -1,4 +1,4 @@
-"""The settings of a function: its arguments, and the fields of the dataclass that its ``config`` is."""
+"""The settings of a function: its arguments, and the fields of its ``config`` dataclass."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
-MISSING = "???"  # the default of what must be given
-# Arguments of functions that are not settings: the dataclass and single fields of it, and what a verb decides.
+MISSING = "???"  # the default of a required setting
+# Arguments of functions that are not settings: the dataclass, single fields of it, and arguments that a verb sets itself.
 NO_SETTINGS = frozenset({"config", "settings", "evidence", "distinct", "results"})
-_SECTIONS = ("bootstrap", "corpus", "distilled", "execution", "teacher")  # also where none is the default
+_SECTIONS = ("bootstrap", "corpus", "distilled", "execution", "teacher")  # even if their default is None
 
 
 def hint_of(call: Callable[..., Any], name: str) -> Any:
-    """Return the type of an argument; Any where only a type checker knows it."""
+    """Return the type of an argument; Any if it is known to type checkers only."""
     there = types.SimpleNamespace(__annotations__={name: call.__annotations__[name]})
     try:
         return typing.get_type_hints(there, call.__globals__)[name]
@@ -35,7 +35,7 @@ def config_class(call: Callable[..., Any]) -> type[Any] | None:
 
 
 def parts(call: Callable[..., Any]) -> Iterator[tuple[str, str, Any, type[Any] | None]]:
-    """Yield the settings of a function: name, type as written, default, and the dataclass of one that is a section."""
+    """Yield the settings of a function: name, type as written, default, and the dataclass if it is a section."""
     seen = set()
     for name, one in inspect.signature(call).parameters.items():
         if name in NO_SETTINGS or one.kind is one.VAR_KEYWORD:
@@ -56,7 +56,7 @@ def parts(call: Callable[..., Any]) -> Iterator[tuple[str, str, Any, type[Any] |
 
 
 def plain(value: Any) -> Any:
-    """Return a value with lists for tuples."""
+    """Return a value with its tuples as lists."""
     if isinstance(value, dict):
         return {name: plain(own) for name, own in value.items()}
     return [plain(own) for own in value] if isinstance(value, (list, tuple)) else value

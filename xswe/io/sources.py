@@ -1,10 +1,10 @@
 """Byte streams of packed files, members of archives, and remote files.
 
-Suffixes of packed files are in :data:`PACKED`. Members of zip and tar archives are read as streams: nothing is unpacked
-to disk, and nothing in an archive is trusted. A name that leaves the archive's own folder, a link in the place of text,
-an encrypted member and a decompression bomb raise a clear error before or while they are read. Remote are ``s3://``,
-``gs://``, ``https://`` and all else that fsspec opens, for reading. Object stores fail now and then, and answer 503
-under load: a stream from there retries with growing delays, and continues from the byte that it had reached.
+The suffixes of packed files are in :data:`PACKED`. Members of zip and tar archives are read as streams: nothing is
+unpacked to disk, and nothing in an archive is trusted. A name that points outside the archive, a link instead of a file,
+an encrypted member and a decompression bomb raise a clear error before or while they are read. Remote files (``s3://``,
+``gs://``, ``https://`` and whatever else fsspec opens) are only read. Object stores fail now and then, and answer 503
+under load: a remote stream retries with growing delays, and continues from the byte it had reached.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from xswe.errors import ConfigError, DependencyError, InputError, brief, needs
 
 logger = logging.getLogger(__name__)
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
-# Text packs to a third or a tenth of its size, and a file of one word over and over to a thousandth.
+# Text compresses to a third or a tenth of its size, one repeated word to a thousandth.
 MAX_RATIO = 400
-_SMALL = 64 << 20  # a member below this size is no bomb whatever its ratio
-_HINT = "fetch it again from its source, and look who made it"
+_MAX_BYTES_AT_ANY_RATIO = 64 << 20  # a smaller member is no bomb
+_HINT = "fetch it again from its source, and check who made it"
 _ATTEMPTS = 6
 _FIRST_PAUSE = 0.5  # seconds; each further one is twice as long
 _READ_BYTES = 8 << 20
@@ -42,24 +42,24 @@ _HOPELESS = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirector
 
 
 def packing_of(path: str | Path) -> str:
-    """Return the suffix by which a file is packed, in lower case, or "" if it is not."""
+    """Return a packed file's compression suffix in lower case, or "" if it is not packed."""
     suffix = Path(path).suffix.lower()
     return suffix if suffix in PACKED else ""
 
 
 def without_packing(path: str | Path) -> Path:
-    """Return a file's path without the suffix of its packing."""
+    """Return a file's path without its compression suffix."""
     path = Path(path)
     return path.with_suffix("") if packing_of(path) else path
 
 
 def suffix_of(path: str | Path) -> str:
-    """Return the suffix of a file's format, however it is packed, in lower case."""
+    """Return the suffix of a file's format in lower case, without any compression suffix."""
     return without_packing(path).suffix.lower()
 
 
 def unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
-    """Return a stream that decompresses one packed by one of :data:`PACKED`, or "" for none."""
+    """Return a stream that decompresses another; ``packing`` is a suffix of :data:`PACKED`, or "" for none."""
     if packing == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
     if packing == ".xz":
@@ -88,7 +88,7 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with unpacked bytes; return how many, 0 at the end."""
+        """Fill a buffer with decompressed bytes; return how many, 0 at the end."""
         while not self._ready:
             packed = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:
@@ -107,19 +107,19 @@ class _Zstd(io.RawIOBase):
 
 
 def damage(*others: type[Exception]) -> tuple[type[Exception], ...]:
-    """Return the exceptions by which readers of packed files report damage, and ``others``."""
-    zstandard = sys.modules.get("zstandard")  # as long as it is not loaded, it raises nothing
+    """Return the exceptions that readers of packed files raise for damage, and ``others``."""
+    zstandard = sys.modules.get("zstandard")  # until it is loaded, it raises nothing
     loaded = (zstandard.ZstdError,) if zstandard else ()
     return (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, *loaded, *others)
 
 
 def is_zip(path: Path) -> bool:
-    """Return True if a file is a zip archive by its name, as e-books are, too."""
+    """Return True if a file is a zip archive by its name; e-books count."""
     return path.suffix.lower() in (".zip", ".epub")
 
 
 def _is_zipped(path: Path) -> bool:
-    """Return True if a file is a zip archive, also one that nobody takes for one."""
+    """Return True if a file is a zip archive by its name; e-books and ``.docx`` count."""
     return is_zip(path) or path.suffix.lower() == ".docx"
 
 
@@ -129,7 +129,7 @@ def is_tar(path: Path) -> bool:
 
 
 def parted(path: str | Path) -> tuple[Path, str]:
-    """Return the archive and the member that a name like ``a.zip!b.txt`` stands for; of others the path, and ""."""
+    """Split a name like ``a.zip!b.txt`` into archive and member; for other names return the path and ""."""
     name, _, member = str(path).partition("!")
     archive = Path(name)
     if member and not is_remote(path) and (is_zip(archive) or is_tar(archive)) and not Path(path).exists():
@@ -139,21 +139,21 @@ def parted(path: str | Path) -> tuple[Path, str]:
 
 def _open_tar(archive: Path, stack: ExitStack) -> tarfile.TarFile:
     """Open a tar archive to be read once from front to back."""
-    if packing_of(archive).startswith(".zst"):  # which tarfile does not know before Python 3.14
+    if packing_of(archive).startswith(".zst"):  # tarfile does not read it before Python 3.14
         raw = stack.enter_context(archive.open("rb"))
         return stack.enter_context(tarfile.open(fileobj=unpacked(raw, ".zst"), mode="r|"))
     return stack.enter_context(tarfile.open(archive, "r:*"))
 
 
 def check_name(archive: Path, name: str) -> None:
-    """Raise InputError if a member's name is absolute, has a drive, ``..``, NUL or backslash: it could leave its folder."""
+    """Raise InputError if a member's name is absolute, or has a drive, ``..``, NUL or backslash: it could escape."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or (path.parts and ":" in path.parts[0]):
         raise InputError(archive, f"it holds a member named {name!r}, which points outside of the archive", _HINT)
 
 
 def member_names(archive: Path) -> list[str]:
-    """List the text members of a zip or tar archive; raise InputError if it is damaged, or a name points outside of it."""
+    """List the files in a zip or tar archive; raise InputError if it is damaged, or a name points outside of it."""
     names = []
     try:
         if _is_zipped(archive):
@@ -180,7 +180,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def match_member(archive: Path, pattern: str, names: list[str]) -> str:
-    """Return the one member that a pattern names, or raise an InputError where none or several do."""
+    """Return the one member that matches a pattern; raise InputError if none or several do."""
     found = [name for name in names if _fits(name, pattern)]
     if len(found) != 1:
         what = f"{len(found)} members fit {pattern!r}" if found else f"no member fits {pattern!r}"
@@ -189,11 +189,11 @@ def match_member(archive: Path, pattern: str, names: list[str]) -> str:
 
 
 class _Guarded(io.RawIOBase):
-    """Counts a member's bytes, and raises an error at a decompression bomb."""
+    """A member's bytes, counted; a decompression bomb raises an error."""
 
     def __init__(self, stream: Any, archive: Path, name: str, packed: int) -> None:
         self._stream, self._archive, self._name = stream, archive, name
-        self._most = max(_SMALL, MAX_RATIO * packed)
+        self._most = max(_MAX_BYTES_AT_ANY_RATIO, MAX_RATIO * packed)
         self._read = 0
 
     def readable(self) -> bool:
@@ -216,7 +216,7 @@ def _bomb(archive: Path, name: str) -> InputError:
 
 @contextmanager
 def open_member(archive: Path, pattern: str) -> Iterator[BinaryIO]:
-    """Open the member of a zip or tar archive that a name or pattern matches (the first such of a tar) for reading.
+    """Open the member of a zip or tar archive that matches a name or pattern (in a tar, the first that does).
 
     InputError: no member matches; or it points outside, is encrypted, a link or a bomb; or the archive is damaged.
     """
@@ -243,13 +243,13 @@ def _zip_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
     opened = stack.enter_context(zipfile.ZipFile(archive))
     names = member_names(archive)
     info = opened.getinfo(pattern if names.count(pattern) == 1 else match_member(archive, pattern, names))
-    if info.file_size > max(_SMALL, MAX_RATIO * info.compress_size):
+    if info.file_size > max(_MAX_BYTES_AT_ANY_RATIO, MAX_RATIO * info.compress_size):
         raise _bomb(archive, info.filename)
     return _Guarded(stack.enter_context(opened.open(info)), archive, info.filename, info.compress_size)
 
 
 def _tar_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
-    # In the order of the archive, so that nothing before the member is unpacked twice.
+    # In the order of the archive, so that nothing before the member is decompressed twice.
     opened = _open_tar(archive, stack)
     for member in opened:
         check_name(archive, member.name)
@@ -269,8 +269,8 @@ def is_remote(path: object) -> bool:
 
 
 def check_here(path: str | Path, name: str = "output") -> None:
-    """Raise ConfigError if an output, or the path of another setting ``name``, is remote."""
-    if re.match(r"\w\w+:/", str(path)):  # of s3:// a path makes s3:/
+    """Raise ConfigError if an output, or the path in another setting ``name``, is remote."""
+    if re.match(r"\w\w+:/", str(path)):  # a Path turns s3:// into s3:/
         hint = "give a file or folder on this machine, and copy it there or from there"
         raise ConfigError(f"{name}={path}: of storages only texts are read; {hint}")
 
@@ -287,19 +287,19 @@ def _system(path: str) -> tuple[Any, str]:
 
 
 def _passing(error: BaseException) -> bool:
-    """Return True if a storage is overloaded, which some libraries report as a missing file."""
+    """Return True if the storage is overloaded, which some libraries report as a missing file."""
     status = getattr(error.__cause__ or error.__context__, "status", 0)
     return status == 429 or status >= 500
 
 
 def _patiently(path: str, ask: Any) -> Any:
-    """Call ``ask``, and again while the storage fails; InputError: no such file, no access, or it goes on failing."""
+    """Call ``ask``, again if the storage fails; InputError: no such file, no access, or it keeps failing."""
     for attempt in range(_ATTEMPTS):
         try:
             return ask()
         except (DependencyError, InputError, ImportError):
             raise
-        except Exception as error:  # each storage's library has errors of its own
+        except Exception as error:  # each storage's library has its own errors
             if isinstance(error, _HOPELESS) and not _passing(error):
                 hint = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
                 raise InputError(path, f"cannot be read ({error or type(error).__name__})", hint) from None
@@ -313,7 +313,7 @@ def _patiently(path: str, ask: Any) -> Any:
 
 
 class _RetryingStream(io.RawIOBase):
-    """A stream of a remote file that is reopened where the connection breaks."""
+    """A stream of a remote file that is reopened at its position when the connection breaks."""
 
     def __init__(self, path: str) -> None:
         self._path, self._place = path, 0
@@ -362,19 +362,19 @@ class _RetryingStream(io.RawIOBase):
 
 
 def open_remote(path: str) -> BinaryIO:
-    """Open a remote file for reading, seekable where its storage allows.
+    """Open a remote file for reading, seekable if its storage allows.
 
-    DependencyError: fsspec, or what it needs for this storage, is not installed. InputError, also while reading: see
-    :func:`remote_state`.
+    DependencyError: fsspec is not installed. InputError, also while reading: see :func:`remote_state`.
     """
     remote_state(path)
     return cast(BinaryIO, io.BufferedReader(_RetryingStream(path), _READ_BYTES))
 
 
 def remote_state(path: str) -> tuple[int | None, list[Any]]:
-    """Return the size of a remote file, None if it is not seekable, and a stamp of this version.
+    """Return the size of a remote file, None if it is not seekable, and a stamp of its current version.
 
-    InputError: there is no such file, it may not be read, or the storage goes on failing.
+    InputError: there is no such file, it may not be read, its storage needs a library that is not installed, or keeps
+    failing.
     """
     system, name = _system(path)
     known = _patiently(path, lambda: system.info(name))
@@ -386,7 +386,7 @@ def remote_state(path: str) -> tuple[int | None, list[Any]]:
 
 
 def expand(given: str | Path | Iterable[str | Path]) -> list[str]:
-    """Return the files that names and patterns match: those of each pattern sorted, packed or not, local or remote.
+    """Return the files, local or remote, that names and patterns stand for; the matches of each pattern are sorted.
 
     A pattern that matches no file raises InputError.
     """
