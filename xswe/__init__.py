@@ -6,15 +6,14 @@
 
 ``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, or paraphrases in one,
 ``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``link`` links their words,
-``lexicon`` makes a dictionary, ``find_phrases`` and ``find_terms`` find what says a phrase in running text
-(``search_phrases`` in files), ``index`` makes sentences searchable (``load_index`` opens what it kept, ``search_file`` asks
-a file), ``train`` makes a model, ``ensemble`` makes one of several, ``export`` and ``import_vectors`` take it to and from
-other libraries, ``evaluate``, ``compare`` and ``sweep`` measure them,
-``write_report`` makes a page to look at of any result. ``xswe.types`` has what they return and their settings. What fewer
-need is in its room: ``xswe.training.sentence_pca.SentencePCA`` is the papers' reduction and
-``xswe.model.sentence_vectors.SentenceVectors`` a model, both as scikit-learn's transformers. Each is loaded when it is
-first used: loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are imported by
-training only.
+``lexicon`` makes a dictionary, ``find_phrases`` and ``find_terms`` find translations of phrases in running text
+(``search_phrases`` in files), ``index`` makes sentences searchable (``load_index`` opens a saved index, ``search_file``
+searches a file), ``train`` trains a model, ``ensemble`` combines several, ``export`` and ``import_vectors`` exchange
+vectors with other libraries, ``evaluate``, ``compare`` and ``sweep`` measure models, ``write_report`` makes an HTML page of
+any result. ``xswe.types`` has their result types and settings. Rarely needed classes stay in their modules:
+``xswe.training.sentence_pca.SentencePCA`` is the papers' reduction and ``xswe.model.sentence_vectors.SentenceVectors`` a
+model, both as scikit-learn transformers. Each function is loaded when it is first used: loading and encoding need numpy,
+numba, tokenizers and safetensors; torch and transformers are imported by training only.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from xswe.training.train import train
     from xswe.work.status import work_status
 
-# Which public names each module has; one that is called otherwise there says how.
+# The public names of each module, as ``public:inside`` if the module uses another name.
 _MODULES = {
     "alignment.dictionary": "lexicon",
     "alignment.documents": "align_files",
@@ -94,8 +93,8 @@ _MODULES = {
     "training.train": "train",
     "work.status": "work_status",
 }
-# What fewer need, in its room: ``xswe.phrase_table`` is refused with the place where it is.
-_IN_ROOMS = {
+# Rarely needed names, not public here: the error for ``xswe.phrase_table`` says where it is.
+_NOT_PUBLIC = {
     "alignment.documents": "align_documents:align_files pair_documents",
     "alignment.phrase_table": "phrase_table",
     "alignment.term_check": "check_terms read_terms",
@@ -115,7 +114,7 @@ def _places(modules: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     return {name: (f"xswe.{module}", inside or name) for module, (name, _, inside) in pairs}
 
 
-_PUBLIC, _ELSEWHERE = _places(_MODULES), _places(_IN_ROOMS)
+_PUBLIC, _ELSEWHERE = _places(_MODULES), _places(_NOT_PUBLIC)
 __all__ = [
     "__version__",
     "align",
@@ -167,9 +166,9 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
 
     Args:
         model: the folder that ``python -m xswe train`` (or ``ensemble``, or ``model.save``) wrote, ``mini`` (in this
-            package), or ``user/repository`` on the Hugging Face hub. What is on the disk goes first.
-        revision: branch, tag or commit of a repository on the hub; name a commit for the same bytes for ever.
-        token: an access token, where the repository asks for one and none is stored.
+            package), or ``user/repository`` on the Hugging Face hub. A local folder goes first.
+        revision: branch, tag or commit of a repository on the hub; name a commit to always get the same bytes.
+        token: an access token, if the repository needs one and none is stored.
 
     Raises:
         xswe.errors.ModelError: the model is missing, damaged, too new, or of another library.
@@ -179,7 +178,7 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
     return load_any(locate(model, revision, token=token))
 
 
-if not TYPE_CHECKING:  # which would take any name for one that is there
+if not TYPE_CHECKING:  # a type checker would take any name for an existing one
 
     def __getattr__(name: str) -> Any:
         if name in ("errors", "types"):
@@ -195,7 +194,7 @@ if not TYPE_CHECKING:  # which would take any name for one that is there
 
 @cache
 def _opened(name: str) -> Any:
-    """Import a public function, which answers misspelt keywords."""
+    """Import a public function, wrapped to answer misspelt keywords."""
     module, inside = _PUBLIC[name]
     return checked(getattr(importlib.import_module(module), inside), name)
 

@@ -1,4 +1,4 @@
-"""Typed errors, each one line: place, problem, hint."""
+"""Typed errors with one-line messages: place, problem, hint."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 class XsweError(Exception):
-    """Base of all user errors; the command line prints the message and exits with status 2."""
+    """Base class of all user errors; the command line prints the message and exits with status 2."""
 
 
 class ConfigError(XsweError):
-    """A setting, or a combination of settings, that cannot work."""
+    """An invalid setting or combination of settings."""
 
 
 class Unfinished(XsweError):
-    """Work that others share: this process has done its part, and theirs is still to come; no failure."""
+    """Work shared with other processes: this one has done its part, others have not yet; not a failure."""
 
 
 class ModelError(XsweError):
@@ -25,7 +25,7 @@ class ModelError(XsweError):
 
 
 class DamagedError(XsweError, ValueError):
-    """A file that is not what xswe once wrote there."""
+    """A file that is not as xswe wrote it."""
 
 
 class DependencyError(XsweError):
@@ -37,7 +37,7 @@ class DependencyError(XsweError):
 
 @contextmanager
 def needs(library: str, extra: str, purpose: str) -> Iterator[None]:
-    """Raise a :class:`DependencyError` where an import inside the block fails."""
+    """Raise a :class:`DependencyError` if an import inside the block fails."""
     try:
         yield
     except ImportError:
@@ -50,7 +50,7 @@ def brief(error: BaseException, most: int | None = None) -> str:
 
 
 def no_room(error: OSError) -> bool:
-    """Return True if a file could not be written because its disk is full, or it is larger than it may be.
+    """Return True if a file could not be written because the disk or quota is full, or the file too large.
 
     numpy's own errors have no number: "Not enough free space to write 8 bytes", "8 requested and 4 written".
     """
@@ -59,13 +59,13 @@ def no_room(error: OSError) -> bool:
 
 
 class InputError(XsweError):
-    """Bad input text: a missing or damaged file, or a line that is not what its format says.
+    """Bad input: a missing or damaged file, or a line that its format does not allow.
 
     Args:
         path: the file (or ``-`` for standard input).
         problem: what was found.
         hint: what the user can do about it.
-        line: 1-based line number, where one line is to blame.
+        line: 1-based line number, if one line is to blame.
     """
 
     def __init__(self, path: str | Path, problem: str, hint: str, line: int | None = None) -> None:

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
-# Former names of arguments and settings by the functions that have them, with those of the verbs.
+# Former names of arguments and settings, by function; dotted ones are settings of the verb.
 FORMER: Mapping[str, Mapping[str, str]] = {
     "compare": {"data.root": "data", "speed.seconds": "seconds"},
     "dedup": {"texts": "input"},
@@ -27,12 +27,12 @@ FORMER: Mapping[str, Mapping[str, str]] = {
 
 
 def spelling(name: str) -> str:
-    """Return a name in the one spelling that the settings have: ``neighbours`` for ``neighbors``."""
+    """Return a name in the spelling of the settings: ``neighbours`` for ``neighbors``."""
     return name.replace("neighbors", "neighbours")
 
 
 def checked(call: F, public: str) -> F:
-    """Return a public function that answers a former or misspelt keyword, or the other spelling, as the prompt does."""
+    """Wrap a public function to accept American spelling, and to answer former or misspelt keywords as the prompt does."""
     import inspect
 
     parameters = inspect.signature(call).parameters
@@ -47,12 +47,12 @@ def checked(call: F, public: str) -> F:
                 _check(call, public, name, known, is_closed)
         return call(*given, **named)
 
-    function.__module__, function.__qualname__ = "xswe", public  # where others find it, as pickle does
+    function.__module__, function.__qualname__ = "xswe", public  # where pickle, too, finds it
     return cast(F, function)
 
 
 def _check(call: Callable[..., Any], public: str, name: str, known: set[str], is_closed: bool) -> None:
-    """Raise ConfigError for a keyword that is no argument; what is rather a setting is left to who knows these."""
+    """Raise ConfigError for an unknown keyword, unless it seems to be a setting, which the function checks itself."""
     from difflib import get_close_matches
 
     from xswe.errors import ConfigError
@@ -61,7 +61,7 @@ def _check(call: Callable[..., Any], public: str, name: str, known: set[str], is
         raise ConfigError(f"{public}: {name}= is now {new}=")
     config = call.__globals__.get(call.__annotations__.get("config", "").partition(" ")[0])
     settings = set(getattr(config, "__dataclass_fields__", ()))
-    settings |= {"threads", "method"} if "neighbours" in settings else set()  # those of the search in it
+    settings |= {"threads", "method"} if "neighbours" in settings else set()  # settings of its search
     guess = get_close_matches(name, sorted(known | settings), 1)
     if is_closed or (settings and known & set(guess) and name not in settings):
         hint = f"; did you mean {guess[0]}?" if guess else f"; {public} has {', '.join(sorted(known))}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# Which names each module has; tools/stubs.py writes types.pyi of it, for type checkers.
+# The names of each module; tools/stubs.py writes types.pyi from them, for type checkers.
 _MODULES = {
     "alignment.beads": "AlignConfig",
     "alignment.dictionary": "Dictionary DictionaryConfig",

@@ -77,7 +77,7 @@ def test_unbalanced_xml_names_the_line_or_ends_the_file(tmp_path):
 def test_a_unit_without_end_is_refused(tmp_path, monkeypatch):
     from xswe.bitext import memories
 
-    monkeypatch.setattr(memories, "_MOST_UNIT", 1 << 18)
+    monkeypatch.setattr(memories, "_MAX_UNIT_BYTES", 1 << 18)
     many = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv xml:lang='ja'><seg>b</seg></tuv></tu>" * 20_000
     (tmp_path / "many.tmx").write_text(f"<tmx><body>{many}</body></tmx>")
     assert len(read(tmp_path / "many.tmx")) == 20_000

@@ -84,6 +84,6 @@ def test_languages_that_are_not_given_are_found_for_a_memory(tmp_path, caplog):
     path = write(tmp_path / "a.tsv", GERMAN)
     xswe.filter(model, path, tmp_path / "a.tmx", threshold=-1, near_duplicates=False)
     assert '<tuv xml:lang="en"><seg>The train number 0' in (tmp_path / "a.tmx").read_text("utf-8")
-    assert "languages=[en,de], as its texts tell" in caplog.text
+    assert "languages=[en,de], detected in its texts" in caplog.text
     with pytest.raises(ConfigError, match="names the languages of its texts: set languages"):
         xswe.filter(model, write(tmp_path / "b.tsv", [("a", "b")] * 20), tmp_path / "b.tmx", threshold=-1)

@@ -55,7 +55,7 @@ def corpus(folder, lines=3000, seed=0):
 def test_hashes_on_the_disk_drop_the_same_pairs(tmp_path, monkeypatch, clean):
     files = corpus(tmp_path)
     whole, report = load_bitext(files, EN_JA, CorpusConfig(clean=clean))
-    monkeypatch.setattr("xswe.bitext.seen._MOST_KEYS", 300)
+    monkeypatch.setattr("xswe.bitext.seen._MAX_KEYS", 300)
     monkeypatch.setattr("xswe.bitext.rows.BLOCK_PAIRS", 100)
     bitext, spilt = convert(files, EN_JA, CorpusConfig(clean=clean), tmp_path / "out")
     assert pairs(bitext) == pairs(whole)
@@ -67,7 +67,7 @@ def test_an_admission_whose_hashes_are_on_the_disk_decides_as_one_in_memory(monk
     generator = np.random.default_rng(0)
 
     def decisions(most):
-        monkeypatch.setattr("xswe.bitext.seen._MOST_KEYS", most)
+        monkeypatch.setattr("xswe.bitext.seen._MAX_KEYS", most)
         admission, draws = Admission(3, (1, 2, 3)), np.random.default_rng(1)
         out = []
         for _ in range(40):

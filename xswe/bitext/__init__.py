@@ -1,1 +1,1 @@
-"""Reading and writing of bitext in all formats."""
+"""Reading and writing bitext in all formats."""

@@ -1,4 +1,4 @@
-"""Message catalogues of programs: gettext's PO and MO."""
+"""Message catalogues of programs: gettext PO and MO."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from xswe.io.lines import RAISES, Skipped, nul_byte, open_binary, read_whole
 from xswe.io.sources import suffix_of
 from xswe.text.languages import base_language
 
-# What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
+# What a line of a message must look like, with or without a keyword: polib reads a string that lacks a quote as empty.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
 _CATALOGUE_HINT = "check it with msgfmt -c, or set on_error=skip to leave the file out"
 
 
 def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
-    """Yield (message, translation) of the entries of a ``.po`` or ``.mo`` file, and beside them these as they stand.
+    """Yield the entries of a ``.po`` or ``.mo`` file, each with its number, polib's object, and (message, translation).
 
-    Of plural forms the singular is used. Messages are in the first language, unless the catalogue's header names that as
+    Of plural forms, the singular is used. Messages are in the first language, unless the catalogue's header names that as
     the language of its translations.
     """
     try:
         catalogue = _catalogue(Path(source.paths[0]))
-        # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
+        # Entries of a compiled catalogue are neither fuzzy nor obsolete, and lack the attribute ``fuzzy``.
         states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
         pairs = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
-    except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
+    except Exception as error:  # for damage, polib raises anything from OSError to IndexError and struct.error
         if RAISES[source.on_error]:
             if isinstance(error, XsweError):
                 raise
@@ -51,13 +51,13 @@ def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterato
 
 
 def entry_notes(entry: Any) -> tuple[str, list[str]]:
-    """Return the context of an entry of a catalogue, and its comments, those of programs first."""
+    """Return the context of a catalogue entry, and its comments, extracted ones before translator's."""
     comments = f"{entry.comment}\n{entry.tcomment}" if hasattr(entry, "comment") else ""
     return entry.msgctxt or "", [line for line in comments.split("\n") if line]
 
 
 def catalogue_codes(path: str | Path) -> list[str]:
-    """Return the codes by which the header of a catalogue names languages."""
+    """Return the language codes in the header of a catalogue."""
     metadata = _catalogue(Path(path)).metadata
     return [str(metadata.get(name, "")).replace("_", "-") for name in ("Language", "X-Source-Language")]
 
@@ -106,7 +106,7 @@ def _check_strings(text: str) -> None:
 
 
 def _check_compiled(raw: bytes) -> None:
-    """Raise an error if a string of a compiled catalogue is outside the file, which the library does not check."""
+    """Raise an error if a string of a compiled catalogue lies outside the file, which polib does not check."""
     order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(raw[:4])
     if order is None:
         raise ValueError("no MO file")
@@ -118,7 +118,7 @@ def _check_compiled(raw: bytes) -> None:
 
 
 def write_catalogue(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
-    """Yield a PO file: scores and notes become comments, and a repeated message gets a context of its own."""
+    """Yield a PO file: scores and notes become comments, and a repeated message gets its own context."""
     when = moment(date)
     yield 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     yield f'"Language: {languages[1]}\\n"\n"X-Source-Language: {languages[0]}\\n"\n' if len(languages) == 2 else ""

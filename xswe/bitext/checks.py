@@ -1,9 +1,9 @@
-"""Checks for columns and sides that should be texts and are numbers or addresses.
+"""Checks for columns and sides that should be texts but are numbers or addresses.
 
-Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
-without an error. The rule looks for what no translation has: in nearly every line of a file's beginning one side is
-nothing but a number, where the other side is not the same number, or nothing but an address. Numbers in some lines, and
-tables whose numbers are on both sides, are text.
+Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by their first two columns, they would train
+without an error. The rule looks for what no bitext has: in nearly all of a file's first lines, one side is nothing but an
+address, or nothing but a number that the other side does not repeat. Numbers in some lines, and tables with the same
+numbers on both sides, are text.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _COLUMN = re.compile(
     rf"|{'|'.join(one.name for one in LANGUAGES.values())}",
     re.IGNORECASE,
 )
-CHECKED = 1000  # lines, at a file's beginning
-SPREAD = 250  # of a file's first block, at most so many lines are asked for their language
-_LEAST = 10  # fewer lines say too little
-_FOREIGN_LINES, _FOREIGN_SHARE = 3, 0.1  # of lines in another language, from which a side is said to have it
-_SHARE = 0.9
+CHECKED = 1000  # lines checked at the beginning of a file
+SPREAD = 250  # at most so many lines of a file's first block have their language detected
+_MIN_LINES = 10  # fewer tell too little
+_FOREIGN_LINES, _FOREIGN_SHARE = 3, 0.1  # the least number and share of lines in other languages to warn of
+_MIN_SHARE = 0.9
 _KINDS = {
     "a number": re.compile(r"[+-]?\.?\d[\d.,]*(?:e[+-]?\d+)?\s?%?", re.IGNORECASE),
     "a web address": re.compile(r"(?:[a-z]+://)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:/\S*)?", re.IGNORECASE),
@@ -47,11 +47,11 @@ def check_columns_are_text(
     lines: Sequence[tuple[int, str]],
     in_corpus: bool = True,
 ) -> None:
-    """Raise InputError if a column to be read is a number or a web address in nearly every one of a file's first ``lines``.
+    """Raise InputError if a column is a number or a web address in nearly all of a file's first ``lines``.
 
-    A header, one pair among many, is only warned of, and stays. ``lines`` have their numbers, and all have these 0-based
-    ``columns``; an unknown language is "". ``in_corpus`` says that the file is of ``corpus.paths``; else ``columns=``
-    names others.
+    A header, one pair among many, only causes a warning, and stays. ``lines`` come with their numbers, and all have the
+    0-based ``columns``; an unknown language is "". The error says how to name other columns: in ``corpus.paths`` if
+    ``in_corpus``, else by ``columns=``.
     """
     rows = [[field.strip() for field in line.split("\t")] for _, line in lines]
     if rows and lines[0][0] == 1 and all(_COLUMN.fullmatch(rows[0][column]) for column in columns):
@@ -65,7 +65,7 @@ def check_columns_are_text(
 @lru_cache
 def _warn_of_header(path: Path, source: str, target: str) -> None:
     """Warn of a header, once even if a file is read several times."""
-    what = "names of columns, and are read as a pair; if they are, call the file .csv, or take them away"
+    what = "names of columns, and are read as a pair; if they are, call the file .csv, or remove them"
     logger.warning("%s:1: %s and %s look like %s:  tail -n +2 %s", path, source, target, what, path)
 
 
@@ -81,7 +81,8 @@ def check_sides_are_text(
 ) -> None:
     """Raise InputError if one side of line-aligned files or records is a number or a web address in nearly every line.
 
-    The first texts of both are looked at, of the lines with these numbers; ``names`` are what the sides are called.
+    ``source`` and ``target`` are the first texts of both, ``lines`` their line numbers; ``names`` are what the error
+    calls the sides.
     """
     found = _no_text(source, target)
     if found is not None:
@@ -92,7 +93,7 @@ def check_sides_are_text(
 
 
 def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequence[str], target: Sequence[str]) -> None:
-    """Warn, once, if a tenth of a side's lines are in another language than the given one."""
+    """Warn, once, if a tenth of a side's lines are in another language than given."""
     if len(languages) != 2 or languages[0] == languages[1] or not set(languages) <= set(LANGUAGES):
         return
     step = len(source) // SPREAD + 1
@@ -113,12 +114,12 @@ def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequ
 
 
 @lru_cache
-def _warn_of_languages(said: str) -> None:
-    logger.warning("%s", said)
+def _warn_of_languages(message: str) -> None:
+    logger.warning("%s", message)
 
 
 def detected_languages(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
-    """Return the most frequent language of each side; none if it is that of less than a quarter, or both have the same."""
+    """Return the most frequent language of each side; () if it has no more than a quarter of a side, or both are alike."""
     found = []
     for texts in (source, target):
         ((code, count),) = Counter(filter(None, map(likely_language, texts))).most_common(1) or [("", 0)]
@@ -136,33 +137,33 @@ def _kind_of(text: str) -> str | None:
 
 
 def _no_text(source: Sequence[str], target: Sequence[str]) -> tuple[int, str, list[int]] | None:
-    """Return which side is not text, what it is instead, and in which rows; None if both are text."""
-    if len(source) < _LEAST:
+    """Return the side that is not text, what it is instead, and in which rows; None if both are text."""
+    if len(source) < _MIN_LINES:
         return None
     for side, (own, other) in enumerate(((source, target), (target, source))):
         kinds = [_kind_of(text) for text in own]
         for kind in _KINDS:
             rows = [row for row, k in enumerate(kinds) if k == kind and not _same_number(own[row], other[row])]
-            if len(rows) > _SHARE * len(source):
+            if len(rows) > _MIN_SHARE * len(source):
                 return side, kind, rows
     return None
 
 
 def _same_number(text: str, other: str) -> bool:
-    """Return True if two texts are one number, however each language writes it."""
+    """Return True if two texts are the same number, in whatever notation."""
     if not all(_KINDS["a number"].fullmatch(one) for one in (text, other)):
         return False
     return re.sub(r"\D", "", text) == re.sub(r"\D", "", other)
 
 
 def _hint(path: Path, rows: list[list[str]], in_corpus: bool) -> str:
-    """Name the columns that are text, where that is obvious."""
+    """Return a hint that names the text columns if they are obvious."""
     texts, numbers = [], []
     for column, fields in enumerate(zip_longest(*rows, fillvalue="")):
         kinds = [_kind_of(field) for field in fields if field]
-        if kinds.count(None) > _SHARE * len(rows):
+        if kinds.count(None) > _MIN_SHARE * len(rows):
             texts.append(column)
-        elif kinds.count("a number") > _SHARE * len(rows):
+        elif kinds.count("a number") > _MIN_SHARE * len(rows):
             numbers.append(column)
     columns, score = (texts, numbers) if len(texts) == 2 else ([3, 4], [2])
     entry = f"{{path: {path.name}, columns: {columns}{f', score: {score[0]}' if len(score) == 1 else ''}}}"

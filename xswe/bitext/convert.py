@@ -1,4 +1,4 @@
-"""Conversion of bitext from one format into another."""
+"""Conversion of bitext between formats."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.results import SHOWN, write_table, write_text
 from xswe.text.languages import base_language
 
-_BESIDE = ("id", "notes", "score", "status", "lines")  # columns of a table beside the two texts
+_EXTRA_COLUMNS = ("id", "notes", "score", "status", "lines")  # of a table, after the two texts
 _SCORE = re.compile(r"score (-?[\d.]+)(?:, (\w+))?")
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """How a bitext was written in another format.
+    """The result of writing a bitext in another format.
 
     Attributes:
-        pairs: how many.
-        languages: of source and target, as the files name them, with their locales.
-        left_out: what the new format has no place for, or was damaged, counted.
+        pairs: how many were written.
+        languages: codes of source and target, with locales, as the files name them.
+        left_out: counts of what was damaged or the new format cannot hold.
         output: the file.
     """
 
@@ -59,13 +59,13 @@ def rewrite_bitext(
 ) -> Rewritten:
     """Write the pairs of files in the output's format, with texts, locales, ids, notes, scores and statuses.
 
-    The locales of the files' own codes (``en-GB``) stay; ``date`` is when the units of a memory were made. ConfigError:
-    pairs are not written so. InputError: a file is missing or damaged.
+    The locales in the files' own codes (``en-GB``) are kept; ``date`` becomes the creation date of a memory's units.
+    ConfigError: the output's format is not one for pairs. InputError: a file is missing or damaged.
     """
     check_output(output, list(paths))
     kind = output_format("auto", str(output), tuple(languages))
     if kind == "bucc" or TABLES.get(kind) in SHOWN:
-        raise ConfigError(f"output={output}: pairs that are read again are not written so; use .tsv, .csv, .tmx, …")
+        raise ConfigError(f"output={output}: pairs written so cannot be read again; use .tsv, .csv, .tmx, …")
     pair = (languages[0], languages[1])
     files = [Source((str(path),), tuple(columns), pair, on_error) for path in paths]
     named = next((_locales(file) for file in files if FORMATS[file.kind].family != "lines"), pair)
@@ -89,33 +89,35 @@ def _write(
     elif kind == "jsonl":
         write_text(output, (json.dumps(_as_object(unit, languages), ensure_ascii=False) + "\n" for unit in units))
     elif kind in TABLES:
-        rows = ((unit.source, unit.target, *_beside(unit)) for unit in units)
-        write_table(output, TABLES[kind], [*languages, *_BESIDE], rows, {"score": "float32"})
+        rows = ((unit.source, unit.target, *_extra_values(unit)) for unit in units)
+        write_table(output, TABLES[kind], [*languages, *_EXTRA_COLUMNS], rows, {"score": "float32"})
     else:
         write_text(output, _lines(units, left))
 
 
 def _lines(units: Iterable[Unit], left: Skipped) -> Iterator[str]:
-    """Yield tab-separated pairs, and count properties that this format cannot hold."""
+    """Yield tab-separated pairs, and count the properties that this format cannot hold."""
     for unit in units:
-        for what, value in zip(("ids", "notes", "scores", "statuses"), _beside(unit), strict=False):
+        for what, value in zip(("ids", "notes", "scores", "statuses"), _extra_values(unit), strict=False):
             left.add(what, value not in ("", None))
         sides = [one_line(unit.source), one_line(unit.target)]
         left.add("line breaks and tabs within texts", sides != [unit.source, unit.target])
         yield "\t".join(sides) + "\n"
 
 
-def _beside(unit: Unit) -> tuple[Any, ...]:
+def _extra_values(unit: Unit) -> tuple[Any, ...]:
     return unit.id, unit.notes, unit.score, unit.status, unit.lines
 
 
 def _as_object(unit: Unit, languages: tuple[str, str]) -> dict[str, Any]:
-    beside = {name: value for name, value in zip(_BESIDE, _beside(unit), strict=True) if value not in ("", None)}
+    beside = {
+        name: value for name, value in zip(_EXTRA_COLUMNS, _extra_values(unit), strict=True) if value not in ("", None)
+    }
     return {languages[0]: unit.source, languages[1]: unit.target, **beside}
 
 
 def _locales(source: Source) -> tuple[str, str]:
-    """Return the codes, with their locales, by which a file names two languages."""
+    """Return a file's own codes, with locales, of source and target."""
     path, kind = source.paths[0], source.kind
     read = named_codes if FORMATS[kind].names_languages else catalogue_codes if kind == "catalogue" else None
     codes = [code.replace("_", "-") for code in (read(path) if read else column_names(source))]
@@ -124,7 +126,7 @@ def _locales(source: Source) -> tuple[str, str]:
 
 
 def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
-    """Yield the units of a file; None, counted, for one that is damaged or lacks a language."""
+    """Yield the units of a file; for one that is damaged or lacks a language, count it and yield None."""
     if FORMATS[source.kind].family == "lines":
         records = ((record.texts, _scored(source, record)) for record in source.read(left_out))
         return (None if texts is None else _unit(texts, beside=score) for texts, score in records)
@@ -136,19 +138,19 @@ def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
 
 
 def _scored(source: Source, record: Record) -> dict[str, bytes]:
-    """Return the score that a line has in a column, if one is named."""
+    """Return the score of a line, if the source names its column."""
     column = source.score
     return {"score": record.raw.removeprefix(BYTE_ORDER_MARK).split(b"\t")[column]} if isinstance(column, int) else {}
 
 
 def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the id and the notes of a row, and all its other columns."""
+    """Return the id, the notes and all columns of a row, with lower-case names."""
     beside = {name.lower(): value for name, value in found.items() if isinstance(value, (str, int, float))}
     return str(beside.get("id", "")), str(beside.get("notes", beside.get("note", ""))), beside
 
 
 def _noted(found: tuple[str, list[str]]) -> tuple[str, str, dict[str, str]]:
-    """Return an id, notes, and the score and status that a first note of this library contains."""
+    """Return an id, notes, and the score and status in the first note, if this library wrote it."""
     name, notes = found
     first = _SCORE.fullmatch(notes[0]) if notes else None
     if first is None:
@@ -166,7 +168,7 @@ def _unit(pair: tuple[str, str], name: str = "", notes: str = "", beside: Mappin
     return Unit(score, pair[0], pair[1], lines, status, notes, name)
 
 
-# The id and the notes of a unit, and what this library wrote beside them, of what its reader gives beside its texts.
+# By format, from the reader's own object: the id and notes of a unit, and the other properties that this library wrote.
 _WRITTEN_BESIDE: dict[str, Callable[[Any], tuple[str, str, Mapping[str, Any]]]] = {
     "catalogue": lambda entry: _noted(entry_notes(entry)),
     "csv": lambda row: _columns(dict(zip(*row, strict=False))),

@@ -19,10 +19,10 @@ class Format(NamedTuple):
     """A format of bitext.
 
     Attributes:
-        family: ``lines`` (a pair is one), ``table`` (a row under the names of columns) or ``memory`` (a unit of it).
+        family: a pair is a line (``lines``), a row under column names (``table``) or a unit (``memory``).
         suffixes: of its files.
         packed: whether its files may be packed.
-        names_languages: whether a file says which languages its texts are in.
+        names_languages: whether files name the languages of their texts.
     """
 
     family: str
@@ -48,9 +48,9 @@ BY_SUFFIX: dict[str, PairFormat] = {suffix: kind for kind, one in FORMATS.items(
 
 
 def format_by_name(path: str | Path) -> PairFormat:
-    """Return the format that a file's suffix says; tab-separated text where it says none.
+    """Return the format that a file's suffix names; tab-separated text if it names none.
 
-    InputError: files of that format have no pairs, or are not read packed.
+    InputError: pairs are not read from files of that format, or not from packed ones.
     """
     suffix = suffix_of(path)
     if suffix in SUFFIXES and SUFFIXES[suffix].has_rows and suffix not in (*BY_SUFFIX, ".zip"):
@@ -65,11 +65,11 @@ def format_by_name(path: str | Path) -> PairFormat:
 class HubSet:
     """A data set of the hub."""
 
-    repo: str  # its name, or a local folder or file that ``datasets.load_dataset`` reads
+    repo: str  # its name, or a local folder or file that ``datasets.load_dataset`` can read
     config: str = ""  # its configuration, or ""
     split: str = "train"  # its split
     revision: str | None = None  # the commit, tag or branch; None for the newest
-    streaming: bool = True  # read while it downloads, and keep nothing of it on the disk
+    streaming: bool = True  # read it while it downloads, and keep nothing on the disk
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.repo, self.config, self.split)))
@@ -77,22 +77,22 @@ class HubSet:
 
 @dataclass(frozen=True)
 class Described:
-    """What readers of formats know of a bitext, see :class:`xswe.bitext.source.Source`."""
+    """What the readers of all formats know about a bitext, see :class:`xswe.bitext.source.Source`."""
 
-    # the file, or the source's and the target's (Moses); ``a.zip!b.txt`` is a member of an archive, ``-`` standard input
+    # the file, or those of source and target (Moses); ``a.zip!b.txt`` is a member of an archive, ``-`` standard input
     paths: tuple[str, ...]
-    # 0-based columns, or names of columns or fields, of source and target; further ones are of negatives, texts that say
-    # something else than the source. (0, 1) takes those named after the languages where columns have names
+    # source and target: 0-based columns, or names of columns or fields; further ones hold negatives, texts that say
+    # something else than the source. If columns have names, (0, 1) stands for those named after the languages
     columns: tuple[int | str, ...] = (0, 1)
-    # codes of source and target, the same one twice for pairs of one language; empty to take a file's own two
+    # codes of source and target, the same one twice for pairs in one language; empty to use a file's own two
     languages: tuple[str, ...] = ()
     on_error: OnError = "raise"  # what a damaged record does: ``raise``, or ``skip`` (it has no texts)
-    # of tab-separated text that is not packed: only the lines whose first byte is one of these
+    # of tab-separated text that is not packed, read only the lines that begin in these bytes (the first, one past the last)
     span: tuple[int, int] | None = None
-    # the 0-based column, or in an archive the member, that holds the corpus's own score; None for none
+    # the 0-based column, or member of an archive, with the corpus's own score; None for none
     score: int | str | None = None
     hub: HubSet | None = None  # a data set of the hub, instead of files
-    min_score: float | None = None  # pairs with a lower score are dropped; None for ``corpus.min_score``
+    min_score: float | None = None  # pairs with a lower score are left out; None for ``corpus.min_score``
 
     @property
     def by_name(self) -> bool:
@@ -101,7 +101,7 @@ class Described:
 
     @property
     def kind(self) -> PairFormat:
-        """How it is laid out, by its name."""
+        """Its format, by its name."""
         return "hub" if self.hub is not None else "moses" if len(self.paths) == 2 else format_by_name(self.paths[0])
 
     @property
@@ -111,6 +111,6 @@ class Described:
 
     @property
     def with_negatives(self) -> bool:
-        """True if negatives are read where there are any."""
+        """True if negatives are read, if there are any."""
         alike = len(self.languages) == 2 and self.languages[0] == self.languages[1] and not self.by_name
         return len(self.columns) > 2 or (alike and FORMATS[self.kind].family == "table")

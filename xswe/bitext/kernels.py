@@ -1,6 +1,6 @@
-"""Compiled work on corpora: lines cut into columns, hashes and sketches of texts, tables of keys.
+"""Compiled kernels for corpora: cutting lines into columns, hashes and sketches of texts, hash tables.
 
-Tables are of 64-bit keys with open addressing, where 0 marks a free slot.
+Hash tables hold 64-bit keys, with open addressing; 0 marks a free slot.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def find_keys(table: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
 def sketch(
     data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int, least: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write MinHash sketches, uint64 (n, bands), of texts by their shingles of four bytes, lower-cased, all digits alike.
+    """Write MinHash sketches, uint64 (n, bands), of texts by their four-byte shingles, lower-cased, all digits alike.
 
-    Each of ``factors``, uint64 (bands * rows,), odd, makes one hash function; ``least``, of the same shape, is workspace.
-    Two texts of Jaccard similarity s agree in a band, of ``rows`` hash functions, with probability s ** rows.
+    Each of the odd ``factors``, uint64 (bands * rows,), makes one hash function; ``least``, of the same shape, is
+    workspace. Two texts of Jaccard similarity s agree in a band, of ``rows`` hash functions, with probability s ** rows.
     """
     for row in range(len(out)):
         for k in range(len(factors)):
@@ -145,13 +145,13 @@ def admit(
     reason: np.ndarray,
     added: np.ndarray,
 ) -> None:
-    """Mark in order which pairs occurred before; those that did not are added to the tables, and only those.
+    """Mark, in order, the pairs to leave out: repeated, near-duplicate, or of a hub; add only the others to the tables.
 
-    ``keys``, uint64 (n,), are of the pairs, ``bands`` (n, b) of their sketches (b may be 0), ``sides`` (n, s) of their
-    sides (s is 2 or 0); the hash tables ``*_seen`` are of each, and ``side_counts``, uint8, has the pairs of each side.
-    ``before``, uint8 (n,), is 1 for a pair, plus 2 for a pair with a band, that occurred before and is in no table. A
-    side may be in ``most`` pairs. ``codes`` are written to ``reason``, uint8 (n,), for a pair seen, a band seen, a side
-    in too many pairs, where that is 0. ``added``, int64 (3,), receives the number of new entries of each table.
+    ``keys``, uint64 (n,), are hashes of the pairs, ``bands`` (n, b) of their sketches (b may be 0), ``sides`` (n, s) of
+    their sides (s is 2 or 0); ``*_seen`` are the hash tables of each, and ``side_counts``, uint8, counts the pairs of each
+    side. ``before``, uint8 (n,), is 1 for a pair, plus 2 for a band, seen before but not in the tables. A side may be in
+    ``most`` pairs. ``codes``, for a pair seen, a band seen, and a side in too many pairs, are written to ``reason``,
+    uint8 (n,), where that is 0. ``added``, int64 (3,), is increased by the number of new entries of each table.
     """
     for row in range(len(keys)):
         if reason[row] != 0:
@@ -186,7 +186,7 @@ def admit(
 
 @njit(inline="always")
 def _filter_place(bits: np.ndarray, key: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the word of a filter to which a key belongs, and its bits in it: all in one cache line."""
+    """Return the index of a key's word in a filter, and its bits in that word: all are in one cache line."""
     scrambled = mix(key ^ _C3)
     pattern = np.uint64(0)
     for k in range(5):
@@ -204,18 +204,18 @@ def add_to_filter(bits: np.ndarray, keys: np.ndarray) -> None:
 
 @njit(**LEAN)
 def may_hold(bits: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
-    """Mark which keys may be in a filter; one that was added always is."""
+    """Mark in ``found`` which keys may be in a filter; those that were added always are."""
     for row in range(len(keys)):
         place, pattern = _filter_place(bits, keys[row])
         found[row] = bits[place] & pattern == pattern
 
 
-# Compiled loops over the bytes of many texts: cutting lines into columns, copying spans, counting characters.
+# Loops over the bytes of many texts: cutting lines into columns, copying spans, counting characters.
 #
-# A pair of sentences never becomes a Python string on its way from a file of lines to the arrays of a corpus.
+# A pair of sentences never becomes a Python string on its way from a text file to the arrays of a corpus.
 
 
-# What became of a line.
+# States of a line.
 FINE, EMPTY, LONG, NOT_UTF8, NUL, FEW = 0, 1, 2, 3, 4, 5
 
 
@@ -270,7 +270,7 @@ def _stripped(data: np.ndarray, low: int, high: int) -> tuple[int, int]:
 
 @njit(**INNER)
 def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
-    """Return True if bytes are well-formed UTF-8: no surrogates, no over-long forms, nothing beyond U+10FFFF."""
+    """Return True if bytes are well-formed UTF-8: no surrogates, no overlong forms, nothing beyond U+10FFFF."""
     place = low
     while place < high:
         lead = data[place]
@@ -295,14 +295,14 @@ def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
 
 
 @njit(**LEAN)
-def cut_lines(  # noqa: C901 (one pass over the bytes; cut in two it would be two)
+def cut_lines(  # noqa: C901 (one pass over the bytes; two functions would need two)
     data: np.ndarray, offsets: np.ndarray, first: int, second: int, longest: int, spans: np.ndarray, status: np.ndarray
 ) -> None:
     """Check lines, uint8 with their line ends, that begin at ``offsets``, int64 (n + 1,), and find two of their columns.
 
-    ``first`` and ``second`` are 0-based; -1 as the first takes the whole line for it, without a second. ``spans``, int64
-    (n, 4), receives the start and end of both columns, without the blanks at their ends; ``status``, uint8 (n,), the
-    state of each line, ``LONG`` for those of over ``longest`` bytes.
+    ``first`` and ``second`` are 0-based; a ``first`` of -1 is the whole line, without a second. ``spans``, int64 (n, 4),
+    receives the start and end of both columns without the blanks at their ends; ``status``, uint8 (n,), the state of
+    each line, ``LONG`` for those of over ``longest`` bytes.
     """
     for row in range(len(status)):
         low, high = offsets[row], offsets[row + 1]
@@ -355,7 +355,7 @@ def strip_spans(data: np.ndarray, offsets: np.ndarray, starts: np.ndarray, ends:
 
 @njit(**LEAN)
 def copy_spans(data: np.ndarray, starts: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
-    """Copy ``data[starts[i]:]`` to ``out[offsets[i]:offsets[i + 1]]``, for all i."""
+    """Fill ``out[offsets[i]:offsets[i + 1]]`` from ``data[starts[i]:]``, for all i."""
     for row in range(len(starts)):
         shift = starts[row] - offsets[row]
         for place in range(offsets[row], offsets[row + 1]):

@@ -1,4 +1,4 @@
-"""Blocks of lines of a text file, or of several line-aligned ones, cut into columns by compiled code."""
+"""Blocks of lines of one text file, or of several line-aligned ones, cut into columns by compiled code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from xswe.io.lines import (
 from xswe.io.ragged import Texts
 
 Job = Callable[[], Rows]
-Spans = Sequence[tuple[int, int]]  # of a file, or of two that are aligned line by line: first byte, and one past the last
+Spans = Sequence[tuple[int, int]]  # of one file, or two line-aligned ones: first byte, and one past the last
 _REASONS = {
     kernels.LONG: "line too long",
     kernels.NOT_UTF8: "not UTF-8",
@@ -44,16 +44,16 @@ _REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class LineBlock:
-    """Consecutive lines of a file, or of several in step, with their line ends."""
+    """Consecutive lines of one file, or of several line-aligned ones, with their line ends."""
 
     paths: tuple[str, ...]  # the files
-    lines: tuple[Texts, ...]  # of each, as many lines
-    number: int  # of the first of them, from 1
-    place: int  # its first byte in the first file
-    begins: bool  # whether it is the first line of its file
+    lines: tuple[Texts, ...]  # of each file, equally many
+    number: int  # of the first line, from 1
+    place: int  # the byte in the first file where the first line begins
+    begins: bool  # whether it begins with the file's first line
 
     def cut(self, columns: Sequence[int]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Find columns of the lines, of several files the whole lines, without the blanks at their ends.
+        """Find columns of the lines (of several files, the whole lines) without the blanks at their ends.
 
         Returns the start and end of each column, int64 (n, 2), and the states of each file's lines, uint8 (n,).
         """
@@ -69,7 +69,7 @@ class LineBlock:
         return spans, states
 
     def complain(self, states: Sequence[np.ndarray], columns: Sequence[int]) -> None:
-        """Raise the error of the first damaged line, if there is one."""
+        """Raise InputError for the first damaged line, if there is one."""
         for path, lines, state in zip(self.paths, self.lines, states, strict=True):
             if not len(bad := np.flatnonzero(state > kernels.EMPTY)):
                 continue
@@ -85,7 +85,7 @@ class LineBlock:
                 left_out.add(reason, int((state == code).sum()))
 
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
-        """Refuse lines whose texts are numbers or addresses; of the first ones, those in ``fine``."""
+        """Raise InputError if the texts of the lines ``fine`` are numbers or addresses; warn of other languages."""
         texts, spread = self._decoded(fine[:CHECKED]), self._decoded(fine[:: len(fine) // SPREAD + 1])
         numbers = (fine[:CHECKED] + 1).tolist()
         if len(texts) == 1:
@@ -98,7 +98,7 @@ class LineBlock:
         check_languages_of(" and ".join(self.paths[:2]), languages, sides[0], sides[1])
 
     def _decoded(self, rows: np.ndarray) -> list[list[str]]:
-        """Return some lines of each file as texts."""
+        """Return some lines of each file as strings."""
         raw = [[lines.data[lines.offsets[row] : lines.offsets[row + 1]].tobytes() for row in rows] for lines in self.lines]
         return [[line.decode("utf-8").removeprefix("\ufeff").rstrip("\r\n") for line in one] for one in raw]
 
@@ -113,10 +113,10 @@ def line_blocks(
     on_error: OnError = "raise",
     skipped: Skipped | None = None,
 ) -> Iterator[LineBlock]:
-    """Stream the lines of a file, or of several in step, ``most`` a block; 0 for the usual number.
+    """Stream the lines of one file, or of several line-aligned ones, ``most`` a block; 0 for ``BLOCK_LINES``.
 
-    Of one file, a block ends where ``window`` bytes do, counted from its beginning. ``spans`` select, of each file, the
-    lines whose first byte is in one; as many in all. ``exact``: lines stay as they stand, and whatever is damaged is an
+    With one file, blocks also end every ``window`` bytes, counted from its beginning. ``spans``, one per file, select the
+    lines that begin in them, equally many of each file. With ``exact``, lines are left unchanged, and any damage is an
     error; else ``on_error`` says whether files that end too early are errors, or counted in ``skipped``. InputError: a file
     is damaged, or shorter than another.
     """
@@ -159,9 +159,9 @@ def _refuse_long(block: LineBlock) -> None:
 def line_job(
     block: LineBlock, columns: Sequence[int], languages: Sequence[str], on_error: OnError, score: int | None
 ) -> Job:
-    """Return the function that makes rows of a block: ``columns`` and the score column of its valid lines.
+    """Return a function that makes the rows of a block: ``columns`` and the score column of its valid lines.
 
-    Columns after the first two are of negatives. Of three files in step the third one holds the scores.
+    Columns after the first two are negatives. Of three line-aligned files, the third holds the scores.
     """
 
     def job() -> Rows:
@@ -189,7 +189,7 @@ def line_job(
 
 
 def _numbers(texts: Texts) -> np.ndarray:
-    """Read one number a text, NaN where there is none."""
+    """Parse each text as a number, NaN if it is none."""
     out = np.full(len(texts), np.nan, np.float32)
     for row, text in enumerate(texts):
         try:
@@ -200,7 +200,7 @@ def _numbers(texts: Texts) -> np.ndarray:
 
 
 def bodies(lines: Texts) -> Iterator[tuple[bytes, bytes]]:
-    """Iterate over (line, its end), both as they are."""
+    """Iterate over (line without its end, line end), both unchanged."""
     data = lines.data.tobytes()
     for low, high in pairwise(lines.offsets.tolist()):
         line = data[low:high]

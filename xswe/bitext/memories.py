@@ -1,6 +1,6 @@
 """Translation memories: TMX 1.4, XLIFF 1.2 and 2.0, read and written as streams.
 
-The parser refuses external entities, entity declarations and network access; a unit is freed once it is read.
+The parser refuses external entities, entity declarations and network access; units are freed once they are read.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from xswe.text.languages import base_language
 from xswe.text.readers import local_name
 from xswe.version import __version__
 
-MemoryUnit = tuple[int, Any, tuple[str, str] | str]  # its number from 1, the element, both texts or why it has none
-_MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
-# Inline elements whose content is another format's markup, not text. Those of other names hold text.
+MemoryUnit = tuple[int, Any, tuple[str, str] | str]  # number from 1, element, and both texts or the reason for having none
+_MAX_UNIT_BYTES = 16 << 20
+# Inline elements whose content is another format's markup, not text. All others hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 SEGMENTS = ("trans-unit", "segment")
 logger = logging.getLogger(__name__)
 _base = lru_cache(base_language)
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
-_FIRST = 1000  # units that say what a file's languages are
-_PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in a message of libxml2
+_UNITS_FOR_LANGUAGES = 1000  # the first units, from which a file's languages are read
+_PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in messages of libxml2
 _MEMORY_HINT = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
 class _Watched:
-    """A stream that raises an error at a unit without end, which the parser would collect in memory."""
+    """A stream that raises an error at an endless unit, which the parser would collect in memory."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path, self._since = stream, path, 0
@@ -45,23 +45,23 @@ class _Watched:
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(min(size, 1 << 16) if size > 0 else 1 << 16)
         self._since += len(data)
-        if self._since > _MOST_UNIT:
+        if self._since > _MAX_UNIT_BYTES:
             raise InputError(
-                self._path, f"{_MOST_UNIT >> 20} MiB without the end of a unit", "see that the file is what it says"
+                self._path, f"{_MAX_UNIT_BYTES >> 20} MiB without the end of a unit", "see that the file is what it says"
             )
         return data
 
     def mark_unit_end(self) -> bool:
-        """Reset the count; return True if anything was read since the last time."""
+        """Reset the count; return True if anything was read since the last unit."""
         since, self._since = self._since, 0
         return since > 0
 
 
 def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
-    """Yield the units of a TMX file; where one of the languages is missing, they have no texts.
+    """Yield the units of a TMX file; those without one of the languages have no texts.
 
-    Languages match by their first part (``en-US`` is English). Of several variants of a language the first counts. A file
-    that is damaged, or has no unit with both languages, raises InputError, unless ``on_error`` is ``skip``.
+    Languages match by their first part (``en-US`` is English). Of several variants in one language, the first is used. A
+    file that is damaged, or has no unit with both languages, raises InputError, unless ``on_error`` is ``skip``.
     """
     path, (a, b), met, fitting = source.paths[0], source.languages, set[str](), False
     for number, (_, unit) in enumerate(elements(Path(path), ("tu",), (), source.on_error, skipped), 1):
@@ -76,9 +76,11 @@ def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Memo
 
 
 def named_codes(path: str | Path) -> list[str]:
-    """Return the codes by which the first units of a TMX or XLIFF file name languages, each once, the source's first."""
+    """Return the language codes in the first units of a TMX or XLIFF file, each once, the source's first."""
     source, met = "", dict[str, None]()
-    for event, element in islice(elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _FIRST):
+    for event, element in islice(
+        elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _UNITS_FOR_LANGUAGES
+    ):
         if event == "start":
             source = source or base_language(element.get("srclang") or "")
             if (both := _directions(element)) is not None:
@@ -89,7 +91,7 @@ def named_codes(path: str | Path) -> list[str]:
 
 
 def languages_of(path: str | Path) -> tuple[str, str]:
-    """Return the two languages of a TMX or XLIFF file, the source's first; ConfigError: they are not two."""
+    """Return the two languages of a TMX or XLIFF file, the source first; ConfigError: it does not have two."""
     found = list(dict.fromkeys(map(base_language, named_codes(path))))
     if len(found) != 2:
         wanted = "set languages, as in languages=[en,ja]"
@@ -98,12 +100,12 @@ def languages_of(path: str | Path) -> tuple[str, str]:
 
 
 def read_memory(path: str | Path) -> Iterator[dict[str, str]]:
-    """Yield the units of a TMX file: the texts of each by language, as many as it has."""
+    """Yield the units of a TMX file: the texts of each, by language."""
     return (_variants(unit) for _, unit in elements(Path(path), ("tu",), (), "raise", Skipped()))
 
 
 def _variants(unit: Any) -> dict[str, str]:
-    """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
+    """Return the texts of a unit by the first part of the language code; of several in one language, the first."""
     found: dict[str, str] = {}
     for variant in unit:
         if local_name(variant.tag) != "tuv":
@@ -116,9 +118,9 @@ def _variants(unit: Any) -> dict[str, str]:
 
 
 def xliff_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[MemoryUnit]:
-    """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``); a side that is missing is an empty text.
+    """Yield all segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``); a missing side is an empty text.
 
-    They come in the direction of the languages, or if there are none in the file's own. A file of others raises
+    Their direction is that of the source's languages, or the file's own if it has none. A file of other languages raises
     InputError.
     """
     swapped, number, languages = False, 0, source.languages
@@ -139,7 +141,7 @@ def xliff_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Me
 
 
 def unit_notes(segment: Any) -> tuple[str, list[str]]:
-    """Return the id of a segment of XLIFF, and the notes of its unit, or of itself, where translate-toolkit puts them."""
+    """Return the unit id of an XLIFF segment, and its notes: the unit's, and its own, as translate-toolkit writes them."""
     unit, found = segment, list(segment.iterfind("{*}note"))
     if segment.tag.endswith(SEGMENTS[1]):
         unit = segment.getparent()
@@ -149,14 +151,14 @@ def unit_notes(segment: Any) -> tuple[str, list[str]]:
 
 
 def unit_properties(unit: Any) -> tuple[str, str, dict[str, str]]:
-    """Return the id of a unit of TMX, its notes, and the properties that this library writes, without ``x-``."""
+    """Return the id of a TMX unit, its notes, and its properties, named without ``x-``."""
     properties = {(one.get("type") or "").removeprefix("x-"): (one.text or "").strip() for one in unit.iterfind("{*}prop")}
     notes = "\n".join((one.text or "").strip() for one in unit.iterfind("{*}note"))
     return unit.get("tuid") or "", notes, properties
 
 
 def _directions(element: Any) -> tuple[str, str] | None:
-    """Return the source and target language that an element of XLIFF names, None if it names none."""
+    """Return the source and target language that an XLIFF element names, None if it names none."""
     source = element.get("source-language") or element.get("srcLang")
     target = element.get("target-language") or element.get("trgLang")
     return None if source is None or target is None else (source, target)
@@ -165,7 +167,7 @@ def _directions(element: Any) -> tuple[str, str] | None:
 def elements(
     path: Path, units: tuple[str, ...], opening: tuple[str, ...], on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[str, Any]]:
-    """Parse a file; yield ``start`` with each element that opens a part of it, ``end`` with each unit, later dropped."""
+    """Parse a file; yield ("start", element) for ``opening`` elements, ("end", unit) for ``units``, freed after that."""
     with needs("lxml", "corpora", "reading TMX and XLIFF"):
         from lxml import etree
     safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
@@ -195,8 +197,8 @@ def elements(
 
 @lru_cache
 def _warn_of_damage(path: Path) -> None:
-    """Warn, once even if a file is read several times, of units that nobody can count: those behind the damage."""
-    logger.warning("%s: damaged; what comes behind the damage is left out", path)
+    """Warn, once even if a file is read several times, of the units after the damage, which cannot be counted."""
+    logger.warning("%s: damaged; what comes after the damage is left out", path)
 
 
 def _drop_before(element: Any) -> None:
@@ -215,7 +217,7 @@ def _check_declarations(element: Any, path: Path) -> None:
 
 
 def _text(element: Any) -> str:
-    """Return an element's text without the markup codes of other formats within it."""
+    """Return an element's text without inline markup of other formats."""
     if not len(element):
         return (element.text or "").strip()
     parts = [element.text or ""]
@@ -229,7 +231,7 @@ def _text(element: Any) -> str:
 
 
 def copy_xliff(path: str, output: Path, kept: Mapping[int, float], scored: bool) -> None:
-    """Write an XLIFF file without the segments whose numbers are not kept; with scores as notes if ``scored``."""
+    """Copy an XLIFF file with only the segments ``kept`` (0-based number: score), with scores as notes if ``scored``."""
     from lxml import etree
 
     safe = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
@@ -254,14 +256,14 @@ def copy_xliff(path: str, output: Path, kept: Mapping[int, float], scored: bool)
 
 
 def _remove(element: Any) -> None:
-    """Take an element out of its tree, and leave the text after it."""
+    """Remove an element from its tree, but keep the text after it."""
     parent, before = element.getparent(), element.getprevious()
     if element.tail and before is not None:
         before.tail = (before.tail or "") + (element.tail if element.tail.strip() else "")
     parent.remove(element)
 
 
-# What is written.
+# Writing.
 
 
 _NMTOKEN = re.compile(r"[\w.:-]+")
@@ -270,7 +272,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Unit(NamedTuple):
-    """A text and its translation, with its score, its lines, and a person's verdict."""
+    """A text and its translation, with score, lines, a person's verdict (``status``), notes and id."""
 
     score: float | None
     source: str
@@ -282,24 +284,21 @@ class Unit(NamedTuple):
 
 
 def escaped(text: str) -> str:
-    """Escape a text, and replace what XML 1.0 cannot represent with blanks."""
-    from xml.sax.saxutils import escape  # which brings all that fetches from the network
+    """Escape a text for XML, and replace what XML 1.0 cannot represent with blanks."""
+    from xml.sax.saxutils import escape  # imports urllib
 
     return escape(NOT_XML.sub(" ", text))
 
 
 def attribute(text: str) -> str:
-    """Quote a text as the value of an attribute."""
+    """Quote a text as an attribute value."""
     from xml.sax.saxutils import quoteattr
 
     return quoteattr(NOT_XML.sub(" ", text))
 
 
 def moment(date: str | None) -> datetime | None:
-    """Return the time that ``date`` is, in UTC: ``now``, or as ISO 8601 writes it; None for none.
-
-    ConfigError: it is neither.
-    """
+    """Return ``date``, ``now`` or in ISO 8601, as a time in UTC; None for None. ConfigError: it is neither."""
     if date is None:
         return None
     try:
@@ -310,7 +309,7 @@ def moment(date: str | None) -> datetime | None:
 
 
 def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None = None) -> Iterator[str]:
-    """Yield TMX 1.4, valid against its document type; scores, lines and statuses are properties of the units."""
+    """Yield TMX 1.4, valid against its DTD; scores, lines and statuses are properties of the units."""
     a, b = languages
     return write_memory(
         (
@@ -334,10 +333,10 @@ def write_tmx(units: Iterable[Unit], languages: Sequence[str], date: str | None 
 def write_memory(
     units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*", date: str | None = None
 ) -> Iterator[str]:
-    """Write TMX 1.4 of units in any number of languages, made at a date (see :func:`moment`).
+    """Yield TMX 1.4 of units in any number of languages, created at ``date`` (see :func:`moment`).
 
-    Of each unit there are its texts after their languages, and its properties without the empty ones; ``note`` is a note,
-    ``tuid`` an id.
+    A unit is a list of (language, text) and a mapping of properties, of which empty ones are left out; ``note`` becomes a
+    note, ``tuid`` the id.
     """
     when = moment(date)
     made = f' creationdate="{when:%Y%m%dT%H%M%SZ}"' if when else ""
@@ -358,9 +357,9 @@ def write_memory(
 def write_xliff(
     units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
 ) -> Iterator[str]:
-    """Yield XLIFF 1.2, one unit per pair: translated, or signed off if a person said so, with its score and notes as notes.
+    """Yield XLIFF 1.2, one unit per pair: translated, or signed off if a person said so, with score and notes as notes.
 
-    ``original`` is the name of the source's file.
+    ``original`` is the name of the source file.
     """
     when = moment(date)
     made = f' date="{when:%Y-%m-%dT%H:%M:%SZ}"' if when else ""
@@ -373,7 +372,7 @@ def write_xliff(
         name = _unused(unit.id, str(number), ids)
         state = "translated" if unit.status in ("", "moved") else "signed-off"
         target = f'<target state="{state}">{escaped(unit.target)}</target>' if unit.target else ""
-        approved = "yes" if unit.target else "no"  # else tools take a translation for a draft
+        approved = "yes" if unit.target else "no"  # tools take a unit that is not approved for a draft
         yield f'<trans-unit id={attribute(name)} approved="{approved}"><source>{escaped(unit.source)}</source>{target}'
         yield "".join(f"<note>{escaped(note)}</note>" for note in _notes(unit)) + "</trans-unit>\n"
     yield "</body>\n</file>\n</xliff>\n"
@@ -382,7 +381,7 @@ def write_xliff(
 def write_xliff2(
     units: Iterable[Unit], languages: Sequence[str], date: str | None = None, original: str = ""
 ) -> Iterator[str]:
-    """XLIFF 2.0, as :func:`write_xliff` writes 1.2; it has no place for a date."""
+    """Yield XLIFF 2.0, as :func:`write_xliff` does 1.2; it cannot hold a date."""
     yield f'{HEAD}<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" '
     yield f"srcLang={attribute(languages[0])} trgLang={attribute(languages[1])}>\n"
     yield f'<file id="f1" original={attribute(original or "xswe")}>\n'
@@ -399,7 +398,7 @@ def write_xliff2(
 
 
 def _unused(wanted: str, other: str, ids: set[str]) -> str:
-    """Return an id that no unit has: the wanted one, or another."""
+    """Return an unused id: the wanted one, or one made from ``other``."""
     while not wanted or wanted in ids:
         wanted, other = other, f"{other}x"
     ids.add(wanted)
@@ -407,7 +406,7 @@ def _unused(wanted: str, other: str, ids: set[str]) -> str:
 
 
 def _notes(unit: Unit) -> list[str]:
-    """Return the notes that are written with a unit."""
+    """Return the notes to write with a unit: its score and status, and its own notes."""
     status = f", {unit.status}" if unit.status else ""
     score = [] if unit.score is None else [f"score {unit.score:.6f}{status}"]
     return score + ([unit.notes] if unit.notes else [])

@@ -1,6 +1,6 @@
 """Records of a bitext as they are in the file, with their texts: scoring appends to them, filtering passes them on.
 
-A record is a line with its other columns and its line end, an object with its other fields, a unit of a translation
+A record is a line with all its columns and its line end, an object with all its fields, or a unit of a translation
 memory with its attributes and properties.
 """
 
@@ -28,31 +28,31 @@ from xswe.io.ragged import Texts
 
 
 class Record(NamedTuple):
-    """A pair as it stands in its file."""
+    """A pair as it is in its file."""
 
-    raw: bytes  # its bytes without the line end; of formats that are no text, its columns as JSON
+    raw: bytes  # its bytes without the line end; in binary formats, its columns as JSON
     end: bytes  # the line end, empty for a last line without one
     texts: tuple[str, str] | None  # both sides, None if the record is damaged
-    row: Any = None  # of formats that are no text, what :meth:`Source.write` needs of it
+    row: Any = None  # what :meth:`Source.write` needs besides, in some formats
 
 
 @dataclass(frozen=True, eq=False)
 class RecordBlock:
-    """Some records in the order of their file."""
+    """Consecutive records of a file."""
 
-    data: tuple[np.ndarray, np.ndarray]  # uint8, the bytes that hold the sources, and those that hold the targets
-    spans: np.ndarray  # int (n, 4), where in them each source, and each target, starts and ends; nowhere if damaged
-    damaged: np.ndarray  # bool (n,), which records are
-    # those of the file, or of both, that the records are, as they stand; empty where a record is no line
+    data: tuple[np.ndarray, np.ndarray]  # uint8, the bytes that contain the sources, and those that contain the targets
+    spans: np.ndarray  # int (n, 4), start and end of each source, and of each target; empty spans if damaged
+    damaged: np.ndarray  # bool (n,), which records are damaged
+    # the unchanged lines of the file, or of both files; empty if records are not lines
     lines: tuple[Texts, ...] = ()
-    place: int = 0  # of the first byte of the lines of one file
+    place: int = 0  # the byte in the first file where its lines begin
 
     def __len__(self) -> int:
         return len(self.damaged)
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str] | None]) -> RecordBlock:
-        """Make a block of the texts of records that were read one by one; None for a damaged one."""
+        """Make a block from the texts of records read one by one; None stands for a damaged one."""
         damaged = np.array([pair is None for pair in pairs], bool)
         texts = [pair or ("", "") for pair in pairs]
         sides = [Texts.of([pair[side] for pair in texts]) for side in range(2)]
@@ -61,12 +61,12 @@ class RecordBlock:
 
     @property
     def places(self) -> np.ndarray:
-        """Where its lines are in one file, int64 (1, 3): the first byte, how many there are, and of how many records."""
+        """Where its lines are in one file, int64 (1, 3): the first byte, the number of bytes, and of records."""
         return np.array([[self.place, self.lines[0].offsets[-1], len(self)]], np.int64)
 
     @cached_property
     def rows(self) -> Rows:
-        """Both sides of all records; empty where one is damaged."""
+        """Both sides of all records; empty texts if damaged."""
         return self.take(slice(None))
 
     def take(self, rows: np.ndarray | slice) -> Rows:
@@ -82,7 +82,7 @@ class RecordBlock:
 
 
 def raw_of(kind: str, number: int, beside: Any, pair: tuple[str, str] | None, separator: str) -> tuple[bytes, Any]:
-    """Return the bytes of a record that is not a line, from its reader's object, and the object that its writer needs."""
+    """Return the bytes of a record that is not a line, from its reader's object, and what its writer needs besides."""
     if kind == "jsonl":
         return beside[0], None
     if kind == "csv":
@@ -115,12 +115,14 @@ def _as_json(row: Mapping[str, Any]) -> bytes:
 
 def _csv_line(row: Sequence[str], separator: str) -> bytes:
     stream = StringIO()
-    csv.writer(stream, delimiter=separator).writerow(row)  # ended by \r\n, as it quotes what holds a part of its line's end
+    csv.writer(stream, delimiter=separator).writerow(
+        row
+    )  # ended by \r\n, as the writer quotes values with part of its line end
     return stream.getvalue()[:-2].encode()
 
 
 def _memory_frame(path: str) -> tuple[bytes, bytes]:
-    """Return a translation memory's beginning, to the first unit, and its end."""
+    """Return a TMX file's beginning, up to the first unit, and its end."""
     head = b""
     with open_binary(path) as stream:
         while (place := head.find(b"<body")) < 0:
@@ -147,7 +149,7 @@ WRITERS: dict[str, Callable[[str, Path, Iterable[tuple[Record, float]], bool], N
 
 
 def side_by_side(lines: tuple[Texts, ...]) -> Texts:
-    """Join the lines of two files by a tab; the ends are those of the first."""
+    """Join the lines of two files with tabs; line ends are those of the first."""
     if len(lines) == 1:
         return lines[0]
     rows = [b"%b\t%b%b" % (left, right, end) for (left, end), (right, _) in zip(*map(bodies, lines), strict=True)]

@@ -1,6 +1,6 @@
 """Blocks of pairs as they are read: both sides, scores, and hard negatives.
 
-Hard negatives are texts that say something else than the source of their pair, any number of them a pair.
+Hard negatives are texts that say something else than the source of their pair; a pair may have any number.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from xswe.io.ragged import Bags, Texts, TextView, bounds_of, concatenate, read_o
 class Negatives:
     """The negatives of some pairs."""
 
-    texts: Texts | TextView  # m texts, one pair's after the other's; none of them empty
+    texts: Texts | TextView  # m texts, pair by pair; none of them empty
     bounds: np.ndarray  # int64 (n + 1,), pair ``i`` has the texts ``bounds[i]`` to ``bounds[i + 1]``
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]]) -> Negatives:
-        """Flatten one list of texts a pair, without the empty ones."""
+        """Flatten one list of texts per pair, without empty texts."""
         kept = [[text for text in one if text] for one in lists]
         return cls(Texts.of([text for one in kept for text in one]), bounds_of([len(one) for one in kept]))
 
     @classmethod
     def of_columns(cls, columns: Sequence[Texts]) -> Negatives:
-        """Take one text per pair from each column; empty ones are left out."""
+        """Take one text per pair from each column, without empty texts."""
         size, texts = len(columns[0]), concatenate(columns)
         places = np.arange(len(columns) * size).reshape(len(columns), size).T.ravel()
-        there = np.asarray(texts.sizes)[places] > 0
-        counts = there.reshape(size, len(columns)).sum(1)
-        return cls(texts.take(places[there]), bounds_of(counts))
+        is_filled = np.asarray(texts.sizes)[places] > 0
+        counts = is_filled.reshape(size, len(columns)).sum(1)
+        return cls(texts.take(places[is_filled]), bounds_of(counts))
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -56,7 +56,7 @@ class Negatives:
         return Negatives(self.texts.take(found.ids), found.offsets)
 
     def view(self, rows: np.ndarray) -> Negatives:
-        """Return the negatives of ascending pairs ``rows``, without a copy of the texts."""
+        """Return the negatives of ascending pairs ``rows``, without copying the texts."""
         assert isinstance(self.texts, Texts)
         found = self.places(rows)
         return Negatives(TextView([(self.texts, found.ids)]), found.offsets)
@@ -72,7 +72,7 @@ class Negatives:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Negatives | None:
-        """Memory-map what :meth:`save` wrote; None where there is nothing, or no pair has any."""
+        """Memory-map what :meth:`save` wrote; None if there is nothing, or no pair has any."""
         file = folder / f"{name}.negatives.counts.npy"
         if not file.is_file():
             return None
@@ -80,10 +80,10 @@ class Negatives:
         return cls(Texts.open(folder, f"{name}.negatives"), bounds) if bounds[-1] else None
 
 
-# Blocks of translation pairs as flat arrays: what every reader of a corpus hands on, and the tools to make them.
+# Blocks of translation pairs as flat arrays, which all readers of a corpus yield, and tools to make them.
 
 
-BLOCK_PAIRS = 8192  # of the readers that go pair by pair
+BLOCK_PAIRS = 8192  # of readers that go pair by pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +92,9 @@ class Rows:
 
     source: Texts  # n texts without blanks at their ends and without line feeds; empty for a missing side
     target: Texts  # n texts
-    score: np.ndarray | None = None  # float32 (n,), the corpus's own score, NaN where it has none; or None
-    skipped: dict[str, int] = field(default_factory=dict)  # lines left out by reason, in place of an error
-    negatives: Negatives | None = None  # of each pair, where the file names any
+    score: np.ndarray | None = None  # float32 (n,), the corpus's own score, NaN if a pair has none; or None
+    skipped: dict[str, int] = field(default_factory=dict)  # number of lines left out instead of an error, by reason
+    negatives: Negatives | None = None  # of each pair, if the file has any
 
     def __len__(self) -> int:
         return len(self.source)
@@ -116,7 +116,7 @@ def stripped(texts: Texts) -> Texts:
 
 
 def one_line(texts: Texts) -> Texts:
-    """Return texts with each line feed, carriage return and tab replaced by a blank, and none at the ends."""
+    """Return texts with each line feed, carriage return and tab replaced by a blank, and no blanks at the ends."""
     data = np.asarray(texts.data)
     breaks = (data == 0x0A) | (data == 0x0D) | (data == 0x09)
     if breaks.any():
@@ -125,13 +125,13 @@ def one_line(texts: Texts) -> Texts:
 
 
 def one_line_each(negatives: Negatives) -> Negatives:
-    """Return negatives in one line each, as :func:`one_line` makes them, without those that are then empty."""
+    """Apply :func:`one_line` to negatives, and leave out those that are then empty."""
     texts = one_line(negatives.texts[:])
     return Negatives(texts, negatives.bounds).where(texts.sizes > 0)
 
 
 def pack(pairs: Iterable[tuple[str, ...]], negatives: bool = False) -> Iterator[Rows]:
-    """Pack pairs of strings, a block at a time; with ``negatives``, the strings after a pair are its negatives."""
+    """Pack pairs of strings, a block at a time; with ``negatives``, further strings of a pair are its negatives."""
     pairs = iter(pairs)
     while block := list(islice(pairs, BLOCK_PAIRS)):
         source, target = (one_line(Texts.of([pair[k] for pair in block])) for k in range(2))

@@ -1,7 +1,7 @@
-"""Sets of texts already seen, as 64-bit hashes in one array, and counts beside them.
+"""Sets of texts already seen, as 64-bit hashes in one array, with counts if needed.
 
-A set of twenty million Python strings takes gigabytes; their hashes take 256 MiB, and above that they go to the disk. Two
-different pairs of that many share a hash with a probability of 1 in 100,000, and one of them is then lost.
+A set of twenty million Python strings takes gigabytes; their hashes take 256 MiB, and beyond that they go to the disk.
+Among so many pairs, two different ones share a hash with a probability of 1 in 100,000, and one of them is then lost.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from xswe.bitext.kernels import (
 )
 from xswe.io.ragged import Texts, read_only, release
 
-_MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds
-_FILTER_BITS = 8  # of a filter, at least, for each key on the disk
-_KEYS_READ = 1 << 20  # at a time
+_MAX_KEYS = 24_000_000  # in memory: just under the capacity of a 256 MiB table
+_FILTER_BITS = 8  # bits of the Bloom filter per key on the disk, at least
+_KEYS_PER_READ = 1 << 20
 
 
 def text_hashes(texts: Texts) -> np.ndarray:
@@ -37,7 +37,7 @@ def text_hashes(texts: Texts) -> np.ndarray:
 
 
 def pair_hashes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Hash pairs of hashes, uint64 (n,) each, to one, uint64 (n,); the order within a pair matters."""
+    """Hash pairs of hashes, uint64 (n,) each, to one each, uint64 (n,); the order within a pair matters."""
     out = np.empty(len(source), np.uint64)
     hash_pairs(read_only(source), read_only(target), out)
     return out
@@ -46,8 +46,8 @@ def pair_hashes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
 class KeySet:
     """A set of ``size`` 64-bit keys, none of them 0.
 
-    ``table``, uint64, a power of two in length, is at most three quarters full, 0 where free. If ``counted``, ``counts``,
-    uint8, has a count for each of its slots, else it is None.
+    ``table``, uint64, a power of two in length, is at most three quarters full, with 0 in free slots. ``counts`` has a
+    uint8 per slot if ``counted``, else it is None.
     """
 
     def __init__(self, counted: bool = False) -> None:
@@ -59,7 +59,7 @@ class KeySet:
         return self.size
 
     def add(self, keys: np.ndarray) -> np.ndarray:
-        """Add keys in order; return which of them were new, bool (n,)."""
+        """Add keys in order; return which were new, bool (n,)."""
         self.make_room(len(keys))
         fresh = np.empty(len(keys), bool)
         self.size += add_keys(self.table, keys, fresh)
@@ -90,9 +90,9 @@ class KeySet:
 
 
 class KeysOnDisk:
-    """Keys for which memory has no room: sorted in files, behind a Bloom filter in memory (8 to 16 bits a key).
+    """Keys that do not fit into memory: sorted in files, behind a Bloom filter in memory (8 to 16 bits a key).
 
-    The files are hidden in a folder; None is the system's folder of temporary files.
+    The files are temporary and nameless, in ``folder``, or for None in the system's folder of temporary files.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -103,7 +103,7 @@ class KeysOnDisk:
         return sum(map(len, self._runs))
 
     def add(self, keys: np.ndarray) -> None:
-        """Add keys that are not there yet."""
+        """Add keys that are not stored yet."""
         with tempfile.TemporaryFile(dir=self._folder) as stream:
             stream.write(np.sort(keys).data)
             stream.flush()
@@ -114,33 +114,33 @@ class KeysOnDisk:
             self._filter = np.zeros(1 << (len(self) * _FILTER_BITS // 64).bit_length(), np.uint64)
             fresh = self._runs
         for part in fresh:
-            for start in range(0, len(part), _KEYS_READ):
-                add_to_filter(self._filter, np.asarray(part[start : start + _KEYS_READ]))
+            for start in range(0, len(part), _KEYS_PER_READ):
+                add_to_filter(self._filter, np.asarray(part[start : start + _KEYS_PER_READ]))
             release(part)
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        """Return which keys are there, bool (n,)."""
+        """Return which keys are stored, bool (n,)."""
         found = np.zeros(len(keys), bool)
         if not self._runs:
             return found
         may_hold(self._filter, keys, found)
         rows = np.flatnonzero(found)
-        rows = rows[np.argsort(keys[rows])]  # neighbours are in the same pages
-        there = np.zeros(len(rows), bool)
+        rows = rows[np.argsort(keys[rows])]  # so that consecutive look-ups hit the same pages
+        is_stored = np.zeros(len(rows), bool)
         for run in self._runs:
             places = np.minimum(np.searchsorted(run, keys[rows]), len(run) - 1)
-            there |= np.asarray(run)[places] == keys[rows]
+            is_stored |= np.asarray(run)[places] == keys[rows]
             release(run)
-        found[rows] = there
+        found[rows] = is_stored
         return found
 
 
 class Admission:
-    """Decides, in file order, which pairs are kept: repetitions and near-repetitions of kept ones are dropped.
+    """Decides, in file order, which pairs are kept: duplicates and near-duplicates of kept ones are left out.
 
-    A text may be a side of ``hubs`` pairs, 0 for any. ``codes`` are the numbers of the reasons: a pair seen before,
-    nearly seen before, a side in too many pairs. Hashes for which memory has no room go to ``folder``, None for the
-    system's folder of temporary files; the counts of sides stay in memory.
+    A text may be a side of ``hubs`` pairs, 0 for any number. ``codes`` are the numbers of the reasons: a duplicate, a
+    near-duplicate, a side in too many pairs. Hashes that do not fit into memory go to ``folder``, None for the system's folder of temporary
+    files; the counts of sides stay in memory.
     """
 
     def __init__(self, hubs: int, codes: tuple[int, int, int], folder: Path | None = None) -> None:
@@ -149,10 +149,10 @@ class Admission:
         self._pairs, self._bands, self._sides = KeySet(), KeySet(), KeySet(counted=True)
 
     def __call__(self, keys: np.ndarray, bands: np.ndarray, sides: np.ndarray, reason: np.ndarray) -> np.ndarray:
-        """Return the reason to drop each pair, 0 for those kept, which are added; ``reason``, uint8 (n,), is that so far.
+        """Return the reason to leave out each pair, 0 for those kept, which are added; ``reason``, uint8 (n,), is so far.
 
-        ``keys``, uint64 (n,), are of the pairs; ``bands`` (n, b) of their sketches, b being 0 where near-duplicates may
-        stay; ``sides`` (n, 2) of their sides, or (n, 0) where hubs may stay.
+        ``keys``, uint64 (n,), are hashes of the pairs; ``bands`` (n, b) of their sketches, with b = 0 to keep
+        near-duplicates; ``sides`` (n, 2) of their sides, or (n, 0) to keep hubs.
         """
         self._pairs = _spilt(self._pairs, self._old_pairs)
         self._bands = _spilt(self._bands, self._old_bands)
@@ -171,8 +171,8 @@ class Admission:
 
 
 def _spilt(keys: KeySet, old: KeysOnDisk) -> KeySet:
-    """Return the set to continue with: once it is large its keys go to the disk, and a new one begins."""
-    if len(keys) < _MOST_KEYS:
+    """Return the set to continue with: move the keys of a large one to the disk, and begin a new one."""
+    if len(keys) < _MAX_KEYS:
         return keys
     old.add(keys.table[keys.table != 0])
     return KeySet()

@@ -1,4 +1,4 @@
-"""Sources of bitext: from names of files to pairs, as texts or as raw records."""
+"""Sources of bitext: from file names to pairs, as texts or as raw records."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from xswe.work.folder import spooled
 logger = logging.getLogger(__name__)
 _BY_LINES: tuple[PairFormat, ...] = ("tsv", "moses")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# What yields (number, what stands beside the texts, these or why there are none), by the format.
+# Readers by format; they yield (number, the reader's own object, the texts or the reason for having none).
 _UNITS: dict[str, Callable[..., Iterator[tuple[int, Any, tuple[str, ...] | str]]]] = {
     "catalogue": catalogue_units,
     "csv": row_units,
@@ -67,7 +67,7 @@ _UNITS: dict[str, Callable[..., Iterator[tuple[int, Any, tuple[str, ...] | str]]
 
 @dataclass(frozen=True)
 class Source(Described):
-    """A bitext: its files, and how they are read."""
+    """A bitext: its files, and how to read them."""
 
     def __post_init__(self) -> None:
         paths = tuple(map(str, self.paths))
@@ -87,17 +87,17 @@ class Source(Described):
 
     @property
     def files(self) -> list[Path]:
-        """The files read, archives in place of their members."""
+        """The files read; archives, not their members."""
         return list(dict.fromkeys(parted(path)[0] for path in self.paths))
 
     @property
     def is_cut(self) -> bool:
-        """True if it can be read by spans: it is text by lines, and neither packed nor in an archive."""
+        """True if it can be read by spans: its pairs are lines, and it is neither packed nor in an archive."""
         return self.kind in _BY_LINES and not any(packing_of(path) or parted(path)[1] for path in self.paths)
 
     @property
     def layout(self) -> list[Any]:
-        """The settings that, beside the bytes of the files, decide what is read."""
+        """The settings that, together with the bytes of the files, decide what is read."""
         members = tuple(member for path in self.paths if (member := parted(path)[1]))
         two, named = self.columns[:2], self.by_name
         out: list[Any] = [self.kind, (0, 1) if named else two, members, self.score, two if named else None]
@@ -105,27 +105,27 @@ class Source(Described):
         return out + ([{"negatives": self.columns[2:]}] if self.columns[2:] else [])
 
     def with_detected_languages(self) -> Source:
-        """Return the same bitext with the languages of its first texts, where none are given, and log them."""
+        """Return the same bitext; if it has no languages, detect those of its first texts, and log them."""
         if len(self.languages) == 2 or "-" in self.paths:
             return self
         first = [record.texts for record in islice(replace(self, on_error="skip").read(), CHECKED) if record.texts]
         if languages := detected_languages([pair[0] for pair in first], [pair[1] for pair in first]):
-            logger.info("%s: languages=[%s,%s], as its texts tell", self.name, *languages)
+            logger.info("%s: languages=[%s,%s], detected in its texts", self.name, *languages)
         return replace(self, languages=languages)
 
     def spooled(self, folder: Path, execution: ExecutionConfig = LOCAL) -> Source:
-        """Return the same bitext with standard input kept in a folder, see :func:`xswe.work.folder.spooled`."""
+        """Return the same bitext with standard input saved to a folder, see :func:`xswe.work.folder.spooled`."""
         return replace(self, paths=tuple(spooled(path, folder, execution) for path in self.paths))
 
-    # Its texts.
+    # Reading texts.
 
     def jobs(self, *, scores: bool = False, spans: Spans | None = None) -> Iterator[Job]:
-        """Yield jobs, that any thread may run, which make the pairs, in order; the n-th one is always the same.
+        """Yield jobs, which any thread may run, that make the pairs, in order; the n-th one is always the same.
 
-        ``scores`` asks for the corpus's own scores. If it :attr:`is_cut`, ``spans`` (one of each file, with as many lines)
-        select the lines whose first byte is in them; errors then count lines from their beginning, see
-        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out. InputError: with file and line, in a
-        job or between jobs, unless skipping: a line is not UTF-8, columns are missing, sides are of unequal length, an
+        ``scores`` asks for the corpus's own scores. If it :attr:`is_cut`, ``spans`` (one per file, with equally many lines)
+        select the lines that begin in them; errors then count lines from the span's beginning, see
+        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out. InputError, with file and line, in a
+        job or between jobs, unless skipping: a line is not UTF-8, columns are missing, sides have unequal lengths, or an
         archive is truncated.
         """
         skipped = Skipped()
@@ -150,7 +150,7 @@ class Source(Described):
             yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
 
     def _rows(self, skipped: Skipped) -> Iterator[Rows]:
-        """Yield the pairs of a format that is not text by lines."""
+        """Yield the pairs of a format whose pairs are not lines."""
         if self.kind in ("hub", "parquet"):
             for _, (a, b), negatives in hub_blocks(self) if self.hub else parquet_blocks(self):
                 yield Rows(one_line(a), one_line(b), negatives=negatives)
@@ -169,9 +169,9 @@ class Source(Described):
     # Its records.
 
     def read(self, left_out: Skipped | None = None) -> Iterator[Record]:
-        """Stream the records, and count why some have no texts.
+        """Stream the records, and count the reasons why some have no texts.
 
-        InputError: with file and line: (unless skipping) a record is damaged; sides of unequal length.
+        InputError, with file and line: a record is damaged (unless skipping), or sides have unequal lengths.
         """
         if self.kind in _BY_LINES:
             yield from (record for block in self.blocks(left_out=left_out) for record in block.records())
@@ -202,9 +202,9 @@ class Source(Described):
             raise ConfigError(f"columns={list(self.columns)}: name two columns, the source's first")
 
     def units(self, left_out: Skipped) -> Iterator[tuple[int, Any, tuple[str, ...] | str]]:
-        """Stream the records of formats other than lines: the number, the reader's own object, and the texts of each.
+        """Stream the records of formats other than lines: number, the reader's own object, and texts of each.
 
-        What stands beside them is gone with the next record. In place of texts that are missing there is why, which is
+        The object is valid until the next record only. If the texts are missing, the reason takes their place, and is
         counted.
         """
         for number, beside, texts in _UNITS[self.kind](self, True, left_out):
@@ -217,9 +217,9 @@ class Source(Described):
 
         Args:
             most: records a block.
-            window: bytes. Of tab-separated text, a block ends where so many do, counted from the file's beginning: spans
-                of whole windows have the same blocks as the file.
-            left_out: counts the damaged ones.
+            window: bytes. Blocks of tab-separated text also end every so many bytes, counted from the file's beginning:
+                spans of whole windows have the same blocks as the file.
+            left_out: counts the damaged records.
 
         Raises:
             InputError: as :meth:`read`.
@@ -252,10 +252,10 @@ class Source(Described):
                 yield RecordBlock(data, spans, damaged, lines.lines, lines.place)
 
     def blocks_at(self, places: np.ndarray, spans: np.ndarray) -> Iterator[RecordBlock]:
-        """Read blocks of a file once more, without another look at its lines; none counts as damaged.
+        """Read blocks of a file again without parsing its lines; none counts as damaged.
 
-        ``places``, int64 (blocks, 3), are :attr:`RecordBlock.places` of each, one after the other, ``spans``, int (records,
-        4), those of all their records. InputError: the file became shorter.
+        ``places``, int64 (blocks, 3), are the :attr:`RecordBlock.places` of the blocks, ``spans``, int (records, 4), the
+        spans of all their records. InputError: the file became shorter.
         """
         with open_binary(self.paths[0]) as stream:
             row = 0
@@ -269,7 +269,7 @@ class Source(Described):
                 row += count
 
     def read_raw(self) -> Iterator[Record]:
-        """Stream the records a second time, without a look at the texts of lines."""
+        """Stream the records a second time, without parsing the texts of lines."""
         blocks = self.raw_blocks()
         if blocks is None:
             return self.read()
@@ -282,13 +282,10 @@ class Source(Described):
         spans = [self.span] if self.span else None
         return (side_by_side(block.lines) for block in line_blocks(self.paths, most, spans=spans, exact=True))
 
-    # Its records, written again.
+    # Writing records.
 
     def write(self, output: str, records: Iterable[tuple[Record, float]], scored: bool = False) -> None:
-        """Write some of the records unchanged and atomically, in order; with their scores if ``scored``.
-
-        ConfigError: the format is read only.
-        """
+        """Write some of the records unchanged, in order and atomically; with their scores if ``scored``."""
         if self.kind in WRITERS:
             with whole_file(output) as temporary:
                 WRITERS[self.kind](self.paths[0], temporary, records, scored)
@@ -305,7 +302,7 @@ class Source(Described):
             stream.write(after)
 
     def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
-        """Return the bytes before and after the records: a header of columns (and of their scores), or of a memory."""
+        """Return the bytes before and after the records: a header of column names (with the score's), or of a memory."""
         if self.kind == "csv":
             names = self._header.rstrip(b"\r\n")
             return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
@@ -326,7 +323,7 @@ class Source(Described):
 
     @cached_property
     def _header(self) -> bytes:
-        """Of comma-separated values, the line with the names of the columns."""
+        """The line of column names of comma-separated values; empty for other formats."""
         if self.kind != "csv":
             return b""
         with open_binary(self.paths[0]) as stream, unbroken(self.paths[0]):
@@ -338,14 +335,14 @@ class Source(Described):
 
     @cached_property
     def separator(self) -> str:
-        """What stands between the columns of a ``.csv``."""
+        """The separator between the columns of a ``.csv``."""
         return csv_separator(self._header.decode("utf-8", "replace"))
 
 
 def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a source, each side a line without blanks at its ends; a side may be empty.
 
-    What is left out is counted, or logged. InputError: as :meth:`Source.jobs`.
+    What is left out is counted in ``skipped``, or else logged. InputError: as :meth:`Source.jobs`.
     """
     found = Skipped() if skipped is None else skipped
     for job in replace(source, on_error=on_error).jobs():
@@ -361,14 +358,14 @@ def _ready(rows: Rows) -> Job:
 
 
 def _tell_blank(lines: Texts, states: np.ndarray, last: int) -> None:
-    """Take blank lines of tabs for those of empty columns, and others for lines that lack them."""
+    """Mark blank lines as valid if they have enough tabs (their columns are empty), else as lacking columns."""
     for row in np.flatnonzero(states == kernels.EMPTY).tolist():
         tabs = int((lines.data[lines.offsets[row] : lines.offsets[row + 1]] == 0x09).sum())
         states[row] = kernels.FINE if tabs >= last else kernels.FEW
 
 
 def _fields_of(path: str) -> tuple[str, ...]:
-    """Return the two fields of a first object that are texts, ``source`` and ``target`` of more, or raise an error."""
+    """Return the two text fields of the first object, or ``source`` and ``target`` if there are more; else raise."""
     first = next((line for _, line in read_lines(path, on_error="skip") if line and line.strip()), "{}")
     try:
         found = tuple(name for name, value in fields_within(json.loads(first)).items() if isinstance(value, str))
@@ -382,7 +379,7 @@ def _fields_of(path: str) -> tuple[str, ...]:
     return found
 
 
-# What names stand for.
+# Resolving names.
 
 
 def find_pairs(
@@ -391,10 +388,10 @@ def find_pairs(
     """Resolve names and patterns to sources of pairs.
 
     Each path is a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is found beside
-    it), an archive of such, a file of another format known by its suffix, a folder of these, or a glob pattern; or a
-    mapping ``{path: …, columns: [3, 4]}`` for files with other columns (``score``, ``fields``, ``members``) and another
-    ``min_score``. ``columns`` are those of tab-separated files. InputError: nothing is there. ConfigError: no path is
-    given, or a Moses file lacks its other side.
+    it), an archive of these, a file of another format known by its suffix, a folder of these, or a glob pattern; or a
+    mapping ``{path: …, columns: [3, 4]}`` with settings of its own (also ``score``, ``fields``, ``members`` and
+    ``min_score``). ``columns`` are those of tab-separated files. InputError: no such file. ConfigError: no path is given,
+    or a Moses file lacks its other side.
     """
     if not paths:
         raise ConfigError("the corpus has no files: set corpus.paths=[a.tsv.gz,...]")
@@ -418,7 +415,7 @@ def find_pairs(
 
 
 def check_columns(columns: Any, where: str) -> tuple[int, ...]:
-    """Return two 0-based columns, and those of negatives after them; raise ConfigError for anything else."""
+    """Return two 0-based columns, and any columns of negatives after them; raise ConfigError for anything else."""
     if isinstance(columns, Sequence) and len(columns) >= 2 and all(type(c) is int and c >= 0 for c in columns):
         return tuple(columns)
     raise ConfigError(
@@ -443,7 +440,7 @@ def files_of(given: str | Path) -> list[Path]:
 
 
 def _sides(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a file, or if it is one side of a Moses pair both, the source's first."""
+    """Return a file, or, if it is one side of a Moses pair, both, the source first."""
     language = without_packing(file).suffix.lstrip(".")
     if language not in languages or languages[0] == languages[1] or parted(file)[1]:
         return (str(file),)
@@ -460,7 +457,7 @@ def _is_archive(path: str) -> bool:
 
 
 def _members(archive: str, languages: Sequence[str]) -> tuple[str, ...]:
-    """Return the members of an archive to read: a Moses pair, or one file of pairs, text before other formats."""
+    """Return the members of an archive to read: a Moses pair, or one file of pairs, preferably tab-separated."""
     names = member_names(Path(archive))
     sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
     if len(sides) == 2 and all(len(side) == 1 for side in sides) and languages[0] != languages[1]:
@@ -477,7 +474,7 @@ def _members(archive: str, languages: Sequence[str]) -> tuple[str, ...]:
 
 
 def _hub_set(entry: Mapping[str, Any], languages: tuple[str, ...]) -> Source:
-    """Return the data set that a mapping in ``corpus.paths`` describes."""
+    """Return the hub data set that a mapping in ``corpus.paths`` describes."""
     known = ("hub", "config", "split", "revision", "streaming", "fields")
     _check_known(entry, known, "a data set")
     data = HubSet(str(entry["hub"]), **{name: entry[name] for name in known[1:-1] if name in entry})
@@ -490,7 +487,7 @@ def _check_known(entry: Mapping[str, Any], known: Sequence[str], what: str) -> N
 
 
 def _fields(fields: Any) -> tuple[str, ...]:
-    """Return the fields of source and target that an entry names, and those of negatives after them; none for None."""
+    """Return the fields that an entry names: source, target, and any of negatives; () for None."""
     if fields is None:
         return ()
     if isinstance(fields, str) or len(fields) < 2:
@@ -499,7 +496,7 @@ def _fields(fields: Any) -> tuple[str, ...]:
 
 
 def least_score(entry: Mapping[str, Any]) -> float | None:
-    """Return the ``min_score`` of an entry of ``corpus.paths``, None without one; it must be a number."""
+    """Return the ``min_score`` of an entry of ``corpus.paths``, None without one; raise ConfigError if it is no number."""
     value = entry.get("min_score")
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return None if value is None else float(value)

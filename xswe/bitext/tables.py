@@ -1,4 +1,4 @@
-"""Tables of pairs: comma-separated values, JSON objects a line, Parquet, and data sets of the hub."""
+"""Tables of pairs: comma-separated values, JSON lines, workbooks, Parquet, and data sets of the hub."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from xswe.text.languages import LANGUAGES, base_language
 
 logger = logging.getLogger(__name__)
 _BATCH = 16_384
-# A row: its number from 1, what stands beside its texts, and these (those of negatives after the two), or why it has none.
+# A row: number from 1, the reader's own object, and the texts (two, then negatives) or the reason for having none.
 TableUnit = tuple[int, Any, tuple[str, ...] | str]
-Batch = tuple[Any, tuple[Texts, Texts], Negatives | None]  # of rows: all their columns, both texts, and negatives
+Batch = tuple[Any, tuple[Texts, Texts], Negatives | None]  # of rows: all columns, both texts, and negatives
 
 
 def find_columns(
     names: Sequence[str], columns: Sequence[int | str], languages: Sequence[str], by_number: bool = True
 ) -> list[int] | None:
-    """Return the columns of source and target, and of negatives after them; None if they are missing.
+    """Return the columns of source, target and any negatives; None if they are missing.
 
-    ``columns`` are names, or numbers from 0, and (0, 1) stands for none: then it is the columns named after the two
-    languages, with a locale or without, or after any two of ours where none are given; in pairs of one language ``anchor``
-    (or ``query``), ``positive`` and all that begin with ``negative``; else ``source`` and ``target``. ``by_number`` says
-    that other numbers count.
+    ``columns`` are names or 0-based numbers. (0, 1) means the usual names: those of the two languages, with or without a
+    locale, or if no languages are given, of two supported ones; else for pairs in one language, ``anchor`` (or ``query``),
+    ``positive`` and all that begin with ``negative``; else ``source`` and ``target``. Without ``by_number``, all numbers
+    mean that.
     """
     if any(isinstance(column, str) for column in columns) or (by_number and tuple(columns[:2]) != (0, 1)):
         found = [
@@ -64,8 +64,8 @@ def find_columns(
     own = {base_language(name): name for name in names if base_language(name) in LANGUAGES}
     wanted = list(own.values()) if not languages and len(own) == 2 else []
     if len(languages) == 2 and languages[0] != languages[1]:
-        there = [next((name for name in names if base_language(name) == code), "") for code in languages]
-        wanted = [code if code in names else name for code, name in zip(languages, there, strict=True)]
+        found_names = [next((name for name in names if base_language(name) == code), "") for code in languages]
+        wanted = [code if code in names else name for code, name in zip(languages, found_names, strict=True)]
     elif not wanted and "positive" in names:
         wanted = ["query" if "query" in names and "anchor" not in names else "anchor", "positive"]
         wanted += sorted(name for name in names if name.startswith("negative"))
@@ -89,15 +89,15 @@ def _no_columns(source: Described, names: Sequence[str], what: str = "columns", 
 
 
 def _listed(value: Any) -> list[str] | None:
-    """Return the texts of a field of negatives; None if it is not a list of texts."""
+    """Return the texts in a field of negatives: one, a list, or none; None for anything else."""
     texts = [] if value is None else [value] if isinstance(value, str) else value
     return list(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else None
 
 
 def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
-    """Yield the objects of a file of one a line; beside its texts, the line as it stands and its end.
+    """Yield the objects of a JSON lines file, each with the unchanged line and its end.
 
-    The two texts are under the names of :func:`find_columns`, of the object or of its ``translation``.
+    The texts are in the fields that :func:`find_columns` finds, of the object or of its ``translation``.
     """
     path, raises, names, keys = source.paths[0], RAISES[source.on_error], list[str](), list[str]()
     named = [column for column in source.columns if isinstance(column, str)]
@@ -119,7 +119,7 @@ def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Ta
         except (ValueError, RecursionError) as error:
             problem = f"not JSON ({brief(error)})"
         else:
-            if simple and len(keys) == 2:  # most files have the same keys in all lines
+            if simple and len(keys) == 2:  # most files have the same keys in every line
                 a, b = record.get(keys[0]), record.get(keys[1])
                 if isinstance(a, str) and isinstance(b, str):
                     yield number, (line, end), (a.strip(), b.strip())
@@ -141,16 +141,16 @@ def _no_text(source: Described) -> str:
 
 
 def csv_separator(header: str) -> str:
-    """Return the separator of a ``.csv``: a semicolon where spreadsheets write the comma in numbers."""
+    """Return the separator of a ``.csv``; spreadsheets use semicolons in locales with decimal commas."""
     return max(",;\t", key=re.sub('"[^"]*"', "", header).count)
 
 
-_SENTENCE = re.compile(r".*\w.*[.!?。！？]|\S+(?:\s+\S+){5,}|.{60,}", re.DOTALL)  # and no name of a column
+_SENTENCE = re.compile(r".*\w.*[.!?。！？]|\S+(?:\s+\S+){5,}|.{60,}", re.DOTALL)  # unlike any column name
 
 
 @lru_cache
 def _warn_of_no_header(path: str | Path) -> None:
-    """Warn, once even if a file is read several times, of a first line that is lost as a header."""
+    """Warn, once even if a file is read several times, of a first line of texts that is taken for a header."""
     logger.warning(
         "%s:1: it looks like texts, and is taken for names of columns; if they are texts, put names before it", path
     )
@@ -159,7 +159,7 @@ def _warn_of_no_header(path: str | Path) -> None:
 def csv_rows(path: str | Path, separator: str = "") -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of comma-separated values, the header first, each with the number of its first line.
 
-    What stands between them is what the header tells, unless it is given.
+    Without a ``separator``, the header decides which it is.
 
     InputError, with file and line: there is no header, or a row is not valid text.
     """
@@ -183,14 +183,14 @@ def csv_rows(path: str | Path, separator: str = "") -> Iterator[tuple[int, list[
         except damage() as error:
             raise damaged_archive(path, error, number, "fetch it again") from None
         except UnicodeDecodeError:
-            deque(read_lines(path), 0)  # which says where
+            deque(read_lines(path), 0)  # raises an error that names the line
             raise
         except csv.Error as error:
             raise InputError(path, f"not comma-separated ({error})", "mend the line", number) from None
 
 
 def row_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
-    """Yield the rows of a ``.csv`` or of a workbook's first sheet; beside their texts, the header and the row itself."""
+    """Yield the rows of a ``.csv`` or of a workbook's first sheet, each with the header and the row itself."""
     path, raises = source.paths[0], RAISES[source.on_error]
     rows: Iterator[tuple[int, Any]] = iter(csv_rows(path) if source.kind == "csv" else sheet_rows(path))
     header = [as_text(name) for name in next(rows, (1, ()))[1]]
@@ -211,7 +211,7 @@ def row_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Tabl
 
 
 def fields_within(record: Any) -> Mapping[str, Any]:
-    """Return the fields of a record, which may be those within ``translation``; none where it is not an object."""
+    """Return the fields of a record, or of its ``translation``; none if it is not an object."""
     if not isinstance(record, dict):
         return {}
     return inner if isinstance(inner := record.get("translation"), dict) else record
@@ -231,9 +231,9 @@ def _texts_of(record: Mapping[str, Any], keys: Sequence[str]) -> tuple[list[str]
 
 
 def parquet_blocks(source: Described, exact: bool = False) -> Iterator[Batch]:
-    """Yield a Parquet file by batches of rows, without making Python strings of its texts; all columns if ``exact``.
+    """Yield a Parquet file in batches of rows, without making Python strings of its texts; all columns if ``exact``.
 
-    InputError: the file is damaged, or has no such columns of text.
+    InputError: the file is damaged, or lacks the text columns.
     """
     with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
@@ -255,7 +255,7 @@ def parquet_blocks(source: Described, exact: bool = False) -> Iterator[Batch]:
                 whole = batch.column("translation").flatten() if inner else [batch.column(name) for name in wanted]
                 columns = [whole[place] for place in places] if inner else whole
                 sides = [column.cast(pa.large_string()) for column in columns[:2]]
-                for side in sides:  # nothing else looks whether text is UTF-8, and compiled code trusts that it is
+                for side in sides:  # nothing else checks that text is UTF-8, and compiled code relies on it
                     side.validate(full=True)
                 further = [column.to_pylist() for column in columns[2:]]
                 yield batch, (_texts(sides[0]), _texts(sides[1])), _negatives(further, source)
@@ -264,7 +264,7 @@ def parquet_blocks(source: Described, exact: bool = False) -> Iterator[Batch]:
 
 
 def batch_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[TableUnit]:
-    """Yield the rows of a Parquet file; beside its texts, the batch, the row's place in it, and the row."""
+    """Yield the rows of a Parquet file, each with its batch, its place in that, and the row itself."""
     number = 0
     for batch, sides, _ in parquet_blocks(source, exact):
         for place, (row, a, b) in enumerate(zip(batch.to_pylist(), *sides, strict=True)):
@@ -277,7 +277,7 @@ def _no_parquet(path: str | Path, error: Exception) -> InputError:
 
 
 def _negatives(columns: Sequence[Sequence[Any]], source: Described) -> Negatives | None:
-    """Return the negatives of a block of records, given field by field; None where none are asked for."""
+    """Return the negatives of a block of records from the values of each field; None if there are no fields."""
     if not columns:
         return None
     lists: list[list[str]] = []
@@ -303,7 +303,7 @@ def _texts(column: Any) -> Texts:
 
 
 def hub_blocks(source: Described) -> Iterator[Batch]:
-    """Yield a data set by ``datasets``, without remote code; InputError: not available, or no such fields."""
+    """Yield a data set, read by ``datasets`` without remote code; InputError: not available, or no such fields."""
     with needs("datasets", "corpora", "reading data sets of the hub"):
         import datasets
     data = source.hub
@@ -332,7 +332,7 @@ def hub_blocks(source: Described) -> Iterator[Batch]:
         raise InputError(str(data), f"cannot be read ({type(error).__name__}: {problem[:200]})", hint) from None
 
 
-# Rows with all their columns, for verbs that pass them through.
+# Rows with all columns, for verbs that pass them through.
 
 
 def as_text(value: Any) -> str:
@@ -343,7 +343,7 @@ def as_text(value: Any) -> str:
 
 
 def sheet_rows(path: str | Path) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield the rows of a workbook's first sheet with their numbers from 1, those without anything left out."""
+    """Yield the rows of a workbook's first sheet with their numbers from 1, without empty rows."""
     with needs("openpyxl", "mine", "reading .xlsx"):
         import openpyxl
     check_input(path)
@@ -366,7 +366,7 @@ def copy_sheet(path: str, output: Path, rows: Iterable[tuple[tuple[Any, ...], fl
 
 
 def parquet_rows(path: str | Path) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the rows of a Parquet file, the names of its columns first, each with its number."""
+    """Yield the rows of a Parquet file, the column names first, each with its number."""
     with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -386,17 +386,17 @@ _ROWS = {"csv": csv_rows, "parquet": parquet_rows, "xlsx": sheet_rows}
 
 
 def table_texts(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a table of a format as texts, the names of its columns first, each with its number."""
+    """Yield the rows of a table as texts, the column names first, each with its number."""
     return ((number, list(map(as_text, row))) for number, row in table_rows(path, kind))
 
 
 def table_rows(path: str | Path, kind: str) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Yield the rows of a table of a format as they are, the names of its columns first, each with its number."""
+    """Yield the rows of a table as they are, the column names first, each with its number."""
     return _ROWS[kind](path)
 
 
 def column_names(source: Described) -> list[str]:
-    """Return the names of a table's columns, or of the fields of its first object; of others none."""
+    """Return the names of a table's columns, or of its first object's fields; none for other formats."""
     path, kind = source.paths[0], source.kind
     if kind == "jsonl":
         first = next(jsonl_units(source, True, Skipped()), None)

@@ -1,4 +1,4 @@
-"""Terms in several languages: TBX, read, and written as TBX-Basic."""
+"""Terms in several languages: reading TBX, and writing TBX-Basic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xswe.text.readers import local_name
 
 
 class Candidate(NamedTuple):
-    """A term or candidate translation of one, a sentence with it, a note, and its part of speech as TBX-Basic names it."""
+    """A term or candidate translation, a sentence with it, a note, and its part of speech as TBX-Basic names it."""
 
     text: str
     context: str = ""
@@ -25,9 +25,9 @@ class Candidate(NamedTuple):
 
 
 def read_tbx(path: Path, source: str, target: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the terms of TBX of 2008 or 2019, each with a translation, and whether this may be used.
+    """Yield the terms of TBX 2008 or 2019, each with a translation, and whether that may be used.
 
-    InputError: the file is missing, or not well-formed.
+    InputError: the file is missing or not well-formed.
     """
     for _, entry in elements(path, ("termEntry", "conceptEntry"), (), "raise", Skipped()):
         found: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
@@ -46,7 +46,7 @@ def _term_of(group: Any) -> tuple[str, bool] | None:
 
 
 def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:
-    """Yield TBX-Basic (ISO 30042): an entry a term with candidates, the best first, each with a sentence."""
+    """Yield TBX-Basic (ISO 30042): one entry per term with candidates, the best first, each with a sentence."""
     source, target = languages
     return write_concepts(
         ({source: [Candidate(term)], target: candidates} if candidates else {} for term, candidates in terms),
@@ -55,10 +55,10 @@ def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Seque
 
 
 def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source: str = "en") -> Iterator[str]:
-    """Yield TBX-Basic: an entry a concept; one without terms uses up its number, but has no entry.
+    """Yield TBX-Basic: one entry per concept; a concept without terms uses up a number, but has no entry.
 
-    Each concept maps languages to its terms, whose contexts and notes may be empty; ``source`` is the language of the
-    document. Without any term there is no valid document, and ConfigError is raised.
+    Each concept maps languages to terms, whose contexts and notes may be empty; ``source`` is the language of the
+    document. ConfigError: there is no term at all, so no valid document.
     """
     numbered = ((number, concept) for number, concept in enumerate(concepts, 1) if concept)
     if (first := next(numbered, None)) is None:

@@ -24,24 +24,24 @@ _TEXTS_FILE, _LEFT_OUT = "texts.txt", "left_out.json"
 
 @dataclass(frozen=True)
 class TextSource:
-    """Texts of one language, and how they are read."""
+    """Texts of one language, and how to read them."""
 
     name: str  # file, packed or not; ``-`` for standard input
     language: str = ""  # its code, by which running text is cut
     split: bool | None = None  # cut it into sentences; None for documents only (:func:`xswe.text.sentences.is_document`)
     on_error: OnError = "raise"  # what a damaged line does: ``raise``, or ``skip``
-    bitexts: tuple[Source, ...] = ()  # in the place of the file, the bitexts of which it is
-    side: int = 1  # this side, 0 or 1
+    bitexts: tuple[Source, ...] = ()  # read one side of these bitexts instead of the file
+    side: int = 1  # which side, 0 or 1
 
     @property
     def is_cut(self) -> bool:
-        """True if it is running text, whose lines mean nothing."""
+        """True if it is running text, to be cut into sentences regardless of its lines."""
         return not self.bitexts and bool(self.split or (self.split is None and is_document(self.name)))
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The files that are read."""
-        from xswe.bitext.source import Source  # brings the compiler, which most commands do without
+        from xswe.bitext.source import Source  # imports the compiler, which most commands do without
 
         return self.bitexts or (Source((self.name,)),)
 
@@ -52,7 +52,7 @@ class TextSource:
     def read(self, left_out: Skipped) -> Iterator[str | None]:
         """Yield the texts, None for a damaged line, and count those left out.
 
-        ConfigError: running text without a language. InputError: the file is missing, damaged or no text.
+        ConfigError: running text without a language. InputError: the file is missing, damaged or not text.
         """
         if self.bitexts:
             yield from (pair[self.side] for pair in self.pairs(left_out))
@@ -65,7 +65,7 @@ class TextSource:
             yield from (sentence.text for sentence in found)
 
     def sentences(self) -> SplitText:
-        """Cut running text, of a file here or remote, into sentences. Errors: see :meth:`read`."""
+        """Cut running text, in a local or remote file, into sentences. Errors: see :meth:`read`."""
         if not self.language:
             hint = "name it, as in language=en, or cut them first (python -m xswe split)"
             raise ConfigError(f"{self.name} is cut into sentences by its language, which is not known: {hint}")
@@ -80,9 +80,9 @@ class TextSource:
             yield from read_pairs(file, on_error=self.on_error, skipped=left_out)
 
     def lines(self, folder: Path, left_out: Skipped) -> str:
-        """Return the name of a file with a text a line: this one or, made once for all processes in a folder, another.
+        """Return the name of a file with a text a line: this one, or a copy in ``folder``, made once for all processes.
 
-        Damaged lines are empty, so that all others keep their numbers. Errors: see :meth:`read`.
+        Damaged lines are empty in it, so that all others keep their numbers. Errors: see :meth:`read`.
         """
         if not (self.bitexts or self.is_cut) and RAISES[self.on_error]:
             check_lines(self.name)
@@ -92,7 +92,7 @@ class TextSource:
         made = folder / f"texts-{fingerprint(stamp, how)}"
 
         def write(place: Path) -> None:
-            """Write the texts, and the counts of those left out."""
+            """Write the texts, and the counts of lines left out."""
             counts = Skipped()
             write_text(place / _TEXTS_FILE, (f"{text or ''}\n" for text in self.read(counts)))
             write_json(place / _LEFT_OUT, counts.counts)
