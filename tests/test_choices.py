@@ -542,7 +542,7 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.corpus import prepare
 
-    return prepare._DONE[choice]
+    return prepare._ACTIONS[choice]
 
 
 @probe("xswe.serving.config:Log")

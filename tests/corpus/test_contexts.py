@@ -108,7 +108,7 @@ def test_exact_units_tell_what_a_sentence_contains_and_all_of_them_how_long_it_i
     bags = Bags.of([[unit for unit, _ in one] for one in lists])
     exact = [[unit for unit, stands in one if stands] for one in lists]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contexts_module, "_FEW", 0 if compiled else contexts_module._FEW)
+        patch.setattr(contexts_module, "_UNITS_WORTH_COMPILING", 0 if compiled else contexts_module._UNITS_WORTH_COMPILING)
         chosen = by_unit(choose_contexts(bags, 10, ContextConfig(per_unit=n), exact=Bags.of(exact)), 10)
     holding = {unit: [row for row, one in enumerate(exact) if unit in one] for unit in range(10)}
     assert chosen == {u: sorted(sorted(rows, key=lambda r: (len(lists[r]), r))[:n]) for u, rows in holding.items()}
@@ -167,7 +167,7 @@ def test_candidates_are_drawn_evenly():
 
 
 def test_more_sentences_than_can_be_numbered_are_refused(monkeypatch):
-    monkeypatch.setattr(contexts_module, "_MOST_ROWS", len(LISTS) - 1)
+    monkeypatch.setattr(contexts_module, "_MAX_ROWS", len(LISTS) - 1)
     with pytest.raises(ConfigError, match=r"6 sentences .* at most 5: set corpus\.limit"):
         choose_contexts(Bags.of(LISTS), 6, ContextConfig())
 
@@ -188,7 +188,7 @@ def test_compiled_and_in_numpy_the_same_is_chosen(lists, pick, numbers, asked):
     made = []
     for few in (0, contexts_module._FEW):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(contexts_module, "_FEW", few)
+            patch.setattr(contexts_module, "_UNITS_WORTH_COMPILING", few)
             made.append(choose_contexts(bags, 10, config, rows, **further))
     for part in ("sentences", "units", "offsets"):
         np.testing.assert_array_equal(getattr(made[0], part), getattr(made[1], part))

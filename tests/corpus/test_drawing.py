@@ -12,7 +12,7 @@ from xswe.corpus.splits import RowSet, draw
 @pytest.mark.parametrize("block", [7, 64, 1 << 20])
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 10, 1000, 4097])
 def test_the_first_rows_are_those_of_the_permutation(size, block, monkeypatch):
-    monkeypatch.setattr(drawing, "_NUMBERS", block)
+    monkeypatch.setattr(drawing, "_NUMBERS_PER_BLOCK", block)
     for seed in ([0, 7], [5, 13, 1]):
         whole = np.random.default_rng(seed).permutation(size)
         for ordered, members in ((0, 0), (1, 0), (10, size), (3, 500), (size, size), (size // 2, 0)):

@@ -62,7 +62,7 @@ def test_an_ambiguous_pattern(tmp_path):
 
 
 def test_a_bomb_is_refused_by_what_it_says_and_by_what_it_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SMALL", 1 << 16)
+    monkeypatch.setattr(sources, "_MAX_BYTES_AT_ANY_RATIO", 1 << 16)
     bomb = bytes(8 << 20)
     with pytest.raises(InputError, match="bomb"), open_member(make_zip(tmp_path / "a.zip", ("x.en", bomb)), "x.en"):
         pass

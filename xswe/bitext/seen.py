@@ -139,8 +139,8 @@ class Admission:
     """Decides, in file order, which pairs are kept: duplicates and near-duplicates of kept ones are left out.
 
     A text may be a side of ``hubs`` pairs, 0 for any number. ``codes`` are the numbers of the reasons: a duplicate, a
-    near-duplicate, a side in too many pairs. Hashes that do not fit into memory go to ``folder``, None for the system's folder of temporary
-    files; the counts of sides stay in memory.
+    near-duplicate, a side in too many pairs. Hashes that do not fit into memory go to ``folder``, None for the system's
+    folder of temporary files; the counts of sides stay in memory.
     """
 
     def __init__(self, hubs: int, codes: tuple[int, int, int], folder: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A cleaned bitext as flat arrays, and a report of what was dropped."""
+"""A cleaned bitext as flat arrays, and a report of the pairs dropped."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class CorpusConfig:
 
     Attributes:
         paths: corpus cards (``{card: ccmatrix}``, ``python -m xswe corpus list``), whose files are fetched, and files,
-            folders or patterns; see :func:`xswe.corpus.cards.find_sources`. For files of more than one language pair
-            a mapping from ``en-de`` and the like to such a list.
+            folders or patterns; see :func:`xswe.corpus.cards.find_sources`. For files of more than one language pair, a
+            mapping from ``en-de`` and the like to such a list.
         cache: folder of fetched and converted corpora; "" for ``XSWE_CACHE``, else ``~/.cache/xswe``.
-        offline: never ask the network; files must be in the cache.
+        offline: never use the network; files must be in the cache.
         columns: 0-based source and target column of tab-separated files, and any columns of negatives.
-        split: cut plain text of one language, a paragraph a line, into sentences
+        split: split plain text of one language, a paragraph a line, into sentences
             (:func:`xswe.text.sentences.split_sentences`).
         on_error: what a damaged line does: ``raise`` or ``skip`` (and count).
-        max_characters: longer sides are dropped.
-        min_score: pairs whose score in the corpus is lower are dropped; None reads no scores. An entry of ``paths`` may
+        max_characters: pairs with a longer side are dropped.
+        min_score: pairs with a lower score in the corpus are dropped; None reads no scores. An entry of ``paths`` may
             have its own.
-        clean: filters beyond blank, over-long and repeated pairs.
+        clean: filters in addition to blank, over-long and repeated pairs.
         decontaminate: evaluation files or folders; pairs with a side that occurs in them are dropped.
         held_out: fraction of the pairs kept from training for the table at the end, at most ``max_held_out`` pairs.
         development: fraction kept from training for early stopping, at most ``max_development`` pairs.
@@ -82,16 +82,16 @@ class CorpusConfig:
 
 @dataclass
 class CorpusReport:
-    """Counts of the pairs that were read, kept and dropped."""
+    """Counts of the pairs read, kept and dropped."""
 
     read: int = 0  # pairs read
     kept: int = 0  # pairs kept
-    # counts by reason (see ``xswe.corpus.cleaning.REASONS``, and what ``on_error=skip`` skipped)
+    # counts by reason (see ``xswe.corpus.cleaning.REASONS``), with the lines that ``on_error=skip`` skipped
     dropped: dict[str, int] = field(default_factory=dict)
-    checksums: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file read, by its path as given
+    checksums: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file read, by path as given
 
     def add(self, rows: int, reasons: np.ndarray, skipped: dict[str, int]) -> None:
-        """Count one block: its pairs, the reasons to drop some of them, and skipped lines."""
+        """Count one block: its pairs, the reasons to drop some, and skipped lines."""
         self.read += rows
         counts = np.bincount(reasons, minlength=len(REASONS) + 1)
         self.kept += int(counts[0])
@@ -100,7 +100,7 @@ class CorpusReport:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def summary(self, limit: int = 0, what: str = "pairs") -> str:
-        """Return one line for the log on what became of the pairs (``what``); ``limit`` is ``corpus.limit``."""
+        """Return a log line on how many pairs (``what``) were kept and dropped; ``limit`` is ``corpus.limit``."""
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.dropped.items())) or "none"
         used = f", of which corpus.limit draws {limit:,}" if 0 < limit < self.kept else ""
         return f"{self.read:,} {what} read, {self.kept:,} kept{used}; dropped: {dropped}"
@@ -113,7 +113,7 @@ class Bitext:
     languages: tuple[str, str]  # source and target code
     source: Texts | TextView  # n texts
     target: Texts | TextView  # n texts, row i the translation of source i
-    negatives: Negatives | None = None  # texts of the target's language that say something else; None where no pair has any
+    negatives: Negatives | None = None  # texts of the target's language that say something else; None if no pair has any
 
     def __len__(self) -> int:
         return len(self.source)
@@ -145,7 +145,7 @@ class Bitext:
 
 
 def make_admission(config: CorpusConfig, folder: Path | None = None) -> Admission:
-    """Return the filter of repeated pairs; ``folder`` receives, hidden, the hashes for which memory has no room."""
+    """Return the filter of repeated pairs; hashes that do not fit into memory go to temporary files in ``folder``."""
     return Admission(config.clean.hubs, (DUPLICATE, NEAR, HUB), folder)
 
 
@@ -163,7 +163,7 @@ def make_cleaner(languages: tuple[str, str], config: CorpusConfig, threads: int 
 def clean_jobs(
     file: Source, config: CorpusConfig, cleaner: Cleaner, spans: Spans | None = None
 ) -> Iterator[Callable[[], Cleaned]]:
-    """Yield functions that make the cleaned blocks of a file, in order; of spans of it (see ``Source.jobs``) or of all."""
+    """Yield functions that make the cleaned blocks of a file, or spans of it (see ``Source.jobs``), in order."""
     least = config.min_score if file.min_score is None else file.min_score
     for job in replace(file, on_error=config.on_error).jobs(scores=least is not None, spans=spans):
         yield partial(_cleaned, cleaner, job, least)
@@ -179,7 +179,7 @@ def clean_file(file: Source, config: CorpusConfig, cleaner: Cleaner, threads: in
 
 
 def kept_rows(rows: Rows, reasons: np.ndarray) -> Rows:
-    """Return the pairs that no reason drops."""
+    """Return the pairs without a reason to drop them."""
     kept = np.flatnonzero(reasons == 0)
     if len(kept) == len(rows):
         return rows
@@ -188,10 +188,10 @@ def kept_rows(rows: Rows, reasons: np.ndarray) -> Rows:
 
 
 def content_settings(config: CorpusConfig) -> dict[str, Any]:
-    """Return the settings that decide which pairs a corpus has, and their texts."""
+    """Return the settings that decide the pairs of a corpus, and their texts."""
     names = ("columns", "on_error", "max_characters", "min_score", "clean")
     settings = {name: value for name, value in asdict(config).items() if name in names}
-    if settings["clean"].pop("language"):  # left out where it decides nothing
+    if settings["clean"].pop("language"):  # left out unless it decides something
         settings["language"] = detector()
     if config.decontaminate:
         settings["decontaminate"] = evaluation_identity(config.decontaminate)
@@ -216,8 +216,8 @@ def describe_files(files: Sequence[Source]) -> list[Any]:
 def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[Source]]:
     """Return the files of each language pair; those of corpus cards are fetched.
 
-    ConfigError: ``split`` is set; several pairs and one's own files, but no mapping from pair to paths; or a pair without
-    paths.
+    ConfigError: ``split`` is set; there are several pairs and the user's own files without a mapping from pair to paths;
+    or a pair has no paths.
     """
     if config.split:
         raise ConfigError("corpus.split cuts plain text of one language; pairs of sentences cannot be cut: set it to false")

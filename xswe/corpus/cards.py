@@ -21,7 +21,7 @@ from xswe.io.resources import resource
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import match_member, member_names
 
-SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages
+SAMPLE = "sample"  # as corpus.paths: the bitext in this package, 1,717 sentences in four languages
 SENTENCES = "sentences.tsv"
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
@@ -34,32 +34,32 @@ _OF_PAIRS = for_all(CardKind, {"bitext": True, "monolingual": False})
 class Version:
     """One release of a corpus.
 
-    In ``files``, ``urls``, ``members`` and ``config`` the names ``{a}`` and ``{b}`` stand for the two codes in
-    alphabetical order (as OPUS names its files), ``{source}`` and ``{target}`` for those of the pair as it is used, and
-    ``{other}`` for the one that is not English.
+    In ``files``, ``urls``, ``members`` and ``config``, ``{a}`` and ``{b}`` stand for the two codes in alphabetical order
+    (as OPUS names its files), ``{source}`` and ``{target}`` for those of the pair as it is used, and ``{other}`` for the
+    one that is not English.
     """
 
     version: str
     format: CardFormat  # ``moses-zip``, ``tar`` (of tab-separated text), ``tsv``, ``hub``, or ``lines`` (monolingual)
-    # the language pairs it has, each with its size as the distributor states it, or None
+    # its language pairs, each with its size as the distributor states it, or None
     pairs: dict[str, str | None] = field(default_factory=dict)
     languages: tuple[str, ...] = ()  # of a monolingual corpus
-    codes: dict[str, str] = field(default_factory=dict)  # the corpus's own code of a language, where it is not ours
-    files: tuple[str, ...] = ()  # the file of a pair, by its name in the cache
-    urls: tuple[str, ...] = ()  # where it is fetched, the first that answers
-    sha256: dict[str, str] = field(default_factory=dict)  # of the file of a pair, where one is published
+    codes: dict[str, str] = field(default_factory=dict)  # the corpus's own language codes that differ from ours
+    files: tuple[str, ...] = ()  # names in the cache of a pair's files
+    urls: tuple[str, ...] = ()  # mirrors, tried in order
+    sha256: dict[str, str] = field(default_factory=dict)  # of a pair's file, if published
     # in an archive, the patterns of the members ``source``, ``target`` and ``score``, or ``text``
     members: dict[str, str] = field(default_factory=dict)
     # 0-based columns ``a``, ``b`` and ``score`` of tab-separated text
     columns: dict[str, int] = field(default_factory=dict)
-    repo: str = ""  # on the hub, the data set
+    repo: str = ""  # the data set on the hub
     config: str = ""
     split: str = "train"
     # its fields, by language code, ``other`` for the language that is not English; ``text`` if monolingual
     fields: dict[str, str] = field(default_factory=dict)
 
     def names(self, languages: Sequence[str]) -> dict[str, str]:
-        """Return the values of the place-holders, for one language or a pair."""
+        """Return the values of the placeholders for one language or a pair."""
         codes = [self.codes.get(code, code) for code in languages]
         ordered = sorted(codes)
         names = {"source": codes[0], "a": ordered[0]}
@@ -78,16 +78,16 @@ class Version:
 class Card:
     """One corpus."""
 
-    name: str  # what it is called on the command line
+    name: str  # on the command line
     what: str
     kind: CardKind
     homepage: str | None  # where to read about it, and to fetch it by hand
     licence: str  # its licence, as its source states it
-    allows: str  # what that allows, in a few words
+    allows: str  # what the licence allows, in a few words
     restrictions: tuple[str, ...]  # what a model trained on it must say about itself; empty if nothing
     cite: str  # how to cite it
-    versions: tuple[Version, ...]  # its releases, the one to use first
-    unchecked: tuple[str, ...]  # what this card says without its having been looked up
+    versions: tuple[Version, ...]  # its releases, the default first
+    unchecked: tuple[str, ...]  # statements of this card that were not verified
 
     @property
     def terms(self) -> str:
@@ -125,7 +125,7 @@ class Card:
         raise ConfigError(f"corpus {self.name} has no version {version!r}; it has {known}")
 
     def release_for(self, languages: Sequence[str], version: str = "") -> Version:
-        """Return a release that has a language or language pair; ConfigError: there is none, and which there are."""
+        """Return a release, if it has a language or pair; else raise a ConfigError that lists what it has."""
         release = self.release(version)
         if not release.serves(languages):
             known = ", ".join(release.pairs or release.languages)
@@ -151,14 +151,14 @@ def sample_folder() -> Path:
 
 
 def sample_sentences(most: int | None = None) -> dict[str, list[str]]:
-    """Return the first, or all, sentences of the sample corpus by language: line by line they translate each other."""
+    """Return the first ``most`` sentences of the sample corpus, or all, by language, aligned line by line."""
     lines = (sample_folder() / SENTENCES).read_text(encoding="utf-8").splitlines()[:most]
     return dict(zip(SAMPLE_COLUMNS, map(list, zip(*(line.split("\t") for line in lines), strict=True)), strict=True))
 
 
 @lru_cache(maxsize=1)
 def cards() -> dict[str, Card]:
-    """Return all cards by name, in the order of their names."""
+    """Return all cards by name, sorted."""
     out = {}
     for path in sorted(resource("corpora").glob("*.yaml")):
         try:
@@ -172,7 +172,7 @@ def cards() -> dict[str, Card]:
 
 
 def find_card(name: str) -> Card:
-    """Return a card by its name, or raise a ConfigError that lists those there are."""
+    """Return a card by its name, or raise a ConfigError that lists all cards."""
     if name not in cards():
         raise ConfigError(f"unknown corpus {name!r}: the cards are {', '.join(cards())}; python -m xswe corpus list")
     return cards()[name]
@@ -199,7 +199,7 @@ def fetch_release(card: Card, release: Version, languages: tuple[str, ...], cach
 
 
 def entries_of(paths: Any, languages: Sequence[str]) -> list[Any]:
-    """Return the entries of ``corpus.paths`` for a language or pair: of a mapping those under its name, else all."""
+    """Return the entries of ``corpus.paths`` for a language or pair: those under its name in a mapping, else all."""
     given = paths.get("-".join(languages), ()) if isinstance(paths, Mapping) else paths or ()
     return [given] if isinstance(given, (str, Path)) else list(given)
 
@@ -215,7 +215,7 @@ def card_names(entries: Sequence[Any]) -> list[str]:
 
 
 def card_version(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the card and version that an entry names, "" for the card's first; ConfigError: it has another setting."""
+    """Return the card and version that an entry names, "" for the card's first; ConfigError: it has other settings."""
     known = ("card", "version", "min_score")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a corpus card; they are {', '.join(known)}")
@@ -229,8 +229,8 @@ def find_sources(
     """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
 
     Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.bitext.source.find_pairs`
-    accepts, with ``columns`` for tab-separated files. The cache "" is the default one. ConfigError: there is no entry, or
-    a card lacks the version or pair. InputError: a file is missing, or cannot be fetched.
+    accepts, with ``columns`` for tab-separated files. A ``cache`` of "" is the default one. ConfigError: there is no
+    entry, or a card lacks the version or pair. InputError: a file is missing, or cannot be fetched.
     """
     if not entries:
         return find_pairs(entries, languages, columns)
@@ -247,7 +247,7 @@ def find_sources(
 
 
 def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[Source]:
-    """Fetch a corpus's files of a language pair, and return them with their layout; raises as :func:`find_sources`."""
+    """Fetch a corpus's files of a language pair, and return them as sources; raises as :func:`find_sources`."""
     card = find_card(name)
     if not _OF_PAIRS[card.kind]:
         raise ConfigError(f"corpus {name} is monolingual: training needs translations; python -m xswe corpus list")

@@ -1,4 +1,4 @@
-"""Cleaning of a bitext in shards; only the removal of repetitions depends on the order of the pairs."""
+"""Cleaning of a bitext in shards; only the removal of duplicates depends on the order of the pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from xswe.work.plan import TextPlan
 from xswe.work.stage import NOWHERE, Stage
 
 _CHUNK = 4 << 20  # bytes
-Cuts = dict[str, list[int]]  # by the number of two aligned files: where the second is cut
+Cuts = dict[str, list[int]]  # by the number of a line-aligned source: where its second file is cut
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class CleanJob(PartsJob):
 
     bitext: tuple[Source, ...]  # its files
     plan: TextPlan  # how they are cut
-    cuts: Path  # the file that says how the second of two aligned files is cut
+    cuts: Path  # the folder of ``cuts.json``, see `Cuts`
     languages: tuple[str, str]  # of source and target
     config: CorpusConfig  # what to drop
 
     def open(self) -> tuple[Cleaner, Cuts]:
-        """Load the resources of the filters, and the cuts."""
+        """Load the filters' resources, and the cuts."""
         return make_cleaner(self.languages, self.config, 1), read_json(self.cuts / "cuts.json")
 
     def parts(self, opened: tuple[Cleaner, Cuts], shard: int) -> Iterator[Callable[[], Part]]:
@@ -63,11 +63,11 @@ class CleanJob(PartsJob):
 class CleanedBlocks:
     """The cleaned blocks of a bitext."""
 
-    identity: str  # of what they are made of, and how it is cut
+    identity: str  # of their input, and how it is cut
     parts: Callable[[Place], Iterator[tuple[Place, Part]]]
 
     def read(self, begin: Place) -> Iterator[tuple[Place, Cleaned]]:
-        """Iterate over the blocks from a place on, each with the place after it."""
+        """Iterate over the blocks, starting at a place, each with the place after it."""
         return ((place, _block(part)) for place, part in self.parts(begin))
 
 
@@ -81,42 +81,42 @@ def cleaned_ahead(
     execution: ExecutionConfig,
     threads: int,
 ) -> Iterator[CleanedBlocks]:
-    """Let the block go through the cleaned blocks of files, in their order, while others are being made.
+    """Provide the cleaned blocks of files, in their order, while further ones are being made.
 
-    For others text by lines that is not packed is cut into shards, and further files are one each; this process reads file
-    after file. ``identity`` is that of files and settings; the shards are beside ``output``. XsweError: shards failed.
-    Unfinished: with an array, the others are not done yet.
+    Alone, this process reads file after file. Otherwise files of unpacked lines are cut into shards, and any other file is
+    one shard. ``identity`` is that of files and settings; the shards are beside ``output``. XsweError: shards failed.
+    Unfinished: other tasks of the array are not done yet.
     """
-    # Workers have working directories of their own.
-    there = tuple(replace(file, paths=tuple(str(Path(path).absolute()) for path in file.paths)) for file in files)
+    # Absolute, as workers have their own working directories.
+    located = tuple(replace(file, paths=tuple(str(Path(path).absolute()) for path in file.paths)) for file in files)
     opened, alone = None, execution.alone
     with nullcontext(NOWHERE) if alone else work_folder(str(output), execution, leave=()) as folder:
         place, cuts = folder.absolute() / "cuts", Cuts()
         if alone:
             opened = make_cleaner(languages, config, threads), cuts
         else:
-            once(place, fingerprint(identity, execution.shard), partial(_write_cuts, there, execution.shard))
+            once(place, fingerprint(identity, execution.shard), partial(_write_cuts, located, execution.shard))
             cuts = read_json(place / "cuts.json")
             config = replace(config, paths=None, decontaminate=tuple(str(Path(p).absolute()) for p in config.decontaminate))
         sizes = tuple(
             file.files[0].stat().st_size
             if not alone and file.is_cut and (len(file.paths) == 1 or str(row) in cuts)
             else None
-            for row, file in enumerate(there)
+            for row, file in enumerate(located)
         )
-        plan = TextPlan(tuple(file.name for file in there), sizes, execution.shard)
+        plan = TextPlan(tuple(file.name for file in located), sizes, execution.shard)
         identity = fingerprint(__version__, identity, sizes, execution.shard)
-        names = tuple(str(path) for file in there for path in file.files)
-        inputs, job = Inputs(names, tuple(map(file_stamp, names))), CleanJob(there, plan, place, languages, config)
+        names = tuple(str(path) for file in located for path in file.files)
+        inputs, job = Inputs(names, tuple(map(file_stamp, names))), CleanJob(located, plan, place, languages, config)
         stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity, inputs)
         with parts_ahead(stage, execution, threads, opened, plan=asdict(plan)) as parts:
             yield CleanedBlocks(identity, parts)
 
 
 def _write_cuts(files: Sequence[Source], shard: int, folder: Path) -> None:
-    """Write where the second of two aligned files is to be cut, of each that has as many lines as the first.
+    """Write where to cut the second of two line-aligned files, if both have equally many lines.
 
-    Others are not cut: only who reads them from the beginning finds where one of them ends too early.
+    Others are not cut: only a reader that starts at the beginning finds where one of them ends too early.
     """
     found = {}
     for number, file in enumerate(files):
@@ -132,7 +132,7 @@ def _write_cuts(files: Sequence[Source], shard: int, folder: Path) -> None:
 
 
 def _starts(path: Path) -> Iterator[np.ndarray]:
-    """Yield, chunk by chunk, where the lines of a file begin, but for the first; a line feed at the end begins one more."""
+    """Yield, chunk by chunk, where the lines of a file begin, except the first; a final line feed begins one more."""
     place = 0
     with path.open("rb") as stream:
         while data := stream.read(_CHUNK):
@@ -141,7 +141,7 @@ def _starts(path: Path) -> Iterator[np.ndarray]:
 
 
 def _lines_before(path: Path, ends: Sequence[int]) -> tuple[list[int], int]:
-    """Return how many lines begin before each of some places in a file, and how many there are."""
+    """Return how many lines begin before each of some places in a file, and how many there are in all."""
     counted, size = np.ones(len(ends) + 1, np.int64), path.stat().st_size
     for starts in _starts(path):
         counted += np.searchsorted(starts, [*ends, size])
@@ -149,7 +149,7 @@ def _lines_before(path: Path, ends: Sequence[int]) -> tuple[list[int], int]:
 
 
 def _places_of(path: Path, lines: Sequence[int]) -> tuple[list[int], int]:
-    """Return where some lines of a file begin, counted from 0 (one that it lacks: at its end), and how many there are."""
+    """Return where some lines (0-based; missing ones: the file's end) of a file begin, and how many there are in all."""
     before, total, places, size = 1, 1, list[int](), path.stat().st_size
     for starts in _starts(path):
         while len(places) < len(lines) and lines[len(places)] < before + len(starts):

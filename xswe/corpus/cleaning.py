@@ -1,7 +1,7 @@
 """The filters that clean a corpus, each optional, with its reason and count.
 
-A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its file a
-pair stands: corpora are sorted by score or by document.
+A pair is dropped for the first reason that applies, in the order of :data:`REASONS`. No filter depends on a pair's position
+in its file: corpora are sorted by score or by document.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ REASONS = {
     "blank": "a side without text",
     "too long": "a side of more characters than corpus.max_characters",
     "too short": "a side of fewer characters than corpus.clean.min_characters",
-    "few letters": "a side whose characters are to less than corpus.clean.letters letters: numbers, menus, addresses",
-    "other script": "a side whose letters are to less than corpus.clean.script of its language's script",
+    "few letters": "a side with a smaller share of letters than corpus.clean.letters: numbers, menus, addresses",
+    "other script": "a side with a smaller share of letters in its language's script than corpus.clean.script",
     "length ratio": "one side has more than corpus.clean.ratio times the UTF-8 bytes of the other",
     "identical": "both sides are the same text",
     "low score": "the corpus's own score is below corpus.min_score",
     "evaluation text": "a side is a text of corpus.decontaminate",
-    "evaluation text, normalised": "a side is such a text but for case, width, blanks and punctuation",
-    "other language": "a side is in another language than it should be, as corpus.clean.language finds",
-    "duplicate": "the same pair was there before",
-    "near duplicate": "a pair of mostly the same shingles of characters was there before",
-    "hub": "a side occurs in more than corpus.clean.hubs pairs already: boilerplate",
+    "evaluation text, normalised": "a side is such a text except for case, width, blanks and punctuation",
+    "other language": "a side is in the wrong language, according to corpus.clean.language",
+    "duplicate": "a repetition of an earlier pair",
+    "near duplicate": "a pair that shares most of its character shingles with an earlier one",
+    "hub": "a side that already occurs in corpus.clean.hubs pairs: boilerplate",
 }
 _BLANK, _LONG, _SHORT, _LETTERS, _SCRIPT, _RATIO, _SAME, _SCORE, _EXACT, _NORMALISED, _LANGUAGE, DUPLICATE, NEAR, HUB = (
     range(1, len(REASONS) + 1)
 )
 _OTHER, _LATIN, _HAN, _KANA, _LETTER, _SPACE = range(6)
-_LETTERS_OF_CJK = 3  # that one of Han or Kana stands for: as many bytes
+_CJK_WEIGHT = 3  # a Han or Kana letter counts as three others; it also has three bytes
 _CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffc\ufffd]+"
 )
@@ -60,24 +60,24 @@ DETECTS = for_all(Detector, {"": False, "lingua": True})
 
 @dataclass(frozen=True)
 class CleanConfig:
-    """Filters beyond blank, over-long and repeated pairs; all are off by default.
+    """Filters in addition to blank, over-long and repeated pairs; all are off by default.
 
     Attributes:
-        normalise: ``NFC`` or ``NFKC``, or "" for the text as it is.
+        normalise: ``NFC`` or ``NFKC``, or "" to leave texts as they are.
         control: turn control and invisible formatting characters into a blank.
-        width: full-width ASCII and half-width Kana to their usual forms (NFKC does this too, and more).
-        simplify: traditional Chinese characters to simplified ones, on Chinese sides.
-        min_characters: shorter sides are dropped.
-        letters: least share of letters among the characters of a side that are not blank.
+        width: convert full-width ASCII and half-width Kana to their usual forms (NFKC does this too, and more).
+        simplify: convert traditional Chinese characters to simplified ones, on Chinese sides.
+        min_characters: pairs with a shorter side are dropped.
+        letters: least share of letters among the non-blank characters of a side.
         script: least share of the side's script among its letters (Latin; Han; Han and Kana for Japanese). On Chinese and
-            Japanese sides a letter of Han or Kana counts as three of others, as words in Latin letters are so much longer.
-        ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence
-            is about as long in all four languages.
-        identical: drop pairs whose sides are the same.
-        near_duplicates: drop pairs most of whose shingles an earlier pair had; digits are all alike, as in templates.
-        hubs: most pairs that one text may be a side of; 0 for any.
-        language: ``lingua`` drops pairs with a side in another language, by the library of that name, or "" for none. It
-            looks only at pairs that every other filter keeps, and is by far the slowest: about a thousand English or
+            Japanese sides, a Han or Kana letter counts as three, as words in Latin letters are so much longer.
+        ratio: largest ratio of the two sides' sizes in UTF-8 bytes; 0 for any. In bytes, a sentence is about as long in
+            all four languages.
+        identical: drop pairs with identical sides.
+        near_duplicates: drop pairs that share most shingles with an earlier one; all digits count as equal, for templates.
+        hubs: most pairs in which a text may occur as a side; 0 for any number.
+        language: ``lingua`` drops pairs with a side in another language, detected by the library of that name; "" for
+            none. It sees only pairs that every other filter keeps, and is by far the slowest: about a thousand English or
             German sentences a second and core, ten thousand Chinese or Japanese ones.
     """
 
@@ -107,20 +107,20 @@ class CleanConfig:
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A block after the filters that look at one pair at a time."""
+    """A block after the filters that judge each pair by itself."""
 
-    rows: Rows  # the pairs, with their texts normalised
+    rows: Rows  # the pairs, with normalised texts
     reason: np.ndarray  # uint8 (n,), 0 or the number of the reason to drop (from 1, in the order of ``REASONS``)
     keys: np.ndarray  # uint64 (n,), equal for equal pairs
-    near: np.ndarray  # uint64 (n, bands), sketches; (n, 0) where near-duplicates may stay
-    sides: np.ndarray  # uint64 (n, 2), hashes of both sides; (n, 0) where hubs may stay
+    near: np.ndarray  # uint64 (n, bands), sketches; (n, 0) to keep near-duplicates
+    sides: np.ndarray  # uint64 (n, 2), hashes of both sides; (n, 0) to keep hubs
 
 
 class Cleaner:
     """Normalises a block of pairs and finds reasons to drop them; any thread may call it.
 
-    ``evaluation`` has texts that must not be trained on. With one of ``threads`` the calling thread detects languages;
-    with more, all threads of that library do.
+    ``evaluation`` has texts that must not be trained on. If ``threads`` is 1, languages are detected in the calling
+    thread, else in all threads of the detector's library.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Cleaner:
         self._steps = [_steps(config, language) for language in languages]
 
     def __call__(self, rows: Rows, min_score: float | None = None) -> Cleaned:
-        """Clean one block; pairs whose own score is below ``min_score`` are dropped."""
+        """Clean one block; pairs with a score below ``min_score`` are dropped."""
         sides = [_changed(side, step) for side, step in zip((rows.source, rows.target), self._steps, strict=True)]
         rows = Rows(sides[0], sides[1], rows.score, rows.skipped, self._fit(rows.negatives))
         reason = np.zeros(len(rows), np.uint8)
@@ -149,7 +149,7 @@ class Cleaner:
         return self._keyed(rows, reason)
 
     def _fit(self, negatives: Negatives | None) -> Negatives | None:
-        """Normalise negatives as targets are, and leave out those that must not be trained on."""
+        """Normalise negatives like targets, and leave out blank, over-long and evaluation texts."""
         if negatives is None:
             return None
         texts = _changed(negatives.texts[:], self._steps[1])
@@ -159,7 +159,7 @@ class Cleaner:
         return Negatives(texts, negatives.bounds).where(kept)
 
     def hashed(self, rows: Rows) -> Cleaned:
-        """Return the keys of pairs that were cleaned before."""
+        """Return pairs that were cleaned before with their keys."""
         return self._keyed(rows, np.zeros(len(rows), np.uint8))
 
     def _keyed(self, rows: Rows, reason: np.ndarray) -> Cleaned:
@@ -169,7 +169,7 @@ class Cleaner:
         return Cleaned(rows, reason, pair_hashes(*hashes), near, np.stack(hashes, 1) if self._config.hubs else none)
 
     def _checks(self, rows: Rows, min_score: float | None) -> list[tuple[int, np.ndarray]]:
-        """Return each reason's number and the pairs to which it applies."""
+        """Return each reason's number and a mask of the pairs it applies to."""
         config, sides = self._config, (rows.source, rows.target)
         sizes = [side.sizes for side in sides]
         counts = [_characters(side) for side in sides]
@@ -222,7 +222,7 @@ def _of_script(classes: np.ndarray, language: str) -> tuple[np.ndarray, np.ndarr
     script, (latin, han, kana, others) = LANGUAGES[language].script, classes[:, _LATIN : _LETTER + 1].T
     if LANGUAGES[language].spaced:
         return latin if script == "latin" else others, latin + han + kana + others
-    han, kana = _LETTERS_OF_CJK * han, _LETTERS_OF_CJK * kana
+    han, kana = _CJK_WEIGHT * han, _CJK_WEIGHT * kana
     return han if script == "han" else han + kana, latin + han + kana + others
 
 
@@ -271,7 +271,7 @@ def _steps(config: CleanConfig, language: str) -> list[Step]:
 
 
 def _changed(texts: Texts, steps: list[Step]) -> Texts:
-    """Apply changes to all texts at once, so none of them may touch a line feed."""
+    """Apply changes to all texts at once, joined by line feeds, which no change may touch."""
     if not steps or not len(texts):
         return texts
     joined = "\n".join(texts)

@@ -1,4 +1,4 @@
-"""Context sentences of units (EN paper 3.1, JA paper 2.1): up to N short sentences that contain each."""
+"""Context sentences of units (EN paper 3.1, JA paper 2.1): up to N short sentences that contain each unit."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from xswe.io.settings import check_choice, for_all
 
 Pick = Literal["shortest", "random", "first"]
 Length = Literal["units", "tokens"]
-# Whether the shortest candidates are chosen, random ones, or the first.
+# Whether to choose the shortest candidates, random ones, or the first.
 _PICKED = for_all(Pick, {"shortest": (True, False, False), "random": (False, True, False), "first": (False, False, True)})
 BY_TOKENS = for_all(Length, {"units": False, "tokens": True})
-_MOST_ROWS = 1 << 32  # a key has 32 bits for the row
-_READ = 1 << 22  # keys read at a time
-_FEW = 1 << 19  # units for which numpy takes less than the compiled code does to be compiled
+_MAX_ROWS = 1 << 32  # a key has 32 bits for the row
+_KEYS_PER_READ = 1 << 22
+_UNITS_WORTH_COMPILING = 1 << 19  # with fewer, numpy is faster than compiling the kernels
 
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """Settings of the choice of contexts.
+    """Settings for choosing contexts.
 
     Attributes:
-        per_unit: N, sentences a unit (paper: 100).
-        candidates: at most this many sentences of a unit, drawn at random, are looked at (JA paper: 2,000).
+        per_unit: N, sentences per unit (paper: 100).
+        candidates: at most this many sentences of a unit, drawn at random, are considered (JA paper: 2,000).
         pick: of the candidates, the ``shortest`` (JA paper), ``random`` ones, or the ``first`` (reference code).
-        length: a sentence is as long as it has ``units``, which costs nothing to know, or ``tokens`` of the teacher (JA
-            paper), for which all candidates are tokenised.
+        length: the length of a sentence is its number of ``units``, which costs nothing, or of the teacher's ``tokens``
+            (JA paper), for which all candidates are tokenised.
         seed: decides candidates and random picks.
     """
 
@@ -66,7 +66,7 @@ class Contexts:
 
     @property
     def reference_passes(self) -> int:
-        """Forward passes of the reference implementation, which encodes every (unit, sentence) pair by itself."""
+        """Forward passes of the reference implementation, which encodes every (unit, sentence) pair separately."""
         return len(self.units)
 
     def save(self, folder: Path, name: str) -> None:
@@ -103,25 +103,25 @@ def choose_contexts(
 ) -> Contexts:
     """Choose the context sentences of each of ``size`` units; the result depends on the bags, the rows and the seed only.
 
-    A sentence counts once for a unit however often the unit occurs in it. ``bags`` are the sentences of one language, and
-    say what units they contain, unless units have a back-off: then ``exact``, the look-up without it, does, and ``bags``
-    only say how long they are. ``among`` has the ascending rows that may be chosen, int64, and ``wanted``, bool (size,),
-    the units that get contexts; None for all. ``lengths`` returns the lengths of sentences, given ascending rows, in one
-    call for all candidates; it is None if, and only if, ``config.length`` is units.
+    A sentence counts once for a unit, however often the unit occurs in it. ``bags`` are the sentences of one language, and
+    give the units they contain and their lengths. If units have a back-off, ``exact``, the look-up without it, gives the
+    units instead. ``among`` has the ascending rows that may be chosen, int64, and ``wanted``, bool (size,), the units that
+    get contexts; None for all. ``lengths`` returns the lengths of sentences, given ascending rows, in one call for all
+    candidates; it is None if, and only if, ``config.length`` is units.
 
-    Many bags are read twice, in order; beside them memory has 8 bytes a candidate, whatever the number of sentences (and
-    8 a sentence with ``lengths``). More sentences than rows can be numbered raise ConfigError.
+    Many bags are read twice, in order; besides them, memory holds 8 bytes a candidate, whatever the number of sentences
+    (and 8 a sentence with ``lengths``). ConfigError: there are more sentences than rows can be numbered.
     """
-    if len(bags) > _MOST_ROWS:
-        raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MOST_ROWS:,}: set corpus.limit")
+    if len(bags) > _MAX_ROWS:
+        raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MAX_ROWS:,}: set corpus.limit")
     rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
     exact_bags, offsets = bags if exact is None else exact, np.asarray(bags.offsets)
-    choice = (_Plainly if len(exact_bags.ids) < _FEW else _Compiled)(exact_bags, offsets, rows, size)
+    choice = (_Plain if len(exact_bags.ids) < _UNITS_WORTH_COMPILING else _Compiled)(exact_bags, offsets, rows, size)
     counts = choice.counts()
     if wanted is not None:
         counts[~wanted] = 0
-    # Of a unit in more sentences than are looked at, those are drawn that a hash of unit and sentence puts first.
-    # Where lengths are asked for, all units are treated so: their candidates are first gathered, then measured.
+    # For a unit in more sentences than are considered, those with the lowest hash of unit and sentence are drawn. With
+    # ``lengths``, this is done for all units: their candidates are first gathered, then measured.
     shortest, random, first = _PICKED[config.pick]
     asked = lengths is not None and shortest
     sampled = counts > config.candidates if shortest else np.full(size, random)
@@ -141,11 +141,11 @@ def choose_contexts(
 
 
 class _Compiled:
-    """The choice in compiled code: the bags are read twice, and beside them only the kept keys are in memory."""
+    """The choice in compiled code: the bags are read twice, and besides them only the kept keys are in memory."""
 
     def __init__(self, bags: Bags, bounds: np.ndarray, rows: np.ndarray, size: int) -> None:
         self._bags, self._size = (read_only(bags.ids), read_only(bags.offsets), rows), size
-        self._bounds = read_only(bounds)  # whose steps are the lengths of the sentences
+        self._bounds = read_only(bounds)  # cumulative lengths of the sentences
 
     def counts(self) -> np.ndarray:
         """Count the sentences with each unit, int64 (units,)."""
@@ -161,13 +161,13 @@ class _Compiled:
         return self._kept
 
     def select_lowest(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
-        """Return ``row * units + unit`` of the ``most`` least keys of each unit, after some units are rekeyed by length."""
+        """Return ``row * units + unit`` of the ``most`` least keys of each unit; units ``by_length`` are rekeyed first."""
         chosen = np.empty(np.minimum(np.diff(self._starts), most).sum(), np.int64)
         _select_lowest(read_only(bounds), by_length, self._starts, self._kept, most, chosen)
         return chosen
 
 
-class _Plainly:
+class _Plain:
     """The same choice in numpy, from all (sentence, unit) pairs at once."""
 
     def __init__(self, bags: Bags, bounds: np.ndarray, rows: np.ndarray, size: int) -> None:
@@ -198,7 +198,7 @@ class _Plainly:
         return self._rows * self._size + self._units
 
     def _keep(self, room: np.ndarray) -> None:
-        """Keep the ``room`` pairs of each unit that have the least keys."""
+        """Keep the ``room`` pairs with the least keys of each unit."""
         order = np.lexsort((self._keys, self._units))
         units = self._units[order]
         kept = order[np.arange(len(units)) - np.searchsorted(units, units) < room[units]]
@@ -206,10 +206,10 @@ class _Plainly:
 
 
 def _measured(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return cumulative int64 (size + 1,) of the lengths of the rows in ``kept``, and 0 for the others."""
+    """Return the cumulative lengths of all rows, int64 (size + 1,), with length 0 for those not in ``kept``."""
     found = np.zeros(size, bool)
-    for start in range(0, len(kept), _READ):
-        found[(kept[start : start + _READ] & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
+    for start in range(0, len(kept), _KEYS_PER_READ):
+        found[(kept[start : start + _KEYS_PER_READ] & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
     rows = np.flatnonzero(found)
     bounds = np.zeros(size + 1, np.int64)
     bounds[1:][rows] = lengths(rows)
@@ -239,7 +239,7 @@ def _keep_least(
     starts: np.ndarray,
     kept: np.ndarray,
 ) -> None:
-    """Keep the least keys of each unit, as a heap with the greatest on top in ``kept[starts[u]:starts[u + 1]]``.
+    """Keep the least keys of each unit in ``kept[starts[u]:starts[u + 1]]``, as a heap with the greatest on top.
 
     A key is 32 bits of priority (a hash for sampled units, the row for ``by_row``, else the length) and 32 of the row.
     """
@@ -269,7 +269,7 @@ def _keep_least(
 
 @njit(inline="always")
 def _sift_up(heap: np.ndarray, start: int, place: int, key: np.uint64) -> None:
-    """Add a key at the free place at the heap's end."""
+    """Add a key to a heap at its free end, ``place``."""
     while place > 0:
         parent = (place - 1) // 2
         if heap[start + parent] >= key:
@@ -281,7 +281,7 @@ def _sift_up(heap: np.ndarray, start: int, place: int, key: np.uint64) -> None:
 
 @njit(inline="always")
 def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
-    """Replace the greatest key."""
+    """Replace the greatest key of a heap."""
     place = 0
     while 2 * place + 1 < size:
         child = 2 * place + 1
@@ -298,7 +298,7 @@ def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
 def _select_lowest(
     bounds: np.ndarray, by_length: np.ndarray, starts: np.ndarray, kept: np.ndarray, most: int, chosen: np.ndarray
 ) -> None:
-    """Write ``row * units + unit`` of the ``most`` least keys of each unit, after sampled ones are keyed by length."""
+    """Write ``row * units + unit`` of the ``most`` least keys of each unit; units ``by_length`` are rekeyed first."""
     count, units = 0, len(by_length)
     for unit in range(units):
         keys = kept[starts[unit] : starts[unit + 1]]

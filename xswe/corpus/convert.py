@@ -1,8 +1,8 @@
 """Conversion of a corpus of any size to flat memory-mapped arrays, split into its parts.
 
-The arrays grow by blocks. Every few seconds they are brought to the disk and the place reached is noted: a conversion that
-was killed goes on from there and ends with the same bytes. What was kept before is not remembered in files of its own: its
-hashes are computed again from the text, at the speed of the disk.
+The arrays grow by blocks. Every few seconds they are flushed to the disk and the position is recorded: a killed conversion
+continues from there and ends with the same bytes. The set of pairs kept so far is not saved: their hashes are computed
+again from the text, at disk speed.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ from xswe.work.records import Checksum
 
 logger = logging.getLogger(__name__)
 _STATE = "state.safetensors"
-_REHASH = 1 << 16  # pairs at a time
+_PAIRS_PER_BLOCK = 1 << 16  # when a resumed conversion is read again
 
 
 def identity_of(files: Sequence[Source], languages: tuple[str, str], config: CorpusConfig) -> str:
-    """Return a fingerprint of all that decides the content of a conversion."""
+    """Return a fingerprint of everything that decides the content of a conversion."""
     return fingerprint("convert", list(languages), describe_files(files), content_settings(config))
 
 
@@ -85,10 +85,10 @@ def convert(
     threads: int = 1,
     execution: ExecutionConfig = LOCAL,
 ) -> tuple[Bitext, CorpusReport]:
-    """Convert files to a folder that is memory-mapped, unless it is there; in the order of the files.
+    """Convert files, in their order, to a memory-mapped folder, unless it exists.
 
-    ``<folder>.partial`` holds what a killed run left. ConfigError: there is something else of the folder's name, which is
-    left alone. XsweError: shards failed. Unfinished: with an array, the tasks that have other shards are not done yet.
+    ``<folder>.partial`` keeps the work of a killed run. ConfigError: the folder exists and is something else; it is left
+    alone. XsweError: shards failed. Unfinished: other tasks of the array are not done yet.
     """
     _check_place(folder)
     identity = identity_of(files, languages, config)
@@ -98,7 +98,7 @@ def convert(
         with cleaned_ahead(files, languages, config, identity, folder, execution, threads) as cleaned:
             _convert(files, languages, config, folder, identity, cleaned, threads)
     except Unfinished:
-        if not (folder / "signature.json").is_file():  # else another task of the array has made it meanwhile
+        if not (folder / "signature.json").is_file():  # otherwise another task of the array has made it meanwhile
             raise
     return _open(folder, languages, identity)
 
@@ -112,7 +112,7 @@ def _convert(
     cleaned: CleanedBlocks,
     threads: int,
 ) -> None:
-    """Put the cleaned blocks together, unless another process, for which this one waits, has done so."""
+    """Join the cleaned blocks, after waiting for any other process that does so, unless that has finished."""
     partial = folder.with_name(f"{folder.name}.partial")
     with locked(partial):
         if (folder / "signature.json").is_file():
@@ -124,9 +124,9 @@ def _convert(
             write_json(partial / "signature.json", facts)
             _put_in_place(partial, folder)
         except BaseException as error:
-            # Where locks do nothing, another process may have made the same meanwhile.
+            # On a file system without locks, another process may have made the same meanwhile.
             made = isinstance(error, (OSError, XsweError)) and (folder / "signature.json").is_file()
-            if made or not (partial / _STATE).is_file():  # without it the next run begins anew
+            if made or not (partial / _STATE).is_file():  # without it, the next run starts over
                 shutil.rmtree(partial, ignore_errors=True)
             if made:
                 return
@@ -139,12 +139,12 @@ def _put_in_place(partial: Path, folder: Path) -> None:
     (partial / _STATE).unlink(missing_ok=True)
     (partial / ".lock").unlink(missing_ok=True)
     if folder.exists():
-        folder.rmdir()  # an empty one; if it is no longer empty, this fails and nothing is removed
+        folder.rmdir()  # it was empty; if it no longer is, this fails and nothing is removed
     os.replace(partial, folder)
 
 
 def _check_place(folder: Path) -> None:
-    """Refuse a folder that holds anything but a conversion."""
+    """Raise ConfigError for a folder that contains anything but a conversion."""
     if not folder.name:
         raise ConfigError(f"output={folder}: give the name of a folder for the conversion to make")
     check_folder(folder)
@@ -165,7 +165,7 @@ def _open(folder: Path, languages: tuple[str, str], identity: str) -> tuple[Bite
 
 
 def _check_sound(folder: Path, signature: Mapping[str, Any]) -> None:
-    """Refuse a conversion with a damaged array; only files newer than the signature are read."""
+    """Raise InputError if an array of a conversion is damaged; only files newer than the signature are read."""
     signed = (folder / "signature.json").stat().st_mtime_ns
     for name, written in signature["arrays"].items():
         if not _is_sound(folder / name, signed, **written):
@@ -182,7 +182,7 @@ def _is_sound(path: Path, signed: int, bytes: int, sha256: str) -> bool:
 
 
 class _Conversion:
-    """The arrays of a bitext, appended block by block; those of a killed run are resumed."""
+    """The arrays of a bitext, appended block by block; those of a killed run are continued."""
 
     def __init__(
         self, files: Sequence[Source], languages: tuple[str, str], config: CorpusConfig, folder: Path, identity: str
@@ -201,42 +201,42 @@ class _Conversion:
             self._remember(make_cleaner(languages, config))
 
     def _kept(self) -> dict[str, Any]:
-        """Return the state that a killed run recorded, after comparing its files with their checksums."""
+        """Return the state that a killed run recorded, after verifying its files; else the initial state."""
         if (found := load_checkpoint(self.folder / _STATE, self.identity)) is not None:
             with suppress(OSError, ValueError):  # an array is too short
                 self.sums = self._written(found[1])
                 if _finished(self.sums) == found[1]["sums"]:
                     return found[1]
-            logger.warning("%s: damaged since it was written; the conversion begins anew", self.folder)
+            logger.warning("%s: damaged since it was written; the conversion starts over", self.folder)
         (self.folder / _STATE).unlink(missing_ok=True)
         self.sums = {part: (Checksum(), Checksum()) for part in self.parts}
         return {"place": BEGINNING, "report": {}, **dict.fromkeys(self.parts, (0, 0))}
 
     def _written(self, state: Mapping[str, Any]) -> _Sums:
-        """Return the checksums of the arrays as they are on the disk."""
+        """Return the checksums of the arrays on the disk."""
         found = {}
         for part in self.parts:
             texts = map_unfinished(self.folder, f"{self.name}.{part}", state[part])
             found[part] = Checksum(), Checksum()
-            for start in range(0, len(texts), _REHASH):
-                _take_in(found[part], texts[start : start + _REHASH])
+            for start in range(0, len(texts), _PAIRS_PER_BLOCK):
+                _update_sums(found[part], texts[start : start + _PAIRS_PER_BLOCK])
             texts.release()
         return found
 
     def _remember(self, cleaner: Cleaner) -> None:
-        """Add the pairs that the killed run kept to the admission."""
+        """Add the pairs kept by the killed run to the admission."""
         logger.info("going on after %s pairs", f"{self.report.read:,}")
         for one in self.growing:
             one.sync()
         source, target = (
             map_unfinished(self.folder, f"{self.name}.{part}", self.texts[part].state) for part in self.parts[:2]
         )
-        for start in range(0, len(source), _REHASH):
-            rows = Rows(source[start : start + _REHASH], target[start : start + _REHASH])
+        for start in range(0, len(source), _PAIRS_PER_BLOCK):
+            rows = Rows(source[start : start + _PAIRS_PER_BLOCK], target[start : start + _PAIRS_PER_BLOCK])
             reasons_of(cleaner.hashed(rows), self.admission)
 
     def run(self, cleaned: CleanedBlocks) -> CorpusReport:
-        """Add all blocks; the position is recorded now and then."""
+        """Add all blocks; record the position now and then."""
         due = every(kept.BRIEF)
         with ExitStack() as stack:
             for one in self.growing:
@@ -252,11 +252,11 @@ class _Conversion:
             raise XsweError(f"{self.folder}: damaged while it was written; give the same command again")
         for path in (path for file in self.files for path in file.files):
             self.report.checksums[str(path)] = digest_of(path)
-        self.report.dropped = dict(sorted(self.report.dropped.items()))  # whatever blocks they were met in
+        self.report.dropped = dict(sorted(self.report.dropped.items()))  # in an order that does not depend on blocks
         return self.report
 
     def _add(self, block: Cleaned) -> None:
-        """Keep the pairs of a block that no reason drops."""
+        """Append the kept pairs of a block."""
         reasons = reasons_of(block, self.admission)
         self.report.add(len(block.rows), reasons, block.rows.skipped)
         rows = kept_rows(block.rows, reasons)
@@ -267,14 +267,14 @@ class _Conversion:
             added.append(negatives.texts[:])
         for part, texts in zip(self.parts, added, strict=True):
             append_texts(self.texts[part], texts)
-            _take_in(self.sums[part], texts)
+            _update_sums(self.sums[part], texts)
 
     def _state(self) -> dict[str, Any]:
-        """Return how long the arrays are."""
+        """Return the lengths of the arrays."""
         return {part: writer.state for part, writer in self.texts.items()}
 
     def _note(self, place: Place) -> None:
-        """Flush everything to disk, and record the position."""
+        """Flush everything to the disk, and record the position."""
         for one in self.growing:
             one.sync()
         state = {**self._state(), "place": place, "sums": _finished(self.sums), "report": asdict(self.report)}
@@ -282,10 +282,10 @@ class _Conversion:
         save_checkpoint(self.folder / _STATE, self.identity, {}, state, where)
 
 
-_Sums = dict[str, tuple[Checksum, Checksum]]  # by side: of its bytes, and of their lengths
+_Sums = dict[str, tuple[Checksum, Checksum]]  # by part: of the bytes, and of the texts' lengths
 
 
-def _take_in(sums: tuple[Checksum, Checksum], texts: Texts) -> None:
+def _update_sums(sums: tuple[Checksum, Checksum], texts: Texts) -> None:
     for checksum, numbers in zip(sums, (texts.data, texts.sizes), strict=True):
         checksum.add(numbers)
 
@@ -303,7 +303,7 @@ def _signature(
     report: CorpusReport,
     threads: int,
 ) -> dict[str, Any]:
-    """Return the signature of a conversion: all that decides its result."""
+    """Return the signature of a conversion: everything that decides its result, and checksums of that."""
     arrays = sorted(folder.glob("*.npy"))
     return {
         "identity": identity,
@@ -321,18 +321,18 @@ def _signature(
     }
 
 
-# The corpus as a training run finds it: converted once, cut in three by rows, memory-mapped.
+# The corpus for a training run: converted once, split in three by rows, memory-mapped.
 
 
 def converted_folder(files: Sequence[Source], pair: tuple[str, str], config: CorpusConfig, own: Path) -> Path:
-    """Return where a pair's conversion belongs: of corpus cards alone in the cache, for all runs; else in ``own``."""
+    """Return the folder of a pair's conversion: in the cache, for all runs, if all are corpus cards; else in ``own``."""
     names = _only_cards(config, pair)
     folder = cache_folder(config.cache) / "converted" if names else own
     return folder / f"{'+'.join(names) or 'text'}.{'-'.join(pair)}-{identity_of(files, pair, config)}"
 
 
 def _only_cards(config: CorpusConfig, pair: tuple[str, str]) -> list[str]:
-    """Return the names of a pair's corpus cards, or none where there are files of one's own beside them."""
+    """Return the names of a pair's corpus cards, or none if there are also files of the user's own."""
     entries = entries_of(config.paths, pair)
     return card_names(entries) if all(map(is_card, entries)) else []
 
@@ -346,10 +346,10 @@ def prepare(
     own: Path,
     threads: int = 1,
 ) -> tuple[CorpusReport, dict[str, int]]:
-    """Convert a pair's files and cut them in three; returns the report, and the pairs of each part by its name.
+    """Convert a pair's files and split them in three; return the report, and the number of pairs in each part by name.
 
-    ``seed`` decides the cut. ``folder`` receives the development and held-out parts, the rows of the training part, and
-    where its text is; ``own`` is for conversions that belong to this run alone.
+    ``seed`` decides the split. ``folder`` receives the development and held-out parts, the rows of the training part, and
+    the path of its text; ``own`` is for conversions that belong to this run alone.
     """
     place = converted_folder(files, pair, config, own)
     bitext, report = convert(files, pair, config, place, threads=threads)
@@ -361,7 +361,7 @@ def prepare(
     with closing(train):
         for block in rows.training.blocks():
             train.append(block)
-    # A run folder may move; what lies within it is found from within.
+    # A run folder may be moved, so paths within it are relative.
     inside = not _only_cards(config, pair)
     write_json(
         folder / "train" / f"{bitext.name}.json",
@@ -403,13 +403,13 @@ _SKIPPED = {
 
 @dataclass(frozen=True)
 class ConvertedCorpus:
-    """A corpus that was converted.
+    """A converted corpus.
 
     Attributes:
         bitext: its pairs.
-        report: how many were read, and where the rest went.
+        report: how many pairs were read, kept and dropped.
         place: the folder.
-        cards: of the corpora it was made of.
+        cards: the corpora it was made from.
         limit: how many pairs a training run draws; 0 for all.
     """
 
@@ -429,7 +429,7 @@ class ConvertedCorpus:
 
 
 def list_corpora() -> str:
-    """Return a table of all cards, and their licences."""
+    """Return a table of all cards, with their licences."""
     rows = []
     for card in cards().values():
         for release in card.versions:
@@ -446,14 +446,14 @@ def list_corpora() -> str:
 
 
 def show_corpora(config: CorpusConfig) -> str:
-    """Return the text of the cards that a configuration names; without one, that of ``local``."""
+    """Return the text of the cards that a configuration names, or of ``local`` if it names none."""
     if config.paths == SAMPLE:
         return (sample_folder() / "card.yaml").read_text(encoding="utf-8").rstrip()
     return "\n\n".join(str(find_card(name)) for name in _cards(config, ()) or ["local"])
 
 
 def _cards(config: CorpusConfig, languages: tuple[str, ...]) -> list[str]:
-    """Return the names of the corpus cards of a language or pair; without one, of all."""
+    """Return the names of the corpus cards of a language or pair, or of all without one."""
     if isinstance(config.paths, Mapping) and not languages:
         return list(dict.fromkeys(name for key in config.paths for name in _cards(config, tuple(key.split("-")))))
     return card_names(entries_of(config.paths, languages))
@@ -463,7 +463,7 @@ def fetch_corpora(config: CorpusConfig, languages: tuple[str, ...]) -> str:
     """Fetch the files of the cards that a configuration names, or find the sample; return their paths and licences.
 
     ConfigError: it names no card, or one whose pairs are read from the hub. InputError: the corpus cannot be fetched, or is
-    not what its card says.
+    not as its card says.
     """
     if config.paths == SAMPLE:
         return f"{sample_folder() / SENTENCES}\nlicence: {yaml.safe_load(show_corpora(config))['licence']}"
@@ -488,7 +488,7 @@ def convert_corpus(
     threads: int | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> ConvertedCorpus:
-    """Read, clean and convert a bitext for training, to the cache unless a folder is named; see :func:`convert`."""
+    """Read, clean and convert a bitext for training, into ``output`` or the cache; see :func:`convert`."""
     if threads is not None and (type(threads) is not int or threads < 0):
         raise ConfigError(f"threads={threads!r}: give a number, or null for all processors")
     if len(languages) != 2:
@@ -501,7 +501,7 @@ def convert_corpus(
 
 
 def _summary(report: CorpusReport) -> str:
-    """Format the counts of dropped pairs, each reason with its meaning."""
+    """Format the counts of dropped pairs, with the meaning of each reason."""
     explained = {**_SKIPPED, **REASONS}
     counted: Sequence[tuple[str, int]] = sorted(report.dropped.items(), key=lambda item: (-item[1], item[0]))
     rows = [["read", f"{report.read:,}", ""]]

@@ -29,20 +29,20 @@ from xswe.text.languages import LANGUAGES
 logger = logging.getLogger(__name__)
 
 
-_NOT_WRITTEN = re.compile(r"[^\w\n]|_")
+_NOT_ALPHANUMERIC = re.compile(r"[^\w\n]|_")
 _SUFFIXES = (*BY_SUFFIX, *(f".{code}" for code in LANGUAGES))
 
 
 def normalised(texts: Texts) -> Texts:
-    """Return texts as NFKC, lower-cased, letters and digits only."""
+    """Return texts in NFKC, lower-cased, with only their letters and digits."""
     if not len(texts):
         return texts
     joined = unicodedata.normalize("NFKC", "\n".join(texts)).lower()
-    return Texts.of(_NOT_WRITTEN.sub("", joined).split("\n"))
+    return Texts.of(_NOT_ALPHANUMERIC.sub("", joined).split("\n"))
 
 
 def evaluation_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the files of evaluation paths, in order; InputError: a path is missing, or a folder without such a file."""
+    """Return the files of evaluation paths, sorted; InputError: a path is missing, or a folder without evaluation files."""
     return sorted({file for path in paths for file in _files(Path(path))})
 
 
@@ -55,7 +55,7 @@ class EvaluationTexts:
     """The texts of evaluation files.
 
     Every column of a tab-separated file, every string of a record, every language of a unit, and every line of a text
-    file that has a letter in it counts as a text. InputError: a path is missing, is damaged, or has no text.
+    file is a text, if it contains a letter. InputError: a path is missing, is damaged, or has no text.
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
@@ -73,7 +73,7 @@ class EvaluationTexts:
             self._normalised.add(text_hashes(reduced)[reduced.sizes > 0])
 
     def known(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-        """Return which texts are an evaluation text exactly, and which when normalised, bool (n,) each."""
+        """Return which texts equal an evaluation text exactly, and which after normalisation, bool (n,) each."""
         reduced = normalised(texts)
         found = np.zeros((2, len(texts)), bool)
         find_keys(self._exact.table, text_hashes(texts), found[0])
@@ -106,7 +106,7 @@ def _tell_unread(folder: Path) -> None:
 
 
 def _texts(file: Path) -> Iterator[str]:
-    """Yield all texts of a file: of a table every string within a row, of a memory every language's, else every field."""
+    """Yield all texts of a file: every string in a table's rows, every language of a memory's units, else every field."""
     kind = format_by_name(file)
     family = FORMATS[kind].family
     if kind == "tmx":

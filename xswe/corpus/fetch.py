@@ -1,4 +1,4 @@
-"""Downloads, resumed and checked."""
+"""Downloads, resumed and verified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xswe.work.kept import keep
 logger = logging.getLogger(__name__)
 _CHUNK = 1 << 18
 _TIMEOUT = 60.0  # seconds without a byte
-_ATTEMPTS = 4  # in a row that bring nothing new, a mirror
+_ATTEMPTS = 4  # per mirror, in a row without progress
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
 
 
@@ -33,10 +33,10 @@ def fetch(
 ) -> Path:
     """Download a file to ``target`` unless it is there; ``urls`` are mirrors in order of preference (http or https).
 
-    A download that broke off, in this run or an earlier one, is resumed if the server still has the same file. Its
-    address, size and checksum are written to ``<name>.json`` beside it. ``pause`` seconds pass before the second attempt,
-    doubled with each further one. InputError: no mirror gave the file, ``offline`` is set, the disk is too small, or the
-    checksum is not ``sha256``.
+    An interrupted download, of this run or an earlier one, is resumed if the server still has the same file. The file's
+    address, size and checksum are written to ``<name>.json`` beside it. The second attempt is after ``pause`` seconds,
+    which double with each further one. InputError: no mirror delivered the file, ``offline`` is set, the disk is too
+    full, or the checksum is not ``sha256``.
     """
     if target.is_file():
         return target
@@ -65,7 +65,7 @@ def fetch(
 
 
 def recorded_digest(path: Path) -> str | None:
-    """Return the checksum recorded when a file was fetched, if its size and time of change are still the same."""
+    """Return the checksum recorded when a file was fetched, if its size and modification time are unchanged."""
     record = _record(path)
     if not record.is_file():
         return None
@@ -97,7 +97,7 @@ def _from_mirror(url: str, part: Path, pause: float) -> None:
 
 
 def _go_on(url: str, part: Path) -> bool:
-    """Make one request; return True if the file is complete now."""
+    """Make one request; return True once the file is complete."""
     state = part.with_name(f"{part.name}.json")
     known: dict[str, Any] = read_json(state) if state.is_file() and part.is_file() else {}
     have = part.stat().st_size if known.get("url") == url else 0
@@ -124,7 +124,7 @@ def _go_on(url: str, part: Path) -> bool:
     except urllib.error.HTTPError as error:
         if error.code == 416 and have and have == known.get("total"):
             return True
-        if error.code == 416 and have:  # what is here is not a part of what is there
+        if error.code == 416 and have:  # the partial file is not the beginning of the server's
             part.unlink(missing_ok=True)
         raise
     if total is not None and part.stat().st_size < total:
@@ -156,7 +156,7 @@ def _finish(url: str, part: Path, target: Path, sha256: str | None, by_hand: str
 
 
 def digest_of(path: Path) -> str:
-    """Return a file's SHA-256, as recorded when it was fetched, or read once while the file does not change."""
+    """Return a file's SHA-256: as recorded when it was fetched, or computed once as long as the file does not change."""
     now = check_input(path)
     if found := recorded_digest(path):
         return found
@@ -165,5 +165,5 @@ def digest_of(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _digest(path: Path, size: int, mtime_ns: int) -> str:
-    """Hash a file, cached by its size and time of change: a stage asks several times, and files may have gigabytes."""
+    """Hash a file, cached by size and modification time: a stage asks several times, and files may have gigabytes."""
     return file_digest(path)

@@ -1,4 +1,4 @@
-"""Sentences of one language: plain text files, or one side of bitexts."""
+"""Sentences of one language, from plain text files or one side of bitexts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from xswe.text.sentences import is_document
 logger = logging.getLogger(__name__)
 _BLOCK_PARAGRAPHS = 1024
 _CLEANED_AT_A_TIME = 8192
-_FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one may stand in plain text
+_FIRST_LINES = 10  # a file is a bitext if these all have tabs; plain text may have one
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,9 @@ class Sentences:
 
 
 def sentences_of(found: Sequence[TextSource], split: bool, left_out: Skipped, threads: int = 1) -> Iterator[str]:
-    """Yield sentences, stripped of whitespace; some may be empty, and those left out are counted.
+    """Yield sentences, stripped of whitespace and possibly empty; count those left out.
 
-    With ``split`` each line of plain text is a paragraph, and cut.
+    With ``split``, each line of plain text is a paragraph, and split into sentences.
     """
     for one in found:
         texts = ((text or "").strip() for text in one.read(left_out))
@@ -78,7 +78,7 @@ def sentences_of(found: Sequence[TextSource], split: bool, left_out: Skipped, th
 
 
 def _cut(paragraphs: Iterator[str], language: str, threads: int) -> Iterator[str]:
-    """Yield the sentences of paragraphs in order, split block by block."""
+    """Split paragraphs, block by block, and yield their sentences in order."""
 
     def sentences(block: list[str]) -> list[str]:
         return [text[a:b] for text in block for a, b in split_sentences(text, language)]
@@ -96,13 +96,13 @@ def batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
 def sentence_files(config: CorpusConfig, language: str) -> list[TextSource]:
     """Return the sources of a language; those of corpus cards are fetched.
 
-    ``corpus.paths`` is a list of files of plain or running text and monolingual corpus cards, or a mapping: its entry
-    ``en`` is such a list, and of an entry ``en-ja``, of bitexts, the English side is taken. ConfigError: no path is given,
-    none of the entries has the language, or a setting is for translations alone.
+    ``corpus.paths`` is a list of monolingual corpus cards and files of plain or running text, or a mapping, whose entry
+    ``en`` is such a list; of an entry ``en-ja``, which lists bitexts, the English side is used. ConfigError: no path is
+    given, no entry has the language, or a setting is for translations only.
     """
     if replace(config.clean, language="") != CleanConfig() or config.min_score is not None:
         raise ConfigError(
-            "corpus.clean (but for its language) and corpus.min_score are for translations; for one language set "
+            "corpus.clean (except its language) and corpus.min_score are for translations; for one language set "
             "corpus/clean=none"
         )
     paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths or ()}
@@ -125,7 +125,7 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextSource]:
 
 
 def _text_files(entries: Sequence[Any], config: CorpusConfig, language: str) -> list[Path]:
-    """Return the text files of entries of ``corpus.paths``, fetching those of corpus cards."""
+    """Return the text files of entries of ``corpus.paths``; fetch those of corpus cards."""
     out: list[Path] = []
     for entry in entries:
         if is_card(entry):
@@ -154,7 +154,7 @@ def _fetched(entry: Mapping[str, Any], config: CorpusConfig, language: str) -> l
 
 
 def _refuse_bitext(path: Path, language: str) -> None:
-    """Raise an InputError if a file is a bitext by its name, or by the tabs in its first lines."""
+    """Raise InputError if a file is a bitext, judged by its name or the tabs in its first lines."""
     if is_document(path):
         return
     packed = is_zip(path) or is_tar(path)
@@ -183,7 +183,7 @@ def load_sentences(
 ) -> tuple[Sentences, dict[str, Any]]:
     """Return the sentences in file order, without blank, over-long, repeated, evaluation and foreign ones, and the counts.
 
-    With ``config.split`` plain text, a paragraph a line, is split into sentences, on ``threads`` threads.
+    With ``config.split``, plain text, a paragraph a line, is split into sentences on ``threads`` threads.
     """
     report, skipped = CorpusReport(), Skipped()
     evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
@@ -227,7 +227,7 @@ def load_sentences(
 
 
 def split_parts(sentences: Sentences, config: CorpusConfig, seed: int) -> dict[str, Sentences]:
-    """Split sentences at random into ``train``, ``development`` and ``held_out``; they are distinct, so none is in two."""
+    """Split sentences at random into ``train``, ``development`` and ``held_out``, disjoint as they are distinct."""
     order = np.random.default_rng([seed, 7]).permutation(len(sentences))
     if config.limit:
         order = order[: config.limit]

@@ -1,4 +1,4 @@
-"""Near-duplicates: texts, or pairs, most of whose shingles of characters an earlier one had."""
+"""Near-duplicates: texts, or pairs, that share most of their character shingles with an earlier one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xswe.bitext.kernels import sketch
 from xswe.bitext.seen import KeySet, pair_hashes
 from xswe.io.ragged import Texts
 
-# Four bands of six: of pairs with 90 % of their shingles in common 95 % are found, of those with 50 % in common 6 %.
+# Four bands of six find 95 % of the texts that share 90 % of their shingles, and 6 % of those that share 50 %.
 _BANDS, _BAND_ROWS = 4, 6
-_SKETCHED = 100_000  # texts or pairs, the first ones, among which near-duplicates are counted
+_SAMPLE_SIZE = 100_000  # the first texts or pairs, among which near-duplicates are counted
 
 
 def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.ndarray:
-    """Sketch texts, uint64 (n, bands): two texts that share most of their shingles share a band; of pairs, both sides."""
+    """Sketch texts, or both sides of pairs, as uint64 (n, bands): near-duplicates most likely agree in a band."""
     factors = np.random.default_rng(29).integers(1, 1 << 63, bands * rows, np.uint64) | np.uint64(1)
     made = []
     for texts in sides:
@@ -29,22 +29,22 @@ def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.n
 
 @dataclass
 class NearDuplicates:
-    """Counts, of the first ``most`` lines or pairs, those that share most shingles with an earlier one, digits ignored."""
+    """Counts the near-duplicates among the first ``most`` lines or pairs, with all digits alike."""
 
-    most: int = _SKETCHED
+    most: int = _SAMPLE_SIZE
     lines: int = 0
     repeated: int = 0
     _seen: KeySet = field(default_factory=KeySet)
 
     def add(self, *sides: Texts) -> None:
-        """Look at some more, unless enough were."""
+        """Count more lines or pairs, up to ``most``."""
         if rows := min(len(sides[0]), self.most - self.lines):
             bands = sketches(*(texts.take(np.arange(rows)) for texts in sides))
-            new = self._seen.add(bands.ravel()).reshape(bands.shape)  # the keys of a band are of no other
+            new = self._seen.add(bands.ravel()).reshape(bands.shape)  # no two bands have keys in common
             self.repeated += int((~new).any(axis=1).sum())
             self.lines += rows
 
     @property
     def share(self) -> float:
-        """The share of these; 0 without any."""
+        """The share of near-duplicates; 0 without any lines."""
         return self.repeated / max(1, self.lines)

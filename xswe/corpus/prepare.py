@@ -1,4 +1,4 @@
-"""Corpora for training: listed, shown, fetched, or fetched and converted once for all runs."""
+"""Corpora for training: listing, showing and fetching them, and converting them once for all runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xswe.text.languages import check_languages
 from xswe.work.config import LOCAL, ExecutionConfig
 
 Action = Literal["convert", "fetch", "list", "show"]
-_DONE = for_all(
+_ACTIONS = for_all(
     Action,
     {
         "convert": None,
@@ -38,21 +38,21 @@ def prepare_corpus(
     threads: int | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> str | ConvertedCorpus | Rewritten:
-    """List the cards of corpora, show one, fetch a corpus, or fetch and convert it for training.
+    """List corpus cards, show one, fetch a corpus, or fetch and convert it for training.
 
     Args:
         languages: codes of source and target.
-        output: folder of the converted corpus; null for the cache. With the suffix of a format of bitext: a file of all
-            pairs of ``corpus.paths`` as they stand, in that format.
+        output: folder of the converted corpus; null for the cache. With the suffix of a bitext format: a file in that
+            format, with all pairs of ``corpus.paths``, uncleaned.
         action: ``convert``, ``fetch``, ``list`` or ``show``.
-        corpus: which, and what to drop of it.
+        corpus: which corpus, and what to drop from it.
         threads: null for all processors.
-        execution: who reads and cleans: this process, the tasks of a batch queue, or a cluster, to the same bytes.
+        execution: who reads and cleans: this process, the tasks of a batch queue, or a cluster; the bytes are the same.
 
     Raises:
         ConfigError: a setting is impossible, or there is no such corpus.
-        InputError: a file is missing, damaged, or not what its card says.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+        InputError: a file is missing, damaged, or not as its card says.
+        Unfinished: other tasks of the array are not done yet.
     """
     check_choice("action", action, Action)
     config = corpus or CorpusConfig()
@@ -67,7 +67,7 @@ def prepare_corpus(
             columns=config.columns[:2],
             on_error=config.on_error,
         )
-    if (done := _DONE[action]) is None:
+    if (done := _ACTIONS[action]) is None:
         return convert_corpus(config, check_languages(languages), output, threads, execution)
     given = {"execution": None if execution.alone else execution, "output": output, "threads": threads}
     if unused := next((name for name, value in given.items() if value is not None), None):

@@ -1,9 +1,9 @@
-"""The training, development and held-out rows of a bitext, drawn at random and kept apart text by text.
+"""The training, development and held-out rows of a bitext, drawn at random and with no text in common.
 
-Rows are sampled out of very many in memory that hardly grows with them: a bit a row. ``Generator.permutation`` takes
-eight bytes a row. Its shuffle swaps the last place with a random one, then the one before, and so on; to learn only what
-ends up in the first places one can go back through the swaps instead. The random numbers are generated twice, block by
-block: once forwards, to know the generator's state before each block, and once from the last block on.
+Sampling takes one bit of memory a row, where ``Generator.permutation`` takes eight bytes. Its shuffle swaps the last
+place with a random one, then the one before, and so on; to learn only what ends up in the first places, it is enough to
+follow the swaps backwards. The random numbers are generated twice, block by block: once forwards, to record the
+generator's state before each block, and once from the last block to the first.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts, TextView
 
-_NUMBERS = 1 << 20  # drawn at a time
-_MOST_ROWS = 1 << 32  # beyond, the generator's shuffle draws numbers of 64 bits
+_NUMBERS_PER_BLOCK = 1 << 20
+_MAX_ROWS = 1 << 32  # with more, the generator's shuffle draws 64-bit numbers
 
 
 class RowSet:
-    """A set of rows, a bit each, out of ``size``; ``full`` begins with all of them."""
+    """A subset of ``size`` rows, a bit each; initially empty, or ``full``."""
 
     def __init__(self, size: int, full: bool = False) -> None:
         self.size = size
@@ -36,7 +36,7 @@ class RowSet:
         _set(self.bits, np.asarray(rows, np.int64), there)
 
     def blocks(self, rows: int = 1 << 22) -> Iterator[np.ndarray]:
-        """Yield the rows of the set in ascending order: int64 arrays, each of those among the next ``rows`` rows."""
+        """Yield the rows of the set in ascending order, as int64 arrays: one per ``rows`` rows, members or not."""
         for start in range(0, self.size, rows):
             stop = min(start + rows, self.size)
             there = np.unpackbits(self.bits[start // 8 : -(-stop // 8)], count=stop - start, bitorder="little")
@@ -46,7 +46,7 @@ class RowSet:
         return sum(map(len, self.blocks()))
 
     def rows(self, out: np.ndarray | None = None) -> np.ndarray:
-        """Return all rows of the set, ascending, int64; in ``out`` where it is given."""
+        """Return all rows of the set, ascending, int64; in ``out`` if given."""
         out, done = np.empty(len(self), np.int64) if out is None else out, 0
         for block in self.blocks():
             out[done : done + len(block)] = block
@@ -63,9 +63,9 @@ def _set(bits: np.ndarray, rows: np.ndarray, there: bool) -> None:
 
 @njit(nogil=True, cache=True)
 def _go_back(bits: np.ndarray, partners: np.ndarray, last: int, swaps: np.ndarray) -> int:
-    """Undo the swaps of places ``last``, ``last - 1``, ... with their partners, the latest first, in a set of places.
+    """Undo, in a set of places, the swaps of places ``last``, ``last - 1``, ... with their partners, the latest first.
 
-    Return how many of them moved a place of the set; ``swaps``, int64 (n, 2), receives these.
+    Return how many swaps moved a member of the set; ``swaps``, int64 (n, 2), receives these if n is not 0.
     """
     met = 0
     for k in range(len(partners) - 1, -1, -1):
@@ -83,14 +83,14 @@ def _go_back(bits: np.ndarray, partners: np.ndarray, last: int, swaps: np.ndarra
 def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tuple[np.ndarray, RowSet]:
     """Return the first ``ordered`` of ``default_rng(seed).permutation(size)``, and the first ``members`` as a set.
 
-    The ordered rows take memory for each, the set a bit a row. ConfigError: more rows than the shuffle numbers in 32
-    bits.
+    The ordered rows take memory each, the set a bit per row of ``size``. ConfigError: there are more rows than the shuffle
+    numbers with 32 bits.
     """
-    if size > _MOST_ROWS:
-        raise ConfigError(f"{size:,} rows to draw from, of at most {_MOST_ROWS:,}: give a smaller corpus")
+    if size > _MAX_ROWS:
+        raise ConfigError(f"{size:,} rows to draw from, of at most {_MAX_ROWS:,}: give a smaller corpus")
     generator = np.random.default_rng(seed)
     ordered, members = min(ordered, size), min(members, size)
-    begun: list[tuple[int, Any]] = []  # the last place that is not yet swapped, and the generator's state, of each block
+    begun: list[tuple[int, Any]] = []  # of each block, the last place not swapped yet, and the generator's state
     last = size - 1
     while last > 0:
         begun.append((last, generator.bit_generator.state))
@@ -100,7 +100,7 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
         places.bits[: count // 8] = 0xFF
         places.set(np.arange(count // 8 * 8, count), True)
     which = {place: place for place in range(ordered)}
-    swaps, none = np.empty((min(_NUMBERS, size), 2), np.int64), np.empty((0, 2), np.int64)
+    swaps, none = np.empty((min(_NUMBERS_PER_BLOCK, size), 2), np.int64), np.empty((0, 2), np.int64)
     for last, state in reversed(begun):
         generator.bit_generator.state = state
         partners = _partners(_numbers(generator), last)
@@ -120,15 +120,15 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
 
 
 def _numbers(generator: np.random.Generator) -> np.ndarray:
-    return generator.integers(0, 1 << 32, _NUMBERS, np.uint32)
+    return generator.integers(0, 1 << 32, _NUMBERS_PER_BLOCK, np.uint32)
 
 
 @njit(nogil=True, cache=True)
 def _partners(numbers: np.ndarray, last: int) -> np.ndarray:
     """Return the places with which ``last``, ``last - 1``, ... down to 1 are swapped, as far as the numbers suffice.
 
-    As in the generator's own shuffle, each number gives as many bits as the place has; if it is beyond, the next one is
-    used.
+    As in the generator's own shuffle, a number is cut to as many bits as the place has; if it is then larger than the
+    place, the next one is used.
     """
     out, met, mask = np.empty(len(numbers), np.int64), 0, 1
     while mask < last:
@@ -152,9 +152,9 @@ _HASHED_AT_A_TIME = 1 << 18
 class SplitRows:
     """A bitext split in three, as ascending rows."""
 
-    training: RowSet  # what is learnt from, a bit a row
-    development: np.ndarray  # decides when to stop
-    held_out: np.ndarray  # reported on, and used for nothing else
+    training: RowSet  # to train on
+    development: np.ndarray  # to decide when to stop
+    held_out: np.ndarray  # only to report on
 
     @property
     def train(self) -> np.ndarray:
@@ -165,14 +165,14 @@ class SplitRows:
 def split_rows(bitext: Bitext, config: CorpusConfig, seed: int) -> SplitRows:
     """Split a bitext at random: corpora are sorted by score or by document, so neither end is a fair sample.
 
-    A held-out text is never trained on: training pairs that share a side with a held-out pair are left out.
+    Training pairs that share a side with a development or held-out pair are left out, so that no text is in both.
     """
     size = min(config.limit, len(bitext)) if config.limit else len(bitext)
     held_out = min(config.max_held_out, int(size * config.held_out))
     development = min(config.max_development, int(size * config.development))
-    some = size if size < len(bitext) else 0
-    apart, train = draw([seed, 7], len(bitext), held_out + development, some)
-    if not some:
+    sampled_size = size if size < len(bitext) else 0
+    apart, train = draw([seed, 7], len(bitext), held_out + development, sampled_size)
+    if not sampled_size:
         train = RowSet(len(bitext), full=True)
     train.set(apart, False)
     train.set(_sharing_a_text(bitext, bitext.take(apart)), False)
@@ -180,7 +180,7 @@ def split_rows(bitext: Bitext, config: CorpusConfig, seed: int) -> SplitRows:
 
 
 def _sharing_a_text(bitext: Bitext, apart: Bitext) -> np.ndarray:
-    """Return the rows with a side that is a text of ``apart``: found by hash, then compared as they are."""
+    """Return the rows with a side that is a text of ``apart``: found by hash, then compared as texts."""
     keys = KeySet()
     for side in (apart.source, apart.target):
         keys.add(text_hashes(side[:]))
