@@ -92,14 +92,14 @@ def unit(rows: int, dim: int = 8) -> np.ndarray:
 
 @probe("xswe.mining.margin:Score")
 def _(choice, folder):
-    from xswe.mining.margin import _SCORED
+    from xswe.mining.margin import _SCORERS
 
-    return _SCORED[choice](np.float32([0.5, 0.7]), np.float32([0.2, 0.3]), np.float32([0.3, 0.5])).tobytes()
+    return _SCORERS[choice](np.float32([0.5, 0.7]), np.float32([0.2, 0.3]), np.float32([0.3, 0.5])).tobytes()
 
 
 @probe("xswe.mining.margin:Selection")
 def _(choice, folder):
-    from xswe.mining.margin import _SELECTED, score_candidates
+    from xswe.mining.margin import _SELECTORS, score_candidates
 
     cosines = unit(6) @ unit(5).T
     forward, backward = np.argsort(-cosines, 1)[:, :3], np.argsort(-cosines.T, 1)[:, :3]
@@ -107,7 +107,7 @@ def _(choice, folder):
         *(np.take_along_axis(cosines, forward, 1), forward.astype(np.int32)),
         *(np.take_along_axis(cosines.T, backward, 1), backward.astype(np.int32)),
     )
-    pairs = _SELECTED[choice](score_candidates(lists, "cosine"), 2)
+    pairs = _SELECTORS[choice](score_candidates(lists, "cosine"), 2)
     return tuple(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
 
 

@@ -46,7 +46,7 @@ def test_each_kind_of_duplicate_names_the_line_that_it_repeats(model, lines):
 @pytest.mark.parametrize("digits", ["compare", "ignore"])
 @pytest.mark.parametrize("few", [1024, 1])
 def test_a_line_goes_if_any_earlier_line_is_as_near(model, sample, digits, few, monkeypatch):
-    monkeypatch.setattr("xswe.mining.dedup._FEW", few)
+    monkeypatch.setattr("xswe.mining.dedup._MAX_PRODUCT_LINES", few)
     monkeypatch.setattr("xswe.mining.dedup._BLOCK", 50)
     texts = [*sample["en"][:300], *(f"{text} {n % 3}." for n, text in enumerate(sample["en"][200:300]))]
     vectors = model.encode(texts).astype(np.float64)

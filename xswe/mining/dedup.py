@@ -1,12 +1,12 @@
 """Duplicates among the lines of one file: exact, near and semantic.
 
-A line goes if an earlier line says the same: with the same characters (exact), with the same letters or mostly the same
-shingles (near), or with a cosine from the threshold on (semantic: Abbas et al., 2023, SemDeDup). So the first line of every
-cluster stays, each decision is one pair with one score, and as the nearest earlier line is known for every line, another
-threshold needs no second search.
+A line is dropped if an earlier line says the same: in the same characters (exact), with the same letters or mostly the same
+shingles (near), or with a cosine of at least the threshold (semantic: Abbas et al., 2023, SemDeDup). So the first line of
+every cluster stays, and each decision is one pair with one score. As the nearest earlier line of every line is known,
+another threshold needs no second search.
 
-Shingles and cosines hardly tell a number from another ("gate 12", "gate 14"), or a name from another: unless digits are to
-be ignored, a line is compared with those that hold the same numbers only, and stays beside one that differs in names alone.
+Shingles and cosines hardly tell numbers apart ("gate 12", "gate 14"), or names: unless digits are ignored, a line is
+compared only with lines that hold the same numbers, and stays if it differs from its nearest line in names alone.
 """
 
 from __future__ import annotations
@@ -61,33 +61,33 @@ if TYPE_CHECKING:
 REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)
 _BLOCK = 16_384
-_SHINGLE = 4  # bytes, as the sketches have them
-_BANDS, _BAND_ROWS = 8, 5  # of the sketches: of lines that share .8 of their shingles 96 % are compared, of .5 22 %
-_FEW = 1024  # lines with the same numbers whose cosines are one product
+_SHINGLE = 4  # bytes, as in the sketches
+_BANDS, _BAND_ROWS = 8, 5  # of the sketches: 96 % of lines with .8 of their shingles in common are compared, 22 % with .5
+_MAX_PRODUCT_LINES = 1024  # lines with the same numbers that are compared in one matrix product
 Digits = Literal["compare", "ignore"]
 _WORD = re.compile(r"[ァ-ヴー]{2,}|[A-Za-zÀ-ɏ]+|[^\W\d_A-Za-zÀ-ɏァ-ヴー]+")
 _DIGIT = re.compile(r"\d")
-_COMPARED = for_all(Digits, {"compare": True, "ignore": False})
+_COMPARES_DIGITS = for_all(Digits, {"compare": True, "ignore": False})
 
 
 @dataclass(frozen=True)
 class DedupConfig:
-    """What counts as a duplicate, and how duplicates are sought.
+    """What counts as a duplicate, and how duplicates are found.
 
     Attributes:
-        threshold: least cosine with an earlier line; None for no semantic duplicates.
-        near: least share of shingles of four bytes in common (Jaccard), as sketches find them; None for none.
-        digits: ``compare``: lines that hold other numbers in digits, or differ in nothing but names (capital words that do
-            not begin the line, words in Katakana), are no near or semantic duplicates of each other; ``ignore``: they are
-            where all else is alike, as the lines of a template.
-        column: of the text in tab-separated lines (those without tabs are one column), from 0; of ``.csv``, a name as well;
-            of ``.jsonl`` the name of a field, ``text`` where a number is given.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped).
-        storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
-        keep: leave the work folder, from which the same call with another threshold takes the search.
-        neighbours: how neighbours are sought.
-        execution: who seeks them: this process, the tasks of a batch queue, or a cluster, to the same bytes. The tasks
-            of a batch queue need the name of a file.
+        threshold: minimum cosine with an earlier line; None for no semantic duplicates.
+        near: minimum share of four-byte shingles in common (Jaccard), found by sketches; None for no near-duplicates.
+        digits: ``compare``: lines with different numbers in digits, or that differ only in names (capitalised words not at
+            the start of the line, words in Katakana), are not near or semantic duplicates of each other; ``ignore``: they
+            are if all else is alike, as in lines made from a template.
+        column: column of the text in tab-separated lines (a line without tabs is one column), from 0; for ``.csv`` a name
+            as well; for ``.jsonl`` the name of a field, ``text`` if a number is given.
+        on_error: what to do with a damaged record: ``raise``, or ``skip`` (drop it).
+        storage: type of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
+        keep: keep the work folder; the same call with another threshold reuses its search.
+        neighbours: how neighbours are searched.
+        execution: who searches: this process, the tasks of a batch queue, or a cluster, all with the same bytes as
+            result. The tasks of a batch queue need the input as a file.
     """
 
     threshold: float | None = 0.9
@@ -114,7 +114,7 @@ class DedupConfig:
 
 
 class Line(NamedTuple):
-    """A line, the reason why it goes, the earlier line that is most like it, and the first of its cluster, from 0."""
+    """A line, the reason it is dropped, the earlier line most like it, and the first line of its cluster, from 0."""
 
     row: int
     reason: str
@@ -125,13 +125,13 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Deduplicated(Result[Line], row=Line):
-    """The duplicates among lines, with the earlier line and the reason of each; a sequence of :class:`Line`.
+    """The duplicates among lines, each with an earlier line and the reason; a sequence of :class:`Line`.
 
     Attributes:
-        nearest: int64 (n,), the earlier line that each is most like, from 0; -1 for none.
+        nearest: int64 (n,), the earlier line most like each line, from 0; -1 for none.
         scores: float32 (n,): 1 for the same text, the share of shingles in common, or the cosine; NaN without a line.
-        kinds: uint8 (n,), what the score is: a place in :data:`REASONS`; 0 without a nearest line.
-        threshold: least cosine of semantic duplicates; None for none.
+        kinds: uint8 (n,), what the score measures: an index into :data:`REASONS`; 0 without a nearest line.
+        threshold: minimum cosine of semantic duplicates; None for none.
         source: what was read.
     """
 
@@ -146,7 +146,7 @@ class Deduplicated(Result[Line], row=Line):
 
     @property
     def reasons(self) -> np.ndarray:
-        """Why each line goes, uint8 (n,), a place in :data:`REASONS`; 0 for those that stay."""
+        """Why each line is dropped, uint8 (n,), an index into :data:`REASONS`; 0 for lines that stay."""
         enough = np.inf if self.threshold is None else np.float32(self.threshold)
         return np.where((self.kinds == _SEMANTIC) & ~(self.scores >= enough), 0, self.kinds).astype(np.uint8)
 
@@ -157,7 +157,7 @@ class Deduplicated(Result[Line], row=Line):
 
     @property
     def duplicate_of(self) -> np.ndarray:
-        """The earlier line that decided, int64 (n,), from 0; -1 for lines that stay."""
+        """The earlier line that each line duplicates, int64 (n,), from 0; -1 for lines that stay."""
         return np.where(self.kept, -1, self.nearest)
 
     @property
@@ -171,7 +171,7 @@ class Deduplicated(Result[Line], row=Line):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Lines by reason, the kept ones first; reasons that no line has are left out."""
+        """Number of lines by reason, kept lines first; reasons without lines are left out."""
         counts = np.bincount(self.reasons, minlength=len(REASONS))
         return {name: int(count) for name, count in zip(REASONS, counts, strict=True) if count}
 
@@ -180,7 +180,7 @@ class Deduplicated(Result[Line], row=Line):
         return replace(self, threshold=threshold)
 
     def records(self) -> Iterator[Line]:
-        """Return a row a line, all counted from 0; lines that stay have a score, too."""
+        """Return one row per line, all counted from 0; lines that stay may have a score, too."""
         columns = (self.reasons.tolist(), self.scores.tolist(), self.duplicate_of.tolist(), self.clusters.tolist())
         for row, (reason, score, original, cluster) in enumerate(zip(*columns, strict=True)):
             yield Line(row, REASONS[reason], score, original, cluster)
@@ -196,17 +196,17 @@ class Deduplicated(Result[Line], row=Line):
         return f"{len(self):,} lines read, {kept:,} kept; dropped: {dropped}; largest cluster: {largest:,} lines"
 
     def save(self, output: str | Path, rejects: str | Path | None = None) -> None:
-        """Write the lines that stay, as they stand.
+        """Write the lines that stay, unchanged.
 
         Args:
             output: file, compressed by its suffix; ``-`` for standard output.
-            rejects: a file for the others: reason, score, line, line that it duplicates (from 1), text of that line, and
-                the record, with tabs between.
+            rejects: a file for the dropped lines: reason, score, line number, number of the line that it duplicates (from
+                1), text of that line, and the record, separated by tabs.
         """
         reasons = self.reasons
         records = zip(_records(self.source), reasons.tolist(), strict=True)
         kept = ((record, 0.0) for record, reason in records if not reason)
-        file = self.source if isinstance(self.source, Source) else Source(("-",))  # of texts each is a line
+        file = self.source if isinstance(self.source, Source) else Source(("-",))  # texts are written one per line
         file.write(str(output), kept)
         if rejects is not None:
             self._save_rejects(str(rejects), reasons)
@@ -240,24 +240,24 @@ def dedup(
     config: DedupConfig | None = None,
     **settings: Unpack[DedupSettings],
 ) -> Deduplicated:
-    """Find duplicates among lines, and leave them out.
+    """Find duplicates among lines, and drop them.
 
     Args:
-        model: what encodes, or its name; null with ``threshold=None``.
-        input: a list of texts; or the name of a file (text, tab-separated, ``.csv`` or ``.jsonl``, packed or not, ``-`` for
-            standard input).
-        output: a file for the lines that stay, as they stand, with their other columns; ``-`` for standard output.
-        rejects: a file for the others, see :meth:`Deduplicated.save`.
-        work: folder for unfinished work; None for ``<output>.work``. A run of a file that was killed goes on from what it
-            left there, to the same bytes.
+        model: the model, or its name; None with ``threshold=None``.
+        input: a list of texts; or the name of a file (text, tab-separated, ``.csv`` or ``.jsonl``, compressed or not, ``-``
+            for standard input).
+        output: a file for the lines that stay, unchanged, with their other columns; ``-`` for standard output.
+        rejects: a file for the dropped lines, see :meth:`Deduplicated.save`.
+        work: folder for unfinished work; None for ``<output>.work``. A killed run on a file resumes from there, with the
+            same bytes as result.
         config: what counts as a duplicate; see :class:`DedupConfig`.
-        settings: single fields of it: ``threshold``, ``near``, ``column``, …; ``threads`` and ``method`` are those of the
-            search.
+        settings: single fields of ``config``: ``threshold``, ``near``, ``column``, …; ``threads`` and ``method`` are those
+            of the search.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
         InputError: a file is missing or damaged.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+        Unfinished: with an array, the tasks with the other shards are not done yet.
 
     Example:
         >>> import xswe
@@ -318,34 +318,34 @@ def _check_files(
 
 
 def _check_kind(output: str, file: Source) -> None:
-    """Refuse a name with the suffix of another format than the lines have."""
+    """Refuse an output whose suffix names another format than that of the lines."""
     kind = output_format("auto", output, ("", ""))
     if kind != format_of(file):
         raise ConfigError(f"{output}: lines stay as they stand in {file.paths[0]}; give output= the same suffix")
 
 
-_ARRAYS = ("nearest", "scores", "kinds")  # what is kept of every line
+_ARRAYS = ("nearest", "scores", "kinds")  # kept for every line
 
 
 @dataclass(frozen=True)
 class _Dedup:
-    """What is done to the lines of a file, step by step, each in a folder that a later run goes on from."""
+    """The steps of deduplication, each in a folder from which a later run resumes."""
 
     model: AnyModel | None
     source: Source | list[str]
     config: DedupConfig
 
     def prepare(self, place: Path) -> None:
-        """Read the lines into a folder: the exact or near duplicate of each, and vectors of those without one."""
+        """Read the lines into a folder: the exact or near-duplicate of each, and vectors of lines without one."""
         keys, texts, damaged = _read(self.source, place, self.config)
-        nearest, scores, kinds = _by_letters(keys, texts, self.config.near, _COMPARED[self.config.digits])
+        nearest, scores, kinds = _by_letters(keys, texts, self.config.near, _COMPARES_DIGITS[self.config.digits])
         kinds[damaged], nearest[damaged] = _DAMAGED, -1
         if self.model is not None:
             rows, threads = np.flatnonzero((kinds == 0) & (keys.numbers == 0)), self.config.neighbours.workers
             encoded_to(place / "vectors.npy", self.model, texts, self.config.storage, threads, rows)
             np.save(place / "rows.npy", rows)
             numbered = np.flatnonzero((kinds == 0) & (keys.numbers != 0))
-            for groups in _batches(_alike(numbered, keys.numbers[numbered])):
+            for groups in _batches(_groups_by_key(numbered, keys.numbers[numbered])):
                 vectors = self.model.encode(texts.take(np.concatenate(groups)), threads=threads)
                 for own, part in zip(groups, np.split(vectors, np.cumsum([*map(len, groups)])[:-1]), strict=True):
                     earlier, cosines = self._within(part)
@@ -357,14 +357,14 @@ class _Dedup:
         self, rows: np.ndarray, texts: Texts, nearest: np.ndarray, scores: np.ndarray, kinds: np.ndarray
     ) -> None:
         """Remove the nearest line from lines that differ from it only in names."""
-        if _COMPARED[self.config.digits]:
+        if _COMPARES_DIGITS[self.config.digits]:
             asked = rows[kinds[rows] == _SEMANTIC].tolist()
             named = [row for row in asked if differ_in_names(texts[row], texts[int(nearest[row])])]
             nearest[named], scores[named], kinds[named] = -1, np.nan, 0
 
     def _within(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each vector but the first the nearest before it, int64 (n - 1,), and its cosine, float32 (n - 1,)."""
-        if len(vectors) > _FEW:
+        """Return the nearest earlier vector of each but the first, int64 (n - 1,), and its cosine, float32 (n - 1,)."""
+        if len(vectors) > _MAX_PRODUCT_LINES:
             lists = neighbours_within(vectors, 1, self.config.neighbours)
             return lists.forward_ids[1:, 0].astype(np.int64), lists.forward[1:, 0]
         with single_threaded_blas():
@@ -391,7 +391,7 @@ class _Dedup:
 
     @property
     def _reading(self) -> str:
-        """What decides the prepared lines; a list is no other's."""
+        """Fingerprint of all that decides the prepared lines; different in every run for a list of texts."""
         stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, Source) else unrepeatable()
         config, model = self.config, None if self.model is None else [self.model.identity, self.config.storage]
         return fingerprint(__version__, stamp, model, config.near, config.digits, config.column, config.on_error)
@@ -409,7 +409,7 @@ class _Dedup:
         return work.searched(place, sought)
 
     def shared(self, folder: Path, output: str | Path, rejects: str | Path | None) -> Deduplicated:
-        """Do the work as a task of an array; one that finds all shards finished writes the output."""
+        """Do the work as one task of an array; a task that finds all shards finished writes the output."""
         done, written = folder / "done", [str(path) for path in (output, rejects) if path is not None]
         identity = fingerprint(self._reading, self._search, self.config.threshold, written)
         if is_made(done, identity, written):
@@ -437,10 +437,10 @@ def _opened(place: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Keys that lines share: uint64 (n,) of the same text, (n,) of the same letters, (n, b) of sketches, (n,) of numbers.
+    """Keys equal for lines with the same text, uint64 (n,), letters (n,), sketch bands (n, b), and numbers (n,).
 
-    Where digits are compared, lines share letters and sketches only with the same numbers; else all numbers are 0, as those
-    of lines without any are.
+    If digits are compared, lines share keys of letters and sketches only with the same numbers; otherwise all keys of
+    numbers are 0, as for lines without any.
     """
 
     exact: np.ndarray
@@ -450,9 +450,9 @@ class _Keys:
 
 
 def _read(source: Source | list[str], folder: Path, config: DedupConfig) -> tuple[_Keys, Texts, np.ndarray]:
-    """Read the texts into the folder; returns their keys, the texts, and which records are damaged."""
+    """Read the texts into the folder; return their keys, the texts, and which records are damaged."""
     parts: list[tuple[np.ndarray, ...]] = []
-    near, compared = config.near is not None, _COMPARED[config.digits]
+    near, compared = config.near is not None, _COMPARES_DIGITS[config.digits]
     records = _records(source)
     with text_writer(folder, "texts") as writer, bar("read", unit="line") as progress:
         while block := list(islice(records, _BLOCK)):
@@ -479,8 +479,8 @@ def _with_numbers(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return pair_hashes(keys.ravel(), np.broadcast_to(numbers, keys.shape).ravel()).reshape(keys.shape)
 
 
-def _alike(rows: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the rows, in ascending order, that share a key with another."""
+def _groups_by_key(rows: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield groups of two or more rows with the same key, each in ascending order."""
     order = np.argsort(keys, kind="stable")
     for own in np.split(rows[order], np.flatnonzero(np.diff(keys[order])) + 1):
         if len(own) > 1:
@@ -488,7 +488,7 @@ def _alike(rows: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _batches(groups: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Yield groups of rows some together, so that there is something to encode."""
+    """Yield groups of rows in batches large enough to encode."""
     batch, size = [], 0
     for group in groups:
         batch.append(group)
@@ -501,7 +501,7 @@ def _batches(groups: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
 
 
 def _first(keys: np.ndarray) -> np.ndarray:
-    """Return the first row with the same key as each row has, int64 (n,)."""
+    """Return the first row that has the same key as each row, int64 (n,)."""
     order = np.argsort(keys, kind="stable")
     new = np.ones(len(keys), bool)
     new[1:] = keys[order][1:] != keys[order][:-1]
@@ -525,7 +525,7 @@ def _is_name(word: str, place: int) -> bool:
 
 
 def _by_letters(keys: _Keys, texts: Texts, near: float | None, compared: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the earlier line that each is an exact or near duplicate of, the score, and the kind."""
+    """Return the earlier line that each line is an exact or near-duplicate of, its score and its kind."""
     count = len(keys.exact)
     nearest, scores, kinds = np.full(count, -1), np.full(count, np.nan, np.float32), np.zeros(count, np.uint8)
     columns = [(_EXACT, keys.exact)] if near is None else [(_EXACT, keys.exact), (_NEAR, keys.letters)]
@@ -546,7 +546,7 @@ def _by_letters(keys: _Keys, texts: Texts, near: float | None, compared: bool) -
 
 
 def _shared(a: str, b: str, digits: bool) -> float:
-    """Return the Jaccard similarity of two texts' shingles; case and blanks do not count, ``digits`` may."""
+    """Return the Jaccard similarity of two texts' shingles, ignoring case, blanks and, without ``digits``, digits."""
     plain = ("".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in (a, b))
     here, there = (
         {text[i : i + _SHINGLE] for i in range(max(1, len(text) - _SHINGLE + 1))}

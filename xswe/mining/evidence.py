@@ -1,4 +1,4 @@
-"""Evidence of a run of mining, for its report: all scores, and samples of pairs and lines."""
+"""Evidence for the report of a mining run: all scores, and samples of pairs and lines."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from xswe.mining.threshold import PrecisionEstimate
 from xswe.search.lists import Neighbours
 
 _HUBS = 12
-_CANDIDATES = 50_000  # of which those that a filter ruled out are drawn
+_SAMPLED_LINES = 50_000  # source lines whose candidates are checked for filtered examples
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What a filter left out."""
+    """What one filter left out."""
 
-    reason: str  # of which filter
+    reason: str  # name of the filter
     side: str  # ``source`` or ``target`` where single lines were left out, ``pairs``, or ``candidates``
     count: int  # how many
-    examples: tuple[tuple[str, ...], ...] = ()  # some of them, each one text or two
+    examples: tuple[tuple[str, ...], ...] = ()  # some of them, each with one text or two
 
 
 @dataclass(frozen=True)
 class Hubs:
-    """Lines of one side that many lines of the other are nearest to."""
+    """Hubs of one side: lines that are among the nearest of many lines of the other side."""
 
     side: str  # ``source`` or ``target``
-    # how many lines are among the nearest of 0, 1, 2, … lines of the other side; the last counts all above
+    # number of lines that are among the nearest of 0, 1, 2, … lines of the other side; the last entry counts the rest
     chosen: tuple[int, ...]
-    skewness: float  # of these numbers; 0 without hubs, over 1 with many (Radovanović et al., 2010)
-    lines: tuple[tuple[int, str], ...]  # number of times and text of those chosen most often
+    skewness: float  # of the numbers of lines; 0 without hubs, over 1 with many (Radovanović et al., 2010)
+    lines: tuple[tuple[int, str], ...]  # count and text of the lines chosen most often
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a run shows of how it decided."""
+    """How a run decided."""
 
     scores: np.ndarray  # of all pairs before any threshold, float64 (n,), highest first
-    expected: PrecisionEstimate | None  # how many of them are expected to be right; None where that is not known
+    expected: PrecisionEstimate | None  # how many of them are expected to be right; None if unknown
     groups: tuple[Group, ...] = ()  # samples of pairs
     removed: tuple[Removed, ...] = ()  # what the filters left out
-    hubs: tuple[Hubs, ...] = ()  # of each side, where neighbours were sought
-    # share of the source lines whose nearest target has that line as its nearest; None without neighbours
+    hubs: tuple[Hubs, ...] = ()  # of each side, if neighbours were searched
+    # share of source lines that are the nearest of their own nearest target; None without neighbours
     reciprocity: float | None = None
 
 
@@ -60,7 +60,7 @@ def evidence_of(
     filters: FilterConfig,
     sides: tuple[Side, Side] | None = None,
 ) -> Evidence:
-    """Gather the evidence on all selected pairs; if vectors were mined, there are no sides with texts."""
+    """Gather the evidence on all selected pairs; ``sides`` is None if vectors were mined."""
     groups = draw_groups(pairs.scores, threshold)
     within = sides is not None and sides[0] is sides[1]
     texts = {row: _shown(pairs, row, sides) for group in groups for row in group.rows}
@@ -112,8 +112,8 @@ def _removed(sides: tuple[Side, Side], lists: Neighbours, filters: FilterConfig)
 
 
 def _ruled_out(sides: tuple[Side, Side], ids: np.ndarray, filters: FilterConfig) -> Iterable[Removed]:
-    """Yield the candidates of some source lines that each filter of pairs rules out."""
-    rows = np.sort(np.random.default_rng(0).permutation(len(ids))[:_CANDIDATES])
+    """Yield what each pair filter rules out among the candidates of some source lines."""
+    rows = np.sort(np.random.default_rng(0).permutation(len(ids))[:_SAMPLED_LINES])
     row, place = np.nonzero(ids[rows] >= 0)
     row, column = rows[row], ids[rows[row], place]
     found = Reservoir()

@@ -1,7 +1,7 @@
-"""Examples of right and wrong pairs that ship with the library, for a filter to begin with.
+"""Examples of right and wrong pairs, from which a filter starts.
 
-They are features only, no texts: of the models in this project, for bitext with English on one side. For other models and
-languages they are made of the sample corpus of this package, which takes a second.
+The library ships their features, without texts, for the models of this project and bitext with English on one side. For
+other models and languages they are made from the package's sample corpus, which takes a second.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from xswe.mining.features import CENTRED, NAMES, Features, mirrored
 from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
-_EACH = 400  # of each kind, made of the sample corpus
-_FOREIGN = 1 + KINDS.index("wrong language")
-_made: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # in this process
+_PER_KIND = 400  # wrong pairs of each kind, made from the sample corpus
+_WRONG_LANGUAGE = 1 + KINDS.index("wrong language")
+_cache: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # cache of this process
 
 
 def features_of(features: Features, pairs: list[Pair]) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,7 @@ def wrong_ones(features: Features, made: WrongPairs, most: int) -> tuple[np.ndar
 
 
 def foreign_texts(languages: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return for each side texts in other languages than its own."""
+    """Return, for each side, texts in languages other than its own."""
     sample = sample_sentences()
     if len(languages) != 2:
         return [], []
@@ -50,11 +50,11 @@ def foreign_texts(languages: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 
 def examples_for(model: AnyModel, languages: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return features uint8 (n, features), classes int64 (n,), and the middle of the right pairs' :data:`CENTRED` ones."""
+    """Return features uint8 (n, features), classes int64 (n,), and the median :data:`CENTRED` features of right pairs."""
     key = model.identity, languages
-    if key not in _made:
-        _made[key] = _shipped(model.identity, languages) or _of_sample(model, languages)
-    features, classes = _made[key]
+    if key not in _cache:
+        _cache[key] = _shipped(model.identity, languages) or _of_sample(model, languages)
+    features, classes = _cache[key]
     return features, classes, np.median(features[classes == 0][:, CENTRED].astype(np.float32), axis=0)
 
 
@@ -84,11 +84,11 @@ def _of_sample(model: AnyModel, languages: tuple[str, ...]) -> tuple[np.ndarray,
     own = languages if len(languages) == 2 else tuple(code for code in sample if code in model.languages)[:2]
     pairs = list(zip(*(sample[code] for code in own), strict=True))
     right, vectors = features_of(finder, pairs)
-    wrong, classes = wrong_ones(finder, WrongPairs(pairs, vectors, foreign_texts(own), 1), _EACH)
+    wrong, classes = wrong_ones(finder, WrongPairs(pairs, vectors, foreign_texts(own), 1), _PER_KIND)
     foreign = features_of(finder, other_languages(own))[0]
     return (
         np.concatenate([right, wrong, foreign]),
-        np.concatenate([np.zeros(len(right), np.int64), classes, np.full(len(foreign), _FOREIGN)]),
+        np.concatenate([np.zeros(len(right), np.int64), classes, np.full(len(foreign), _WRONG_LANGUAGE)]),
     )
 
 

@@ -1,9 +1,9 @@
-"""Gold pairs, hidden among the lines that are searched to measure the recall.
+"""Gold pairs: hidden among the lines to be mined, to measure recall.
 
-They say nothing of the lines without a translation, so that the precision is expected from mismatched neighbours with them,
-too (:mod:`xswe.mining.threshold`).
+They say nothing about lines without a translation, so the expected precision still comes from mismatched neighbours
+(:mod:`xswe.mining.threshold`).
 
-Of a bitext that is filtered they check the records with a side of theirs: right, if the other one is theirs as well.
+In a filtered bitext they check every record that shares a side with a gold pair: it is right if it is a gold pair itself.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
 from xswe.search.vectors import Vectors
 
-_NOTHING = np.zeros(0, np.int64)
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class GoldSearch:
-    """How gold pairs are sought: as the lines themselves are."""
+    """How gold pairs are searched, scored and selected: like the lines themselves."""
 
     search: SearchConfig
     score: Score
@@ -44,15 +44,15 @@ class GoldSearch:
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """Lines put beside those of a side."""
+    """Gold lines added to those of a side."""
 
-    vectors: Vectors  # of the gold texts that the side does not hold already, float32 (g, d)
-    hashes: np.ndarray  # of the side's texts and then of these, uint64 (n + g,)
+    vectors: Vectors  # of gold texts that are not in the side already, float32 (g, d)
+    hashes: np.ndarray  # of the side's texts, then of the added texts, uint64 (n + g,)
 
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """Vectors after those of a side."""
+    """The vectors of a side, followed by more vectors."""
 
     side: Vectors
     more: Vectors
@@ -61,7 +61,7 @@ class _Joined:
         return len(self.side) + len(self.more)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Return the given rows of both, float32 (n, d)."""
+        """Return the given rows of the concatenation, float32 (n, d)."""
         old = rows < len(self.side)
         out = np.empty((len(rows), self.side.dim), np.float32)
         out[old], out[~old] = self.side.take(rows[old]), self.more.take(rows[~old] - len(self.side))
@@ -88,16 +88,16 @@ def _hide(texts: list[str], side: Side, encode: Encode) -> Hidden:
 def _joined(
     first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], offset: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Merge two sets of lists row by row; the second's ids start at ``offset``."""
+    """Merge two sets of lists row by row, adding ``offset`` to the ids of the second."""
     scores, ids = first[0].copy(), first[1].copy()
-    merge(scores, ids, _NOTHING, second[0], np.where(second[1] >= 0, second[1] + np.int32(offset), -1), _NOTHING)
+    merge(scores, ids, _NO_ROWS, second[0], np.where(second[1] >= 0, second[1] + np.int32(offset), -1), _NO_ROWS)
     return scores, ids
 
 
 def with_hidden(
     lists: Neighbours, source: Vectors, target: Vectors, more: tuple[Vectors, Vectors], config: SearchConfig
 ) -> Neighbours:
-    """Return the neighbours as they would be, had more vectors stood at the end of both sides from the start."""
+    """Return the neighbours as if more vectors had been at the end of both sides from the start."""
     n, m = len(source), len(target)
     search = partial(find_neighbours, k=lists.k, config=config)
     down, across, corner = search(more[0], target), search(source, more[1]), search(*more)
@@ -113,9 +113,9 @@ def with_hidden(
 def gold_scores(
     gold: list[tuple[str, str]], sides: tuple[Side, Side], lists: Neighbours, encode: Encode, how: GoldSearch
 ) -> np.ndarray:
-    """Hide gold pairs among the lines of both sides and select pairs: the score of each gold pair, -inf if not selected.
+    """Hide gold pairs among the lines of both sides, select pairs, and return each gold pair's score, -inf if not selected.
 
-    Gold texts that a side holds already are used where they are. The pairs that are mined do not change.
+    Gold texts that a side already holds are not added again. The mined pairs do not change.
     """
     hidden = tuple(_hide([pair[k] for pair in gold], side, encode) for k, side in enumerate(sides))
     all_lists = with_hidden(lists, sides[0].vectors, sides[1].vectors, (hidden[0].vectors, hidden[1].vectors), how.search)
@@ -131,7 +131,7 @@ def gold_scores(
 def on_gold(expected: PrecisionEstimate, scores: np.ndarray, precision: float | None) -> float:
     """Choose a threshold by the expected precision and the recall of gold pairs; see :meth:`PrecisionEstimate.choose`.
 
-    ``scores`` of the gold pairs are float64 (g,), -inf for what was not selected.
+    ``scores`` of the gold pairs are float64 (g,), -inf if not selected.
     """
     gold = np.sort(scores)
     reached = (len(gold) - np.searchsorted(gold, expected.falling, "left")) / max(len(gold), 1)
@@ -143,10 +143,10 @@ class GoldCheck:
     """Precision and recall of a filter on gold pairs.
 
     Attributes:
-        checked: kept records a side of which is in a gold pair.
-        precision: the share of these that are gold pairs; NaN without any.
+        checked: kept records that share a side with a gold pair.
+        precision: the share of checked records that are gold pairs; NaN if none was checked.
         pairs: gold pairs in the bitext.
-        recall: the share of these that are kept; NaN without any.
+        recall: the share of them that is kept; NaN if there are none.
     """
 
     checked: int
@@ -163,7 +163,7 @@ class GoldCheck:
 
 
 def check_gold(gold: list[tuple[str, str]], bitext: Iterable[Rows], kept: np.ndarray) -> GoldCheck:
-    """Compare the records of a bitext, kept where ``kept``, bool (n,), is true, with gold pairs."""
+    """Check with gold pairs which records of a bitext a filter kept; ``kept`` is bool (n,)."""
     of_side, both, found, reached = (KeySet(), KeySet()), KeySet(), KeySet(), KeySet()
     sides = [text_hashes(Texts.of([pair[side] for pair in gold])) for side in (0, 1)]
     both.add(pair_hashes(*sides))

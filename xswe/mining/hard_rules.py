@@ -19,17 +19,17 @@ from xswe.text.scripts import in_script
 
 @dataclass(frozen=True)
 class FilterConfig:
-    """Which lines and which candidate pairs are left out.
+    """Which lines and candidate pairs are left out.
 
     Attributes:
-        duplicates: a line that occurred before in the same file.
+        duplicates: lines that occurred before in the same file.
         min_characters: lines shorter than this (blank lines always go).
-        script: a line less than half of whose letters are in its language's script (Chinese: any Kana is wrong too).
-        identical: candidate pairs whose sides are the same but for case and blanks.
-        length_ratio: candidate pairs one of whose sides has more than this many times the other's UTF-8 bytes, in which
+        script: lines with less than half of their letters in their language's script (in Chinese, any Kana is wrong, too).
+        identical: candidate pairs whose sides differ only in case and blanks.
+        length_ratio: candidate pairs with one side more than this many times as long as the other in UTF-8 bytes, in which
             translations among the four languages are about equally long; 0 for no limit.
-        numbers: candidate pairs whose sides do not hold the same numbers: in digits (separators of thousands ignored), or
-            in digits on one side and in another way on the other (see :mod:`xswe.text.languages`).
+        numbers: candidate pairs whose sides do not hold the same numbers, in digits (ignoring thousands separators), or in
+            digits on one side and written otherwise on the other (see :mod:`xswe.text.languages`).
     """
 
     duplicates: bool = True
@@ -46,10 +46,10 @@ class FilterConfig:
             raise ConfigError(f"length_ratio={self.length_ratio}: must be at least 1, or 0 for no limit")
 
     def language(self, code: str | None, side: str) -> str | None:
-        """Return the language that a side's script is checked against, None for no check.
+        """Return the language whose script a side is checked against, None for no check.
 
         Raises:
-            ConfigError: the check is wanted but the language is not known.
+            ConfigError: the check is on but the language is unknown.
         """
         if not self.script:
             return None
@@ -59,7 +59,7 @@ class FilterConfig:
 
 
 def reason_to_drop(text: str, config: FilterConfig, language: str | None) -> str | None:
-    """Return why a line (stripped of blanks at both ends) is left out, None if it stays; duplicates aside."""
+    """Return why a stripped line is left out, None if it stays; duplicates are not checked."""
     if not text:
         return "blank"
     if len(text) < config.min_characters:
@@ -74,7 +74,7 @@ def _hash(text: str) -> int:
 
 
 def identity_key(text: str) -> int:
-    """Return a 64-bit key that two texts share if they differ in case and blanks only."""
+    """Return a 64-bit key that two texts share if they differ only in case and blanks."""
     return _hash("".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
@@ -93,11 +93,11 @@ def number_key(text: str, in_order: bool = False) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Traits:
-    """What the pair filters need to know of every line of a side."""
+    """What the pair filters need to know about every line of a side."""
 
     sizes: np.ndarray  # UTF-8 bytes, int64 (n,)
-    identities: np.ndarray  # uint64 (n,), see :func:`identity_key`; empty where the filter is off
-    numbers: np.ndarray  # uint64 (n,), see :func:`number_key`; empty where the filter is off
+    identities: np.ndarray  # uint64 (n,), see :func:`identity_key`; empty if the filter is off
+    numbers: np.ndarray  # uint64 (n,), see :func:`number_key`; empty if the filter is off
     texts: Sequence[str]  # the lines
 
 
@@ -141,10 +141,10 @@ def _filter(
 def filter_candidates(
     candidates: Candidates, config: FilterConfig, source: Traits, target: Traits
 ) -> tuple[Candidates, dict[str, int]]:
-    """Rule candidate pairs out, so that the next best may take their place.
+    """Rule out candidate pairs, which leaves their place to the next best.
 
-    Returns the candidates, those ruled out with a score of -inf, and how many candidates of sources and of targets each
-    filter was the first to rule out.
+    Return the candidates, with a score of -inf for those ruled out, and how many candidates, of sources and targets
+    together, each filter was the first to rule out.
     """
     dropped: dict[str, int] = {}
     forward = _filter(candidates.forward, candidates.forward_ids, config, source, target, dropped)

@@ -1,11 +1,11 @@
-"""Scores of candidate pairs, and the pairs that are selected by them.
+"""Scores of candidate pairs, and the selection of pairs by score.
 
 A cosine says little by itself: some sentences (hubs) are near everything. With a(x) the mean cosine of x with its k
-nearest on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019; of near-duplicates, mining counts the first,
-see :mod:`xswe.mining.twins`):
+nearest neighbours on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019; mining counts near-duplicate
+neighbours once, see :mod:`xswe.mining.twins`):
 
     cosine     cos(x, y)
-    ratio      cos(x, y) / b, with a b of at least 0.1
+    ratio      cos(x, y) / b, with b raised to at least 0.1
     distance   cos(x, y) - b
     csls       2 cos(x, y) - a(x) - a(y), which is twice ``distance`` (Conneau et al., 2018)
 """
@@ -25,16 +25,16 @@ from xswe.search.lists import Neighbours
 
 Score = Literal["cosine", "ratio", "distance", "csls"]
 Selection = Literal["max", "intersection", "forward", "backward", "kbest"]
-# A cosine is divided by no less: where a neighbourhood holds next to nothing (a few lines, none of them related), a
-# quotient would grow without bound and rank noise above translations, and by a negative one would turn signs round. A pair
-# of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the decoys of 50 lines lie above.
-_LEAST = np.float32(0.1)
+# Smallest divisor of a ratio. If the neighbours of a line are unrelated to it (among few lines), their mean cosine is near
+# 0 or negative: the ratio would grow without bound, which ranks noise above translations, or change sign. A pair of cosine
+# 0.4 raises its own neighbourhoods (k = 4) to this much, and the neighbourhoods of decoys among 50 lines lie above it.
+_MIN_RATIO_BASE = np.float32(0.1)
 
 
 def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
-    """Return the mean of the ``k`` best after ``skip`` of each row, float32 (n,); of fewer if there are, 0 of none.
+    """Return each row's mean of the ``k`` best after the first ``skip``, float32 (n,): of fewer if it has fewer, 0 if none.
 
-    ``cosines`` are float32 (n, at least k + skip), falling, -inf for no neighbour.
+    ``cosines`` are float32 (n, at least k + skip), in descending order, -inf for no neighbour.
     """
     part = cosines[:, skip : skip + k]
     there = np.isfinite(part)
@@ -44,14 +44,14 @@ def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
 
 def ratio_base(here: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Return the divisor of the ratio margin, float32: the mean of both sides' neighbourhoods, at least 0.1."""
-    return np.maximum((here + there) / np.float32(2), _LEAST)
+    return np.maximum((here + there) / np.float32(2), _MIN_RATIO_BASE)
 
 
 def _distance(cosines: np.ndarray, here: np.ndarray, there: np.ndarray) -> np.ndarray:
     return cosines - (here + there) / np.float32(2)
 
 
-_SCORED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = for_all(
+_SCORERS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = for_all(
     Score,
     {
         "cosine": lambda cosines, _here, _there: cosines,
@@ -63,14 +63,14 @@ _SCORED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] =
 
 
 def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, score: Score) -> np.ndarray:
-    """Turn cosines of any shape into scores, by both sides' neighbourhoods, broadcast against them; -inf stays."""
+    """Turn cosines of any shape into scores by both sides' neighbourhoods, which are broadcast; -inf stays."""
     check_choice("score", score, Score)
-    return _SCORED[score](cosines, here, there)
+    return _SCORERS[score](cosines, here, there)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Scored candidate pairs, both ways."""
+    """Scored candidate pairs in both directions."""
 
     # scores of each source's candidates, float32 (sources, c), in the order of the cosines; -inf for none
     forward: np.ndarray
@@ -82,10 +82,10 @@ class Candidates:
 def score_candidates(
     lists: Neighbours, score: Score, k: int = 4, skip: int = 0, among: Neighbours | None = None
 ) -> Candidates:
-    """Score neighbours both ways against both neighbourhoods, of ``k`` lines each.
+    """Score neighbours in both directions against the neighbourhoods of both lines, of ``k`` lines each.
 
-    Every line's best ``skip`` neighbours are left out, of the candidates and of the neighbourhoods; the latter are those of
-    ``among``, which may be lists without near-duplicates, instead of ``lists`` where given.
+    Every line's best ``skip`` neighbours are left out of both candidates and neighbourhoods. Neighbourhoods are taken from
+    ``among`` if given (such as lists without near-duplicates), otherwise from ``lists``.
     """
     among = among or lists
     if not len(lists.forward) or not len(lists.backward):
@@ -109,11 +109,11 @@ class Pairs:
     scores: np.ndarray  # float32 (n,)
     source: np.ndarray  # int32 (n,), row of the source
     target: np.ndarray  # int32 (n,), row of the target
-    rank: np.ndarray  # int32 (n,), place among the source's candidates from 1 (always 1 but for ``kbest``)
+    rank: np.ndarray  # int32 (n,), rank among the source's candidates from 1 (always 1 except for ``kbest``)
 
     @classmethod
     def of(cls, scores: np.ndarray, source: np.ndarray, target: np.ndarray, rank: np.ndarray | None = None) -> Pairs:
-        """Make pairs with the types above; every rank is 1 unless given."""
+        """Make pairs, converting the arrays to the types above; every rank is 1 unless given."""
         rank = np.ones(len(scores), np.int32) if rank is None else rank.astype(np.int32)
         return cls(scores.astype(np.float32), source.astype(np.int32), target.astype(np.int32), rank)
 
@@ -121,15 +121,15 @@ class Pairs:
         return len(self.scores)
 
     def take(self, which: np.ndarray) -> Pairs:
-        """Return some of the pairs: row numbers or a mask."""
+        """Return the pairs chosen by row numbers or a mask."""
         return Pairs(self.scores[which], self.source[which], self.target[which], self.rank[which])
 
     def best_first(self) -> Pairs:
-        """Sort by falling score, then rising source and target row."""
+        """Sort by descending score, then ascending source and target row."""
         return self.take(np.lexsort((self.target, self.source, -self.scores)))
 
     def between(self, least: float | None, most: float | None) -> Pairs:
-        """Keep scores from ``least`` to ``most``, both included; None for no bound."""
+        """Keep scores from ``least`` to ``most`` inclusive; None for no bound."""
         kept = np.ones(len(self), bool)
         if least is not None:
             kept &= self.scores >= np.float32(least)
@@ -139,7 +139,7 @@ class Pairs:
 
 
 def _best(scores: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (scores, rows, ids) of each row's best candidate; equal scores: the lowest id. Rows with none are left out."""
+    """Return (scores, rows, ids) of each row's best candidate, the lowest id of ties, leaving out rows without any."""
     top = scores.max(1, initial=-np.inf)
     rows = np.flatnonzero(np.isfinite(top))
     tied = np.where(scores[rows] == top[rows, None], ids[rows], np.iinfo(np.int32).max)
@@ -148,7 +148,7 @@ def _best(scores: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 @njit(nogil=True, cache=True)
 def _greedy(source: np.ndarray, target: np.ndarray, first_target: int, lines: int) -> np.ndarray:
-    """Walk down sorted pairs and keep each whose two lines are both still free; targets are numbered after the sources."""
+    """Keep each of the sorted pairs whose lines are both still free; target lines are numbered from ``first_target``."""
     used, kept = np.zeros(lines, np.bool_), np.zeros(len(source), np.bool_)
     for i in range(len(source)):
         if not used[source[i]] and not used[first_target + target[i]]:
@@ -157,15 +157,15 @@ def _greedy(source: np.ndarray, target: np.ndarray, first_target: int, lines: in
 
 
 def select(candidates: Candidates, how: Selection = "max", best: int = 1, within: bool = False) -> Pairs:
-    """Choose pairs, best first; of ``kbest`` by source, then rank. Ties are broken by rising row numbers.
+    """Choose pairs, best first (``kbest``: by source, then rank). Ties are broken by ascending row numbers.
 
-    ``forward`` are each source's best target, ``backward`` each target's best source, ``intersection`` the pairs that are
-    both, ``max`` the union of both, best first, no line used twice; ``kbest`` the ``best`` best targets of each source.
-    ``within``: both sides are the same lines, and both ways the same candidates: each pair is given once, its source before
-    its target, and with ``max`` no line is in two pairs.
+    ``forward`` takes each source's best target, ``backward`` each target's best source, ``intersection`` the pairs that are
+    both, ``max`` goes through the union of both, best first, using no line twice, and ``kbest`` takes the ``best`` best
+    targets of each source. ``within``: both sides are the same lines and both directions the same candidates, so each pair
+    is given once, its source before its target, and with ``max`` no line is in two pairs.
     """
     check_choice("select", how, Selection)
-    return _within(candidates, how, best) if within else _SELECTED[how](candidates, best)
+    return _within(candidates, how, best) if within else _SELECTORS[how](candidates, best)
 
 
 def _forward(candidates: Candidates, _length: int) -> Pairs:
@@ -197,8 +197,8 @@ def _max(candidates: Candidates, _length: int) -> Pairs:
 
 
 def _within(candidates: Candidates, how: Selection, best: int) -> Pairs:
-    """Choose pairs of lines of one side: those chosen across two sides that are the same, turned round and once each."""
-    pairs = _lists(candidates, best) if how == "kbest" else select(candidates, "forward" if how == "max" else how)
+    """Choose pairs of lines of one side as if it were two; give each pair once, its lower row as the source."""
+    pairs = _kbest(candidates, best) if how == "kbest" else select(candidates, "forward" if how == "max" else how)
     low, high = np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)
     order = np.lexsort((pairs.rank, -pairs.scores, high, low))
     new = np.ones(len(order), bool)
@@ -211,8 +211,8 @@ def _within(candidates: Candidates, how: Selection, best: int) -> Pairs:
     return out.take(_greedy(out.source, out.target, 0, len(candidates.forward))) if how == "max" else out
 
 
-def _lists(candidates: Candidates, best: int) -> Pairs:
-    """Return every source's list, in the order of the sources."""
+def _kbest(candidates: Candidates, best: int) -> Pairs:
+    """Return the ``best`` best candidates of every source, in the order of the sources."""
     if best < 1:
         raise ConfigError(f"best={best}: give the length of the candidate lists, as in best=5")
     order = np.lexsort((candidates.forward_ids, -candidates.forward), axis=1)[:, :best]
@@ -222,7 +222,7 @@ def _lists(candidates: Candidates, best: int) -> Pairs:
     return Pairs.of(scores[row, place], row, ids[row, place], place + 1)
 
 
-_SELECTED: dict[str, Callable[[Candidates, int], Pairs]] = for_all(
+_SELECTORS: dict[str, Callable[[Candidates, int], Pairs]] = for_all(
     Selection,
-    {"max": _max, "intersection": _intersection, "forward": _forward, "backward": _backward, "kbest": _lists},
+    {"max": _max, "intersection": _intersection, "forward": _forward, "backward": _backward, "kbest": _kbest},
 )

@@ -48,14 +48,14 @@ class MinedPairs(Result[Pair], row=Pair):
 
     Attributes:
         scores: float32 (n,).
-        source_rows: int64 (n,), places in what was given as the source, from 0: of a list, the lines of a file, vectors.
+        source_rows: int64 (n,), indices from 0 into the source as given: a list, the lines of a file, or vectors.
         target_rows: int64 (n,).
         source: the n source texts; None where vectors were mined.
         target: the n target texts.
-        threshold: the threshold that was applied, and what is expected above it.
-        languages: of source and target; empty if they are not known.
+        threshold: the threshold that was applied, and the precision and recall expected above it.
+        languages: of source and target; empty if unknown.
         report: what was read, kept and dropped, and how long it took; None for vectors.
-        evidence: what a report shows of how the run decided; None unless ``evidence=True`` asked for it.
+        evidence: evidence of how the run decided, for a report; None without ``evidence=True``.
     """
 
     scores: np.ndarray
@@ -89,21 +89,21 @@ class MinedPairs(Result[Pair], row=Pair):
 
         Args:
             path: file, plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
-            format: ``auto``, by the name, and else ``laser`` (score<TAB>source<TAB>target); or the name of a format.
+            format: the name of a format; ``auto``: by the file name, or else ``laser`` (score<TAB>source<TAB>target).
 
         Raises:
-            ConfigError: there is no such format, or vectors were mined, which have no texts.
+            ConfigError: the format is unknown, or vectors were mined, which have no texts.
         """
         if self.source is None or self.target is None:
             raise ConfigError("vectors were mined, which have no texts to write: mine lists or files, or take the rows")
         pairs = Pairs.of(self.scores, np.arange(len(self)), np.arange(len(self)))
-        sides = _Kept(self.source, self.source_rows), _Kept(self.target, self.target_rows)
+        sides = _PairedLines(self.source, self.source_rows), _PairedLines(self.target, self.target_rows)
         write_rows(str(path), output_format(format, str(path), self.languages), _rows(pairs, *sides), self.languages)
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
-    """The lines of one side that are in a pair, in the order of the pairs."""
+class _PairedLines:
+    """The lines of one side in the order of the pairs."""
 
     texts: Texts
     rows: np.ndarray
@@ -112,8 +112,8 @@ class _Kept:
         return map(str, (self.rows[rows] + 1).tolist())
 
 
-def _rows(pairs: Pairs, source: Side | _Kept, target: Side | _Kept) -> Iterator[Row]:
-    """Yield pairs as they are written, reading the texts of some at a time."""
+def _rows(pairs: Pairs, source: Side | _PairedLines, target: Side | _PairedLines) -> Iterator[Row]:
+    """Yield the rows to write, reading the texts in blocks."""
     for start in range(0, len(pairs), _BLOCK):
         block = slice(start, start + _BLOCK)
         rows = [(source, pairs.source[block]), (target, pairs.target[block])]
@@ -134,20 +134,20 @@ def mine(
     config: MineConfig | None = None,
     **settings: Unpack[MineSettings],
 ) -> MinedPairs:
-    """Find translations among the lines of two sides, or paraphrases and near-duplicates among those of one.
+    """Find translations between the lines of two sides, or paraphrases and near-duplicates among the lines of one.
 
     Args:
-        model: what encodes, or its name; None for vectors.
+        model: the model, or its name; None for vectors.
         source: a list of texts, the name of a text file, or float32 (n, d) unit vectors.
-        target: the other side, of the same kind or, texts and files, of either. Without it pairs are sought among the lines
-            of the source, each once, the earlier line first; no line is its own neighbour.
-        output: a file that the pairs are written to as well, in the format of its name; ``-`` for standard output.
-        work: folder for unfinished work; None for ``<output>.work``. A run with an output that was killed goes on from what
-            it left there, to the same bytes.
-        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it scores the pairs near the
-            threshold, and encodes at most ``rerank_share`` of the lines.
-        config: how; see :class:`xswe.mining.pipeline.MineConfig`.
-        settings: single fields of it: ``score``, ``k``, ``select``, ``threshold``, ``filters``, …; ``threads`` and
+        target: the other side, also vectors if the source is; texts and files may be mixed. Without it pairs are mined
+            among the lines of the source, each once, the earlier line first; no line is its own neighbour.
+        output: a file to write the pairs to as well, in the format of its name; ``-`` for standard output.
+        work: folder for unfinished work; None for ``<output>.work``. A killed run with an output resumes from there, with
+            the same bytes as result.
+        rerank: a slower and better encoder, anything whose ``encode(texts)`` returns unit vectors: it scores the pairs near
+            the threshold, and encodes at most ``rerank_share`` of the lines.
+        config: the settings; see :class:`xswe.mining.pipeline.MineConfig`.
+        settings: single fields of ``config``: ``score``, ``k``, ``select``, ``threshold``, ``filters``, …; ``threads`` and
             ``method`` are those of the search.
 
     Raises:
@@ -176,7 +176,7 @@ def mine(
     given = _given(source, target)
     if output is not None:
         check_output(output, [str(one) for one in (*given, config.gold) if isinstance(one, (str, Path)) and one != "-"])
-        if config.languages or isinstance(model, (str, Path)):  # known at once what cannot be written
+        if config.languages or isinstance(model, (str, Path)):  # refuse at once what cannot be written
             output_format(config.format, str(output), config.languages or ("", ""))
     model = open_model(model, "mine(model, source, target)")
     languages = config.languages or (() if target is None else model.pair)
@@ -203,7 +203,7 @@ def _of_vectors(source: object, target: object, config: MineConfig, alone: bool)
 
 
 def _given(source: object, target: object) -> tuple[Lines, Lines | None]:
-    """Return names of files as str, lines as lists; refuse two sides that share one iterator."""
+    """Return file names as str and lines as lists; refuse standard input on both sides."""
     if isinstance(source, str) and isinstance(target, str) and source == target == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
     sides = [lines_of(source, "source"), *([] if target is None else [lines_of(target, "target")])]
@@ -212,7 +212,7 @@ def _given(source: object, target: object) -> tuple[Lines, Lines | None]:
 
 
 def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float], languages: tuple[str, ...]) -> MinedPairs:
-    """Copy the pairs out of the files of the sides, which may be removed after that."""
+    """Copy the pairs out of the sides' files, which may be removed afterwards."""
     rows: Sequence[np.ndarray] = (mined.pairs.source, mined.pairs.target)
     texts = [side.texts.take(chosen.astype(np.int64)) for side, chosen in zip(sides, rows, strict=True)]
     places = [np.asarray(side.numbers)[chosen] - 1 for side, chosen in zip(sides, rows, strict=True)]

@@ -1,4 +1,4 @@
-"""Hard negatives of a bitext: for every pair, the wrong targets that are nearest to its source."""
+"""Hard negatives of a bitext: for every pair, the wrong targets nearest to its source."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from xswe.work.folder import work_folder
 if TYPE_CHECKING:
     from xswe.settings import NegativesSettings
 
-_BLOCK = 16_384  # rows whose candidates are looked at together
+_BLOCK = 16_384  # rows per block of candidates
 
 
 @dataclass(frozen=True)
 class NegativesConfig:
-    """Which wrong targets are taken.
+    """How hard negatives are chosen.
 
     Attributes:
-        negatives: of each pair; pairs with fewer are left out.
-        candidates: nearest targets that they are chosen from.
-        relative_margin: a negative's cosine with the anchor is at most (1 - relative_margin) times the positive's: what is
-            nearer may well be a translation, too.
-        min_score: least cosine of a negative; None for any.
-        columns: of source and target in separated text, from 0; names of columns, or of fields of JSON.
+        negatives: number for each pair; pairs with fewer are left out.
+        candidates: number of nearest targets from which they are chosen.
+        relative_margin: a negative's cosine with the anchor is at most (1 - relative_margin) times the positive's, because
+            a nearer target may well be a translation, too.
+        min_score: minimum cosine of a negative; None for any.
+        columns: of source and target in separated text: numbers from 0, or names; for JSON the names of fields.
         languages: of source and target, for ``.tmx`` and ``.jsonl``.
-        on_error: what a damaged record does: ``raise``, or ``skip``.
-        storage: of the vectors on the disk: ``float32``, ``float16`` or ``int8``.
-        neighbours: how neighbours are sought.
+        on_error: what to do with a damaged record: ``raise`` or ``skip``.
+        storage: type of the vectors on disk: ``float32``, ``float16`` or ``int8``.
+        neighbours: how neighbours are searched.
     """
 
     negatives: int = 4
@@ -69,7 +69,7 @@ class NegativesConfig:
 
 
 class Negatives(NamedTuple):
-    """A pair and its hard negatives, the nearest first."""
+    """A pair and its hard negatives, nearest first."""
 
     anchor: str
     positive: str
@@ -84,10 +84,10 @@ class HardNegatives(Result[Negatives]):
         anchors: the n source texts.
         positives: their targets.
         targets: all distinct targets.
-        negatives: int64 (n, negatives), places in ``targets``, nearest first.
-        read: pairs read; those that are missing among the n have too few negatives within the margin.
-        cosines: float32 (n, 1 + negatives), of each anchor with its positive and with its negatives.
-        near: the share of near-duplicates of earlier pairs among the first hundred thousand that were read.
+        negatives: int64 (n, negatives), indices into ``targets``, nearest first.
+        read: pairs read; those not among the n have too few negatives within the margin.
+        cosines: float32 (n, 1 + negatives), of each anchor with its positive and its negatives.
+        near: the share of near-duplicates of earlier pairs among the first hundred thousand read.
     """
 
     anchors: Texts
@@ -129,7 +129,7 @@ class HardNegatives(Result[Negatives]):
         return ("anchor", "positive", *(f"negative_{n}" for n in range(1, self.negatives.shape[1] + 1)))
 
     def types(self) -> dict[str, str]:
-        """Return that all columns are texts, however few there are."""
+        """Return ``string`` for every column, whether or not there are rows."""
         return dict.fromkeys(self.columns(), "string")
 
     def records(self) -> Iterator[tuple[str, ...]]:
@@ -145,18 +145,18 @@ def mine_negatives(
     config: NegativesConfig | None = None,
     **settings: Unpack[NegativesSettings],
 ) -> HardNegatives:
-    """Find, for every pair of a bitext, the wrong targets that are nearest to its source.
+    """Find, for every pair of a bitext, the wrong targets nearest to its source.
 
-    No negative is, but for case and blanks, the target of any pair with the same source.
+    Case and blanks aside, no negative is the target of a pair with the same source.
 
     Args:
-        model: what encodes, or its name.
-        input: a list of pairs; a file of any bitext; or two line-aligned files.
-        output: a file that the table is written to as well, see :meth:`xswe.io.results.Result.write`. A killed run goes on
-            with its search from ``<output>.work``.
-        config: which negatives; see :class:`NegativesConfig`.
-        settings: single fields of it: ``negatives``, ``relative_margin``, …; ``threads`` and ``method`` are those of the
-            search.
+        model: the model, or its name.
+        input: a list of pairs; a bitext file of any format; or two line-aligned files.
+        output: a file to write the table to as well, see :meth:`xswe.io.results.Result.write`. A killed run resumes its
+            search from ``<output>.work``.
+        config: how negatives are chosen; see :class:`NegativesConfig`.
+        settings: single fields of ``config``: ``negatives``, ``relative_margin``, …; ``threads`` and ``method`` are those
+            of the search.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -184,7 +184,7 @@ def mine_negatives(
     order = np.argsort(first)  # distinct targets in the order of the bitext
     own = np.argsort(order)[place]
     targets = positives.take(first[order])
-    # Of the vectors and, with an output, the search that a killed run goes on with.
+    # Holds the vectors and, with an output, the search that a killed run resumes.
     room: AbstractContextManager[str | Path]
     room = scratch("xswe-negatives-") if output is None else work_folder(str(output))
     with room as folder:
@@ -209,7 +209,7 @@ def mine_negatives(
 def _sides(
     pairs: Sequence[tuple[str, str]], names: Sequence[str], config: NegativesConfig, languages: tuple[str, ...]
 ) -> tuple[Texts, Texts]:
-    """Return both sides of pairs, or of files of them; pairs with a blank side are left out."""
+    """Return both sides of the pairs, given or in files, without pairs that have a blank side."""
     left_out = Skipped()
     records = Source(tuple(names), config.columns, languages, config.on_error).read(left_out) if names else ()
     read = (record.texts for record in records if record.texts is not None)
@@ -229,7 +229,7 @@ def _scores(sides: Sequence[Vectors], own: np.ndarray) -> np.ndarray:
 
 
 def _known(anchors: Texts, own: np.ndarray, targets: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return keys of the anchors, the same for the same letters, to add a target's number to; and those of all pairs."""
+    """Return a key for each anchor, to which a target's number is added for a pair's key, and the keys of all pairs."""
     letters = np.array([identity_key(text) for text in anchors], np.uint64)
     keys = np.unique(letters, return_inverse=True)[1].astype(np.int64) * targets
     return keys, np.unique(keys + own)
@@ -238,9 +238,9 @@ def _known(anchors: Texts, own: np.ndarray, targets: int) -> tuple[np.ndarray, n
 def _chosen(
     lists: Neighbours, keys: np.ndarray, known: np.ndarray, scores: np.ndarray, config: NegativesConfig
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first candidates of each row that are wrong and within the margin, and their cosines.
+    """Return each row's nearest wrong candidates within the margin, and their cosines.
 
-    Both are (n, negatives), int64 and float32; -1 and NaN for none.
+    Both are (n, negatives), int64 and float32, padded with -1 and NaN.
     """
     out = np.full((len(keys), config.negatives), -1, np.int64)
     near = np.full(out.shape, np.nan, np.float32)

@@ -1,4 +1,4 @@
-"""The pipeline of mining: two files of sentences to a file of translations, in resumable steps."""
+"""The mining pipeline: from the sentences of two sides to pairs of translations, in resumable steps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from xswe.work.once import is_made, once
 
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
-_NOTHING = np.zeros(0, np.int64)
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -62,28 +62,28 @@ class MineConfig:
     """How translations are mined.
 
     Attributes:
-        score: margin by which candidates are scored; see :mod:`xswe.mining.margin`.
-        k: neighbours that a margin is taken against.
+        score: how candidates are scored; see :mod:`xswe.mining.margin`.
+        k: number of neighbours in the neighbourhood of a margin.
         select: ``max`` (one-to-one, greedy), ``intersection``, ``forward``, ``backward`` or ``kbest``.
         best: length of the lists of ``kbest``.
         threshold: ``auto`` (see :mod:`xswe.mining.threshold`; on ``gold`` where given), a number, or null for none;
             ``kbest`` has none unless it is a number.
-        precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
+        precision: with ``auto``: take the lowest threshold with at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs to calibrate on.
         min_score: pairs below are left out, whatever the threshold.
-        rerank_share: share of the lines that the reranker (``rerank=``) encodes at most.
+        rerank_share: maximum share of the lines that the reranker (``rerank=``) encodes.
         max_score: pairs above are left out: hubs and boilerplate collect at the very top.
-        storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
+        storage: type of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         ids: lines are ``id<TAB>text``.
         split: cut files into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         languages: of source and target, for ``split`` and ``filters.script``.
-        format: of the output; ``auto`` for that of its name.
-        on_error: what a damaged line does: ``raise``, or ``skip`` (and count).
-        neighbours: how neighbours are sought.
+        format: of the output; ``auto``: by its name.
+        on_error: what to do with a damaged line: ``raise``, or ``skip`` (and count).
+        neighbours: how neighbours are searched.
         filters: which lines and pairs are left out.
-        keep: leave the work folder.
-        evidence: keep what a report shows of how the run decided.
-        execution: who seeks the neighbours: this process, the tasks of a batch queue, or a cluster.
+        keep: keep the work folder.
+        evidence: keep evidence of how the run decided, for a report.
+        execution: who searches the neighbours: this process, the tasks of a batch queue, or a cluster.
     """
 
     score: Score = "ratio"
@@ -132,26 +132,26 @@ class MineConfig:
 
     @property
     def decoy_ranks(self) -> int:
-        """How many times calibration selects decoys, each time without one more of every line's best neighbours."""
+        """How many times calibration selects decoys, each time leaving out one more of every line's best neighbours."""
         wanted = self.calibrates or (self.evidence and self.select != "kbest")
         return (2 if DECOY_CORRECTION[self.score] else 1) if wanted else 0
 
     @property
     def depth(self) -> int:
-        """Candidates of a line."""
+        """Number of candidates of a line."""
         return max(self.k, self.best if self.select == "kbest" else 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Mined:
-    """What mining found.
+    """The result of mining.
 
     Attributes:
         pairs: in output order, as rows of the sides.
-        threshold: the one applied.
+        threshold: the threshold that was applied.
         selected: pairs before any threshold.
         ruled_out: candidate pairs that each pair filter ruled out.
-        evidence: what a report shows; None unless it was asked for.
+        evidence: for a report; None unless requested.
     """
 
     pairs: Pairs
@@ -162,17 +162,17 @@ class Mined:
 
     @property
     def quantiles(self) -> list[float]:
-        """Scores of the pairs at 0, 5, 25, 50, 75, 95 and 100 %; empty if there is none."""
+        """Scores of the pairs at 0, 5, 25, 50, 75, 95 and 100 %; empty without pairs."""
         points = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
         return [float(q) for q in np.quantile(self.pairs.scores, points)] if len(self.pairs) else []
 
 
 @dataclass(frozen=True)
 class SideReport:
-    """What was read of a side: lines ``read`` and ``kept``, and those ``dropped``, by reason.
+    """Counts of one side: lines ``read`` and ``kept``, and lines ``dropped`` by reason.
 
-    ``near`` is the share of near-duplicates of earlier lines among the first hundred thousand that were kept; ``left_out``
-    counts what of a document is no part of its text.
+    ``near`` is the share of near-duplicates of earlier lines among the first hundred thousand kept; ``left_out`` counts the
+    parts of documents that are not text.
     """
 
     read: int
@@ -191,10 +191,10 @@ class MineReport:
         target: lines of the target; None where lines of one side were mined.
         ruled_out: candidate pairs, counted from both sides, that each pair filter ruled out.
         selected: pairs before any threshold.
-        kept: pairs that are given back.
+        kept: pairs returned.
         quantiles: scores of the kept pairs at 0, 5, 25, 50, 75, 95 and 100 %; empty without pairs.
-        threshold: the threshold, or why there is none, in a sentence.
-        seconds: of each step.
+        threshold: the threshold, or why there is none, as a sentence.
+        seconds: time of each step.
     """
 
     source: SideReport
@@ -253,16 +253,16 @@ def _nearest(lists: Neighbours, count: int) -> Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class _Selector:
-    """What selects pairs among the neighbours of all lines, both ways."""
+    """Selects pairs among the neighbours of all lines, in both directions."""
 
     lists: Neighbours
-    distinct: Neighbours  # the same without near-duplicates: neighbourhoods, and what decoys are selected among
+    distinct: Neighbours  # the same without near-duplicates, for neighbourhoods and decoys
     config: MineConfig
-    sides: tuple[Side, Side] | None  # without them there are no pair filters
+    sides: tuple[Side, Side] | None  # None for no pair filters
     within: bool  # both sides are the same lines
 
     def select(self, how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
-        """Select pairs without each line's best ``skip`` neighbours; return also how many candidates each filter drops."""
+        """Select pairs without each line's best ``skip`` neighbours; also return how many candidates each filter drops."""
         lists, config = self.distinct if skip else self.lists, self.config
         part = _nearest(lists, config.depth + skip)
         candidates = score_candidates(part, config.score, config.k, skip, self.distinct)
@@ -273,17 +273,17 @@ class _Selector:
         return select(candidates, how, config.best, self.within), dropped
 
     def pairs(self, how: Selection, skip: int = 0) -> Pairs:
-        """Select pairs as :meth:`select` does."""
+        """Return the pairs of :meth:`select`."""
         return self.select(how, skip)[0]
 
 
 def _estimated(pairs: Pairs, selector: _Selector, twins: Twins) -> tuple[PrecisionEstimate, Parallel | None]:
     """Estimate how many pairs are right from decoys."""
     config, lists = selector.config, selector.lists
-    # One-to-one decoys resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
+    # One-to-one decoys resemble wrong pairs best, so the estimate uses one-to-one pairs whatever the selection.
     one_to_one = pairs if config.select == "max" else selector.pairs("max")
     decoys = [selector.pairs("max", rank) for rank in range(1, config.decoy_ranks + 1)]
-    lines = min(len(lists.forward), len(lists.backward)) // (2 if selector.within else 1)  # at most so many pairs
+    lines = min(len(lists.forward), len(lists.backward)) // (2 if selector.within else 1)  # maximum number of pairs
     how = DECOY_CORRECTION[config.score], config.score in MARGINS, LEAST_MATCHED_SHARE[config.score]
     parallel = None if selector.within else estimate_parallel(one_to_one, decoys[0], lists, twins, lines)
     alone = None if parallel is None else parallel.alone
@@ -303,15 +303,15 @@ def choose_pairs(
     reranker: Encoder | None = None,
     vectors: tuple[Vectors, Vectors] | None = None,
 ) -> Mined:
-    """Score, filter, select, calibrate and cut ``config.depth + config.decoy_ranks`` neighbours of each line, both ways.
+    """Choose pairs among the neighbours of each line, ``config.depth + config.decoy_ranks`` in both directions.
 
-    Without ``sides`` there are no pair filters. ``gold`` are scores of gold pairs to calibrate on; ``config.gold`` is not
-    looked at. ``within``: both sides are the same lines. ``reranker`` scores the pairs near the threshold,
-    which needs the sides, and a threshold that is found. By ``vectors`` of both sides near-duplicates are known: they
-    count once in a neighbourhood, and are no mismatches.
+    Without ``sides`` there are no pair filters. ``gold`` are the scores of gold pairs to calibrate on; ``config.gold`` is
+    ignored. ``within``: both sides are the same lines. ``reranker`` scores the pairs near the threshold, which needs
+    ``sides`` and an automatic threshold. With the ``vectors`` of both sides near-duplicates are recognised: they count once
+    in a neighbourhood, and are not taken for mismatches.
     """
     compared = vectors is not None and (config.decoy_ranks > 0 or config.score in MARGINS)
-    near = _nearest(lists, config.k) if config.select == "kbest" else lists  # of long lists, those of neighbourhoods
+    near = _nearest(lists, config.k) if config.select == "kbest" else lists  # long lists: only the neighbourhoods
     twins = Twins.of(near, *vectors) if vectors is not None and compared else Twins.none(near)
     selector = _Selector(lists, twins.left_out(near) if compared else near, config, sides, within)
     pairs, ruled_out = selector.select(config.select)
@@ -326,7 +326,7 @@ def choose_pairs(
             share = expected.share or (parallel.share, *parallel.between)
             threshold = replace(threshold, share=share)
     if reranker is not None and sides is not None and len(pairs):
-        # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are reranked.
+        # If hardly any line has a translation, the threshold cannot be trusted: then rerank the best pairs.
         value = np.inf if expected is None or expected.unreliable else threshold.value
         weight = None if expected is None or expected.unsure else expected.weight_above(value)
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
@@ -345,7 +345,7 @@ def choose_pairs(
 
 
 def _calibrated(expected: PrecisionEstimate, config: MineConfig, gold: np.ndarray | None) -> Threshold:
-    """Choose a threshold, with the expected precision and recall of the kept pairs, or of those above ``min_score``."""
+    """Choose a threshold, with the precision and recall expected of pairs within it and ``min_score``, ``max_score``."""
     value = None if gold is None else on_gold(expected, gold, config.precision)
     origin = "mismatched neighbours" if expected.least_share < np.inf else "likelihood of each pair"
     least = -np.inf if config.min_score is None else config.min_score
@@ -362,13 +362,13 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     Args:
         source: vectors.
         target: vectors of the other side.
-        config: how.
-        folder: for a search in files of vectors: a killed call goes on from there, and others may help (``execution``). It
-            must hold nothing of other vectors, and is left to be removed.
+        config: the settings.
+        folder: work folder of a search in files of vectors: a killed call resumes from there, and others may help
+            (``execution``). It must not hold the work of other vectors, and is not removed.
 
     Raises:
-        ConfigError: ``gold`` is set, a folder is given with arrays, or a vector holds NaN or is infinite.
-        Unfinished: with ``execution=array``, the others are not done yet.
+        ConfigError: ``gold`` is set, a folder is given with arrays, or a vector is not finite.
+        Unfinished: with ``execution=array``, the other tasks are not done yet.
 
     Example:
         mined = mine_vectors(model.encode(english), model.encode(japanese))
@@ -390,20 +390,20 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
 
 
 def _neighbours(sides: Sequence[Any], k: int, config: MineConfig, work: Path | None) -> Neighbours:
-    """Search between two sides, or in one."""
+    """Search neighbours between two sides, or within one."""
     if len(sides) == 1:
         return both_ways(neighbours_within(sides[0], k, config.neighbours, config.execution, work))
     return find_neighbours(sides[0], sides[1], k, config.neighbours, config.execution, work)
 
 
 def both_ways(within: Neighbours) -> Neighbours:
-    """Return each line's nearest others, before and after it, in the place of a target's and a source's."""
-    merge(within.forward, within.forward_ids, _NOTHING, within.backward, within.backward_ids, _NOTHING)
+    """Merge each line's neighbours before and after it, and return them as the neighbours of both sides."""
+    merge(within.forward, within.forward_ids, _NO_ROWS, within.backward, within.backward_ids, _NO_ROWS)
     return Neighbours(within.forward, within.forward_ids, within.forward, within.forward_ids)
 
 
 def _check_within(config: MineConfig) -> None:
-    """Refuse settings that make no sense within one side."""
+    """Refuse settings that make no sense when mining within one side."""
     if config.gold:
         raise ConfigError("gold= has a source and a target: give target= as well, or leave gold= out")
     if config.select == "backward":
@@ -411,7 +411,7 @@ def _check_within(config: MineConfig) -> None:
 
 
 def _stored_neighbours(folder: Path, names: Sequence[str], config: MineConfig, identity: str) -> Neighbours:
-    """Search, or read the result of the search that an earlier run, or another task of an array, finished."""
+    """Search, unless an earlier run or another task of an array has finished the search; return its result."""
     done = folder / "neighbours"
     if is_made(done, identity):
         return Neighbours.open(done)
@@ -427,9 +427,9 @@ def mine_sides(
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
     """Read and encode both sides, find neighbours, choose pairs.
 
-    ``given`` are source and target: the name of a text file, ``-`` for standard input, or the lines themselves; None for
-    the target to mine among the lines of the source. ``reranker`` scores the pairs near the threshold. Returns
-    the sides (one of them twice without a target), the pairs as rows of them, and the seconds of each step.
+    ``given`` are source and target: the name of a text file, ``-`` for standard input, or the lines themselves; None as
+    the target to mine within the source. ``reranker`` scores the pairs near the threshold. Return the sides (the source
+    twice without a target), the pairs as rows of the sides, and the seconds of each step.
     """
     if given[1] is None:
         _check_within(config)
@@ -452,7 +452,7 @@ def mine_sides(
         known = language or (model.pair[n] if len(model.pair) == 2 else None)
         if config.filters.numbers and known:
             check_numbers_in_words((known,))
-        with locked(folder / f".{name}"):  # other tasks of an array wait for the first
+        with locked(folder / f".{name}"):  # other tasks of an array wait for the first one
             left_out = Skipped()
             if texts is None:
                 path = TextSource(path, known or "", config.split).lines(folder, left_out)

@@ -1,10 +1,10 @@
-"""Reranking of mined pairs: an encoder scores those near the threshold, of which the static vectors are least sure.
+"""Reranking of mined pairs: an encoder scores the pairs near the threshold, where static vectors are least certain.
 
-Pairs far above the threshold are kept and pairs far below it are left out, as they are. Those between, and mismatched pairs
-(those that score as they do; the best, where so few lines have a translation that nothing else is known), pass through the
-encoder; the sum of both models' standardised scores ranks them, and the mismatches above a score say how many of the pairs
-above it are wrong. So few lines pass through an encoder that is a thousand times slower, and what decides is more than
-either model has.
+Pairs far above the threshold are kept and pairs far below it are left out, without reranking. The encoder scores the pairs
+in between, and mismatched pairs with similar scores (or the best ones, if so few lines have a translation that nothing else
+is known). The sum of both models' standardised scores ranks them, and the number of mismatches above a score estimates how
+many of the pairs above it are wrong. So few lines pass through an encoder that is a thousand times slower, and the decision
+rests on more than either model knows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
 from xswe.search.rerank import Encoder, combined, reranker_vectors
 
-_LEAST = 10  # pairs, for standardised scores to mean something
-TextsOf = Callable[[np.ndarray], Texts]  # of some rows of one side
+_MIN_PAIRS = 10  # pairs needed for meaningful standardised scores
+TextsOf = Callable[[np.ndarray], Texts]  # from rows of one side to their texts
 
 
 def window(scores: np.ndarray, threshold: float, most: int) -> slice:
-    """Return which of falling scores are the ``most`` nearest to a threshold, half above and half below if there are."""
+    """Return which ``most`` of descending scores are around a threshold, half above and half below as far as possible."""
     above = int((scores >= np.float32(threshold)).sum())
     start = max(0, min(above - most // 2, len(scores) - most))
     return slice(start, min(len(scores), start + most))
@@ -42,18 +42,18 @@ def rerank_pairs(
 ) -> np.ndarray:
     """Return which pairs are kept, bool (n,), after an encoder has scored the ``most`` nearest to the threshold.
 
-    Both come best first; ``decoys`` are selected among each line's further neighbours: they are wrong. An infinite
-    threshold has the best pairs scored again. ``weight`` is how many wrong pairs each decoy stands for that scores as the
-    reranked pairs do; where it is not known the best decoys are taken, and count whole.
+    Pairs and decoys come best first; ``decoys`` are wrong pairs, selected without each line's best neighbour. With an
+    infinite threshold the best pairs are reranked. ``weight`` is the number of wrong pairs that each decoy in the range of
+    the reranked pairs stands for; if it is unknown, the best decoys are taken and stand for one each.
     """
     near = window(pairs.scores, threshold, most)
     asked = pairs.take(np.arange(near.start, near.stop))
     kept = np.arange(len(pairs)) < near.start
-    if len(asked) < _LEAST:
+    if len(asked) < _MIN_PAIRS:
         return np.asarray(pairs.scores >= np.float32(threshold))
     among = np.arange(min(most, len(decoys)))
     if weight is not None:
-        # Decoys above the window stand for pairs that are kept as they are, decoys below for pairs that are left out.
+        # Decoys above the window stand for pairs that are kept anyway, decoys below it for pairs that are left out anyway.
         among = np.flatnonzero((decoys.scores >= asked.scores[-1]) & (decoys.scores <= asked.scores[0]))
     chosen = among[np.linspace(0, len(among) - 1, min(most, len(among))).astype(np.int64)]
     wrong, each = decoys.take(chosen), (1.0 if weight is None else weight) * len(among) / max(len(chosen), 1)
@@ -69,8 +69,8 @@ def rerank_pairs(
     return kept
 
 
-def _read(records: Callable[[], Iterable[Record]], side: int, rows: np.ndarray) -> Texts:
-    """Read one side of some records."""
+def _texts_of_records(records: Callable[[], Iterable[Record]], side: int, rows: np.ndarray) -> Texts:
+    """Read one side of the given records."""
     wanted = set(rows.tolist())
     texts = {row: record.texts or ("", "") for row, record in enumerate(records()) if row in wanted}
     return Texts.of([texts[row][side] for row in rows.tolist()])
@@ -86,17 +86,17 @@ def rerank_bitext(
     most: int,
     weight: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the records of a bitext that have a score, best first, and which are kept; see :func:`rerank_pairs`.
+    """Return the scored records of a bitext, best first, and which of them are kept; see :func:`rerank_pairs`.
 
-    ``scores``, float32 (n,), are NaN where there is a reason to drop a record; ``compared``, int64 (d,), are those whose
-    source was compared with the next one's target, and ``decoys``, float32 (d,), the cosines of these, NaN of the last.
+    ``scores``, float32 (n,), are NaN for records that are dropped anyway. ``compared``, int64 (d,), are the records whose
+    source was compared with the next one's target, and ``decoys``, float32 (d,), the cosines, NaN for the last record.
     """
     rows = np.flatnonzero(np.isfinite(scores))
-    # A decoy is a source and the next target; at the end of a block of records the first one, no translation either.
+    # A decoy is a source with the next target, or at the end of a block with the block's first, no translation either.
     there = np.isfinite(decoys)
     pairs = Pairs.of(scores[rows], rows, rows).best_first()
     wrong = Pairs.of(decoys[there], compared[there], np.roll(compared, -1)[there]).best_first()
-    texts = partial(_read, records, 0), partial(_read, records, 1)
+    texts = partial(_texts_of_records, records, 0), partial(_texts_of_records, records, 1)
     return pairs.source, rerank_pairs(pairs, wrong, threshold, texts, encoder, most, weight)
 
 

@@ -1,7 +1,7 @@
-"""Samples of pairs that a report shows, drawn with a fixed seed: the same run shows the same ones.
+"""Samples of pairs for a report, drawn with a fixed seed: the same run shows the same pairs.
 
-Bands hold about equally many pairs each, and the threshold is a border of two: the precision that somebody finds in every
-band can be averaged into one for all.
+Bands are of about equal size, and the threshold is the border between two of them, so the precision of all kept pairs is
+about the mean of the precisions that a reader finds in the bands above it.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-EACH = 20  # pairs of a group
+EACH = 20  # pairs per group
 _KEPT_BANDS, _OTHER_BANDS = 5, 3
-_EXAMPLES = 8  # of each reason
+_EXAMPLES = 8  # per reason
 
 
 class Shown(NamedTuple):
-    """A pair that is shown."""
+    """A pair shown in a report."""
 
-    row: int  # which of all pairs it is
-    score: float  # its score; NaN where it has none
+    row: int  # its row among all pairs
+    score: float  # NaN without a score
     source: str  # text
     target: str  # text
-    source_line: str = ""  # what its line is called, "" where lines have no names
-    target_line: str = ""  # likewise
+    source_line: str = ""  # id of the source line, "" if lines have no ids
+    target_line: str = ""  # id of the target line, likewise
 
 
 @dataclass(frozen=True)
 class Group:
-    """Pairs that stand for others."""
+    """A sample of the pairs in a range of scores."""
 
     name: str  # ``above`` and ``below`` the cut, ``top``, ``random`` (among those kept), ``band``
-    low: float  # the least score of those that it stands for
+    low: float  # the lowest score of the pairs that were sampled from
     high: float  # the highest
-    size: int  # how many it stands for
-    rows: tuple[int, ...]  # places among all pairs, in the order in which they are shown
-    pairs: tuple[Shown, ...] = ()  # the same with their texts; empty until they are read
+    size: int  # number of pairs that were sampled from
+    rows: tuple[int, ...]  # the sample's rows among all pairs, in the order in which they are shown
+    pairs: tuple[Shown, ...] = ()  # the sample with its texts; empty until they are read
 
 
 def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Group, ...]:
-    """Draw pairs at the cut, at the top, at random and from every band; those whose score is NaN are in no group."""
+    """Draw pairs at the cut, at the top, at random and from every band, leaving out pairs with a score of NaN."""
     known = np.flatnonzero(scores == scores)
     falling = known[np.argsort(-scores[known].astype(np.float64), kind="stable")]
     kept = int((scores[falling] >= threshold).sum())
@@ -54,36 +54,36 @@ def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Gr
             shown = rows if sampled is None else sampled
             out.append(Group(name, float(scores[rows[-1]]), float(scores[rows[0]]), len(rows), tuple(shown.tolist())))
 
-    def some(rows: np.ndarray) -> np.ndarray:
+    def sample(rows: np.ndarray) -> np.ndarray:
         return rows[np.sort(draw.choice(len(rows), min(EACH, len(rows)), replace=False))]
 
     if 0 < kept < len(falling):
         add("above", falling[max(0, kept - EACH) : kept])
         add("below", falling[kept : kept + EACH])
     add("top", falling[: min(EACH, kept)])
-    add("random", falling[:kept], some(falling[:kept]))
+    add("random", falling[:kept], sample(falling[:kept]))
     for part, bands in ((falling[:kept], _KEPT_BANDS), (falling[kept:], _OTHER_BANDS)):
         if len(part) >= bands:
             for band in np.array_split(part, bands):
-                add("band", band, some(band))
+                add("band", band, sample(band))
     return tuple(out)
 
 
 def with_texts(groups: Iterable[Group], texts: dict[int, Shown]) -> tuple[Group, ...]:
-    """Return the groups with the texts of their pairs, given by row; pairs whose texts are not there are left out."""
+    """Return the groups with the texts of their pairs, given by row, leaving out pairs without texts."""
     return tuple(replace(group, pairs=tuple(texts[row] for row in group.rows if row in texts)) for group in groups)
 
 
 @dataclass
 class Reservoir:
-    """Examples of each reason, each as likely as any other."""
+    """Uniformly random examples of each reason."""
 
-    counts: dict[str, int] = field(default_factory=dict)  # how many were offered, by reason
-    kept: dict[str, list[Any]] = field(default_factory=dict)  # those that are kept
+    counts: dict[str, int] = field(default_factory=dict)  # number of offers by reason
+    kept: dict[str, list[Any]] = field(default_factory=dict)  # the sample by reason
     _draw: random.Random = field(default_factory=lambda: random.Random(0))
 
     def offer(self, reason: str, value: Any = None) -> None:
-        """Count, and take an example up, perhaps in the place of another (Vitter's algorithm R); None is none."""
+        """Count the reason and perhaps keep the example in place of another (Vitter's algorithm R); only count a None."""
         seen = self.counts[reason] = self.counts.get(reason, 0) + 1
         if value is None:
             return
@@ -95,5 +95,5 @@ class Reservoir:
 
 
 def shown_rows(groups: Sequence[Group]) -> set[int]:
-    """Return the rows whose texts are to be read."""
+    """Return the rows whose texts are needed."""
     return {row for group in groups for row in group.rows}

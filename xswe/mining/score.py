@@ -1,4 +1,4 @@
-"""Scores of an aligned bitext: a column is appended; every other byte, and the order, stay as they are."""
+"""Scores of an aligned bitext, appended as a column; order and all other bytes are unchanged."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class ScoreFileConfig:
     """How a bitext is read, scored and written.
 
     Attributes:
-        score: ``cosine`` streams; a margin takes the neighbourhoods among all lines of the bitext and reads it first.
-        k: neighbours that a margin is taken against.
-        storage: of the vectors in the work folder.
-        neighbours: how neighbours are sought.
-        columns: of source and target in separated text, from 0; names of columns, or of fields of JSON.
+        score: ``cosine`` is computed while reading; a margin needs the neighbourhoods among all lines of the bitext first.
+        k: number of neighbours in the neighbourhood of a margin.
+        storage: type of the vectors in the work folder.
+        neighbours: how neighbours are searched.
+        columns: of source and target in separated text: numbers from 0, or names; for JSON the names of fields.
         languages: of source and target, for ``.tmx`` and ``.jsonl``.
-        on_error: what a damaged record does: ``raise``, or ``skip``.
-        format: of the output, which must be the bitext's own; ``auto`` for that of its name.
-        keep: leave the work folder.
+        on_error: what to do with a damaged record: ``raise`` or ``skip``.
+        format: of the output, which must be that of the bitext; ``auto``: by its name.
+        keep: keep the work folder.
     """
 
     score: Score = "cosine"
@@ -75,7 +75,7 @@ class ScoreFileConfig:
 
     @property
     def streams(self) -> bool:
-        """Whether a line's score depends on that line only."""
+        """Whether a line's score depends only on that line."""
         return self.score == "cosine"
 
 
@@ -90,12 +90,12 @@ def score_pairs(
     """Score aligned texts, float32 (n,).
 
     Args:
-        model: what encodes.
+        model: the model.
         source: n texts.
         target: n texts.
-        score: which; a margin takes its neighbourhoods among the distinct texts given.
-        k: neighbours that a margin is taken against.
-        neighbours: how they are sought.
+        score: which score; a margin takes its neighbourhoods among the distinct texts given.
+        k: number of neighbours in the neighbourhood of a margin.
+        neighbours: how neighbours are searched.
 
     Raises:
         ConfigError: the lists differ in length.
@@ -124,7 +124,7 @@ def _score_rows(
     search: SearchConfig,
     work: Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores of pairs of rows, and those of each source with the next one's target."""
+    """Return the scores of pairs of rows, and as decoys the scores of each source with the next target."""
     out, decoys = np.empty(len(rows[0]), np.float32), np.empty(max(0, len(rows[0]) - 1), np.float32)
     sides = [as_vectors(side) for side in given]
     here, there = (np.zeros(len(side), np.float32) for side in sides)
@@ -145,9 +145,9 @@ class Distribution:
 
     Attributes:
         quantiles: scores at 0, 5, 25, 50, 75, 95 and 100 %; empty without pairs.
-        threshold: from which on pairs score as translations do; None if it cannot be estimated.
-        below: the share of the pairs that score less.
-        unsure: why it cannot be estimated.
+        threshold: score above which pairs score like translations; None if it cannot be estimated.
+        below: the share of pairs below the threshold.
+        unsure: why the threshold cannot be estimated.
     """
 
     quantiles: tuple[float, ...] = ()
@@ -157,7 +157,7 @@ class Distribution:
 
     @classmethod
     def of(cls, scores: np.ndarray, decoys: np.ndarray) -> Distribution:
-        """Summarise the scores of the pairs, beside those of sources with the next pair's target, which are wrong."""
+        """Summarise the scores of the pairs; ``decoys`` score sources with the next pair's target, which is wrong."""
         if not len(scores):
             return cls()
         quantiles = tuple(np.quantile(scores, (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)).tolist())
@@ -183,9 +183,10 @@ class Distribution:
 
 @dataclass(frozen=True)
 class ScoredBitext:
-    """How a bitext was scored: its lines, those that could not be and why, the mean score, and the seconds it took.
+    """The summary of scoring a bitext: lines read, lines not scored, mean score, seconds taken.
 
-    ``near`` is the share of near-duplicates of earlier pairs among the first hundred thousand.
+    ``near`` is the share of near-duplicates of earlier pairs among the first hundred thousand; ``left_out`` counts
+    damaged records by reason.
     """
 
     lines: int
@@ -215,15 +216,16 @@ def score_file(
     config: ScoreFileConfig | None = None,
     **settings: Unpack[ScoreFileSettings],
 ) -> ScoredBitext:
-    """Append a score to every record of a bitext; every other byte, and the order, stay as they are.
+    """Append a score to every record of a bitext, leaving order and all other bytes unchanged.
 
     Args:
-        model: what encodes, or its name.
+        model: the model, or its name.
         input: a bitext, ``-`` for standard input; or two line-aligned files.
         output: file, plain or compressed, or ``-`` for standard output.
-        work: folder for unfinished work; null for ``<output>.work``. A run that was killed goes on from there.
-        config: how; see :class:`ScoreFileConfig`.
-        settings: single fields of it: ``score``, ``k``, ``columns``, …; ``threads`` and ``method`` are those of the search.
+        work: folder for unfinished work; None for ``<output>.work``. A killed run resumes from there.
+        config: the settings; see :class:`ScoreFileConfig`.
+        settings: single fields of ``config``: ``score``, ``k``, ``columns``, …; ``threads`` and ``method`` are those of the
+            search.
 
     Raises:
         ConfigError: a setting is unknown or impossible, or the output has another format than the bitext.
@@ -253,7 +255,7 @@ def score_file(
     return ScoredBitext(lines, unscored, mean, config.score, taken, str(output), spread, left_out.counts, near.share)
 
 
-# Of a bitext: its lines, and the scores of those that have one and of their decoys.
+# The number of lines of a bitext, the scores of scored lines, and those of their decoys.
 _Scores = tuple[int, np.ndarray, np.ndarray]
 
 
@@ -266,7 +268,7 @@ def _by_margin(
     left_out: Skipped,
     near: NearDuplicates,
 ) -> _Scores:
-    """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
+    """Read and encode the bitext into a folder, find neighbourhoods, and write the bitext with its scores."""
     file = file.spooled(work)
     inputs = [model.identity, [file_stamp(path) for path in file.paths]]
     identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
@@ -289,7 +291,7 @@ def _by_margin(
 
 
 def _rows_of(hashes: np.ndarray) -> np.ndarray:
-    """Return for each hash the place of its first occurrence among first occurrences."""
+    """Number distinct hashes by first occurrence, and return the number of each hash."""
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
     places = np.empty(len(first), np.int64)
     places[np.argsort(first, kind="stable")] = np.arange(len(first))
@@ -299,13 +301,13 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
 def _stream(
     model: AnyModel, file: Source, output: str, config: ScoreFileConfig, left_out: Skipped, near: NearDuplicates
 ) -> _Scores:
-    """Score and write block after block."""
+    """Score and write the bitext block by block."""
     total, found, decoys = 0, [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     threads = config.neighbours.workers
     lines = file.read(left_out)
 
     def scored() -> Iterator[tuple[Record, float]]:
-        """Yield the records with their scores, and count."""
+        """Yield the records with their scores, counting them."""
         nonlocal total
         while block := list(islice(lines, _BLOCK)):
             good = [line.texts for line in block if line.texts is not None]

@@ -26,32 +26,32 @@ from xswe.work.once import once
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
-_SHOWN = 500  # characters of a line that was left out
+_EXAMPLE_LENGTH = 500  # characters shown of a dropped line
 _FORMAT = 3
-# How a line is identified, beside its text: its number in the file, what it says without case and blanks, its numbers.
+# Arrays kept beside the texts: line numbers, keys of the text without case and blanks, keys of the numbers it holds.
 _COLUMNS = {"numbers": np.int64, "identities": np.uint64, "figures": np.uint64}
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The lines of one side that are searched, memory-mapped."""
+    """The lines of one side, memory-mapped."""
 
-    texts: Texts  # their texts
-    numbers: np.ndarray  # their line numbers in the file from 1, int64 (n,)
-    ids: Texts | None  # their ids, None if the file has none
-    vectors: Vectors  # their unit vectors
-    traits: Traits  # what the pair filters need
+    texts: Texts
+    numbers: np.ndarray  # line numbers in the file from 1, int64 (n,)
+    ids: Texts | None  # None if the file has no ids
+    vectors: Vectors  # unit vectors
+    traits: Traits  # for the pair filters
     read: int  # lines of the file
-    dropped: dict[str, int]  # how many lines were left out, by reason
-    examples: dict[str, list[str]] = field(default_factory=dict)  # some of those, drawn at random
-    near: float = 0.0  # share of near-duplicates of earlier lines among the first that stay
-    left_out: Mapping[str, int] = field(default_factory=dict)  # what of a document is no part of its text, counted
+    dropped: dict[str, int]  # number of lines left out, by reason
+    examples: dict[str, list[str]] = field(default_factory=dict)  # a random sample of the lines left out
+    near: float = 0.0  # share of near-duplicates of earlier lines among the first lines kept
+    left_out: Mapping[str, int] = field(default_factory=dict)  # counts of the parts of documents that are not text
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def names(self, rows: np.ndarray) -> Iterable[str]:
-        """Return the ids of lines: the file's own, or else the line numbers."""
+        """Return the ids of lines, or their line numbers if the file has no ids."""
         return self.ids.take(rows) if self.ids is not None else map(str, self.numbers[rows].tolist())
 
 
@@ -62,10 +62,10 @@ class SideConfig:
     Attributes:
         path: text file, plain or compressed; ``-`` for standard input.
         ids: lines are ``id<TAB>text`` (as in BUCC) instead of text.
-        language: its language's code, where the script is checked.
+        language: code of its language, if the script is checked.
         filters: which lines are left out.
-        storage: of the vectors.
-        on_error: what a line that is not UTF-8 does: ``raise``, or ``skip`` (and count).
+        storage: type of the vectors.
+        on_error: what to do with a line that is not UTF-8: ``raise``, or ``skip`` (and count).
     """
 
     path: str
@@ -76,7 +76,7 @@ class SideConfig:
     on_error: OnError = "raise"
 
     def identity(self, model: str) -> str:
-        """Return the identity of the folder's content: settings, the stamp of the file, and the identity of the model."""
+        """Return a fingerprint of the folder's content: settings, stamp of the file, identity of the model."""
         if self.path == "-":
             return fingerprint(unrepeatable())
         return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)
@@ -85,7 +85,7 @@ class SideConfig:
 def _lines(
     config: SideConfig, given: Sequence[str] | None, dropped: Reservoir, read: list[int]
 ) -> Iterator[tuple[int, str, str]]:
-    """Iterate over (number, id, text) of the lines that pass the filters on single lines."""
+    """Yield (number, id, text) of each line that passes the line filters."""
     language = config.filters.language(config.language, config.path)
     skipped = Skipped()
     lines = enumerate(given, 1) if given is not None else read_lines(config.path, on_error=config.on_error, skipped=skipped)
@@ -104,7 +104,7 @@ def _lines(
                 continue
         text = line.strip()
         if reason := reason_to_drop(text, config.filters, language):
-            dropped.offer(reason, text[:_SHOWN] or None)
+            dropped.offer(reason, text[:_EXAMPLE_LENGTH] or None)
             continue
         yield number, name, text
     for reason, count in skipped.counts.items():
@@ -116,7 +116,7 @@ def _lines(
 def _write(
     folder: Path, config: SideConfig, given: Sequence[str] | None, encode: Encode, dim: int, description: str
 ) -> dict[str, Any]:
-    """Read, filter and encode the file into ``folder``; returns the report."""
+    """Read, filter and encode the file into ``folder``; return its counts."""
     dropped, read, seen, near = Reservoir(), [0], KeySet(), NearDuplicates()
     with ExitStack() as stack:
         texts = stack.enter_context(text_writer(folder, "texts"))
@@ -133,7 +133,7 @@ def _write(
             if config.filters.duplicates:
                 new = seen.add(text_hashes(begun))
                 for place in np.flatnonzero(~new).tolist():
-                    dropped.offer("duplicate", block[place][2][:_SHOWN])
+                    dropped.offer("duplicate", block[place][2][:_EXAMPLE_LENGTH])
             kept = [line for line, fresh in zip(block, new, strict=True) if fresh]
             strings = [text for _, _, text in kept]
             stay = begun.take(np.flatnonzero(new))
@@ -160,15 +160,15 @@ def prepare_side(
     description: str,
     given: Sequence[str] | None = None,
 ) -> Side:
-    """Read and encode a file into a folder, unless the folder already holds just that, undamaged; open it.
+    """Read and encode a file into a folder, unless the folder already holds the undamaged result; open the folder.
 
-    ``encode`` turns texts into float32 (n, dim) unit vectors; ``given`` are the lines themselves, in the place of a file's,
-    and ``config.path`` is then ``-``. InputError: the file is missing, or (unless skipping) a line is damaged.
+    ``encode`` turns texts into float32 (n, dim) unit vectors; ``given`` are lines to use instead of a file's, with ``-`` as
+    ``config.path``. InputError: the file is missing, or (unless skipping) a line is damaged.
     """
     identity = config.identity(model)
 
     def write(place: Path) -> None:
-        """Write the side, and its counts."""
+        """Write the side and its counts."""
         write_json(place / "side.json", {"identity": identity, **_write(place, config, given, encode, dim, description)})
 
     once(folder, identity, write)

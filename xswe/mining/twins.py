@@ -1,7 +1,7 @@
-"""Near-duplicates among the neighbours of a line, which count as one: a line that is there twice has two translations.
+"""Near-duplicates among the neighbours of a line, which count as one: a line that occurs twice has two translations.
 
-A margin compares a candidate with the neighbours of its lines. Where one of these says the same as the candidate, the
-better the translation, the less it would stand out.
+A margin compares a candidate with the neighbours of its lines. If one of them is a near-duplicate of the candidate, the
+candidate stands out less, the better a translation it is.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 from xswe.io.products import row_products
 from xswe.search.lists import Neighbours
 
-# Cosine from which on two lines of one side say nearly the same. Of 0.8 to 0.95 the lower ones find more where lines are
-# repeated with a few words changed, the higher ones among everyday sentences, many of which are alike but not the same.
-_SAME = 0.85
-# Encoders whose cosines lie close together need more: so much of the way from the mean cosine of any two lines to 1.
-_NEARER = 0.8
-_SOME = 4_096  # lines of which the mean cosine is taken
+# Lines of one side with at least this cosine count as near-duplicates. From 0.8 to 0.95, lower values find more pairs where
+# lines recur with a few words changed, higher values among everyday sentences, many of which are similar but not the same.
+_LEAST_COSINE = 0.85
+# Encoders whose cosines are all high need a higher limit: this fraction of the way from the mean cosine of two lines to 1.
+_LEAST_FRACTION = 0.8
+_SAMPLE_SIZE = 4_096  # sample size for the mean cosine
 _BLOCK = 16_384
 
 
 class Rows(Protocol):
-    """What vectors are taken from."""
+    """A source of vectors."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of vectors."""
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows, float32 (n, d)."""
@@ -35,14 +35,14 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """Near-duplicates among the neighbours of a line: int8 (n, k), the first such place in its list, both ways."""
+    """For each neighbour in both directions, int8 (n, k), the rank of the first near-duplicate of it in the same list."""
 
     forward: np.ndarray
     backward: np.ndarray
 
     @classmethod
     def of(cls, lists: Neighbours, source: Rows, target: Rows) -> Twins:
-        """Compare the neighbours of each line with those before them."""
+        """Compare each line's neighbours with the nearer ones in its list."""
         return cls(_groups(lists.forward_ids, target), _groups(lists.backward_ids, source))
 
     @classmethod
@@ -54,8 +54,8 @@ class Twins:
     def left_out(self, lists: Neighbours) -> Neighbours:
         """Return the lists with only the first of near-duplicate neighbours.
 
-        What would come in the place of the others is not known, only that it is no nearer than the last neighbour, the
-        cosine of which stands there without an id.
+        The neighbours that would move up are unknown, but no nearer than the last one in the list, so its cosine fills
+        their places, without an id.
         """
         out = []
         for scores, ids, groups in (
@@ -70,13 +70,13 @@ class Twins:
 
 
 def _limit(vectors: Rows) -> float:
-    """Return the cosine from which on two of these say nearly the same."""
-    count = min(len(vectors), _SOME)
+    """Return the cosine from which these vectors count as near-duplicates."""
+    count = min(len(vectors), _SAMPLE_SIZE)
     if count < 2:
-        return _SAME
+        return _LEAST_COSINE
     total = vectors.take(np.linspace(0, len(vectors) - 1, count).astype(np.int64)).sum(0, dtype=np.float64)
     mean = float(total @ total - count) / (count * (count - 1))
-    return max(_SAME, mean + _NEARER * (1 - mean))
+    return max(_LEAST_COSINE, mean + _LEAST_FRACTION * (1 - mean))
 
 
 def _groups(ids: np.ndarray, vectors: Rows) -> np.ndarray:
