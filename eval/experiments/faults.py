@@ -53,7 +53,7 @@ AMPLE = 1 << 30  # bytes of a disk that is not full
 # The command, with a search, words and vectors to imitate cut into shards of a size that a job of seconds has many of.
 MAIN = """import sys
 from xswe.search import clusters, exact
-exact._EDGE, clusters._ROWS, clusters._MOST_PAIRS = 4096, 16384, 1 << 22
+exact._TILE_ROWS, clusters._ROWS, clusters._MAX_GROUP_PAIRS = 4096, 16384, 1 << 22
 if "units=words" in sys.argv:
     from xswe.training import counting, teacher_vectors
     counting._TEXTS_PER_SHARD = teacher_vectors._SHARD = 1024

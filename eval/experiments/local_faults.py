@@ -239,7 +239,7 @@ def wait_for(process: int, said: Path) -> tuple[int, str]:
 def often() -> None:
     """Let checkpoints be written as often as they can be, all shards be kept, a search have many, and an index pieces."""
     xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
-    exact._EDGE, clusters._MOST_PAIRS = 256, 1 << 13
+    exact._TILE_ROWS, clusters._MAX_GROUP_PAIRS = 256, 1 << 13
     building._PIECE = numbers.NumbersJob.lines = 64
 
 

@@ -25,7 +25,7 @@ from xswe.__main__ import main
 
 stop, times, work, *arguments = json.loads(sys.argv[1])
 xswe.progress._CHECKPOINT_SECONDS = xswe.work.kept.BRIEF = 0.0
-xswe.search.exact._EDGE, xswe.search.building._PIECE = 1024, 16_384
+xswe.search.exact._TILE_ROWS, xswe.search.building._PIECE = 1024, 16_384
 faulthandler.dump_traceback_later(120, exit=True)  # rather than to wait for ever
 counts, signals = dict.fromkeys(filter(None, (stop, work)), 0), []
 

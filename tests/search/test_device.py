@@ -67,7 +67,7 @@ def torch(monkeypatch):
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=True))),
     )
     monkeypatch.setitem(sys.modules, "torch", fake)
-    for name, size in (("_SOURCES", 16), ("_TARGETS", 23), ("_EDGE", 64)):
+    for name, size in (("_SOURCES", 16), ("_TARGETS", 23), ("_TILE_ROWS", 64)):
         monkeypatch.setattr(exact, name, size)
     return fake
 

@@ -244,7 +244,7 @@ def test_groups_of_clusters_have_equal_shares_of_the_pairs(monkeypatch):
 def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     pytest.importorskip("torch")
     a, b = vectors(900, 2100)
-    for name, size in (("_SOURCES", 256), ("_TARGETS", 300), ("_EDGE", 1024)):
+    for name, size in (("_SOURCES", 256), ("_TARGETS", 300), ("_TILE_ROWS", 1024)):
         monkeypatch.setattr(exact, name, size)
     assert_neighbours(find_neighbours(a, b, 4, replace(ONE, device="cpu:0")), a, b, 4)
 

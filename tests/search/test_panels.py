@@ -7,7 +7,7 @@ import pytest
 
 from xswe.io.products import COLUMNS, pack
 from xswe.search import exact
-from xswe.search.exact import _LEAST, _READ, _STRIP, _read_panel, panel_rows
+from xswe.search.exact import _PANEL_STEP, _READ, _STRIP, _read_panel, panel_rows
 from xswe.search.lists import SearchConfig
 from xswe.search.vectors import Vectors
 
@@ -33,9 +33,9 @@ def test_a_panel_is_as_large_as_the_memory_allows(dim, k, threads):
     read_and_packed = threads * (2 * _STRIP + _READ) * dim * 4
     a_row = dim * 4 + threads * (k * 8 + 4)  # of the panel, and of each thread's lists: scores, numbers and limits
     rows = panel_rows(10**9, dim, k, config, threads)
-    assert rows % _LEAST == 0
-    assert read_and_packed + rows * a_row <= config.bytes < read_and_packed + (rows + _LEAST) * a_row
+    assert rows % _PANEL_STEP == 0
+    assert read_and_packed + rows * a_row <= config.bytes < read_and_packed + (rows + _PANEL_STEP) * a_row
     small = SearchConfig(method="exact", memory=1e-6)
-    assert panel_rows(10**9, dim, k, small, threads) == _LEAST
-    for targets, least in ((1, _LEAST), (_LEAST, _LEAST), (_LEAST + 1, 2 * _LEAST)):
+    assert panel_rows(10**9, dim, k, small, threads) == _PANEL_STEP
+    for targets, least in ((1, _PANEL_STEP), (_PANEL_STEP, _PANEL_STEP), (_PANEL_STEP + 1, 2 * _PANEL_STEP)):
         assert panel_rows(targets, dim, k, config, threads) == least

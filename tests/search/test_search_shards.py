@@ -23,7 +23,7 @@ from xswe.work.config import ExecutionConfig
 NAMES = ("forward", "forward_ids", "backward", "backward_ids")
 JOBS = {"exact": TileJob, "clusters": ClustersJob}
 # Sizes of shards that a search of seconds has many of, kept at once.
-SMALL = {exact: {"_EDGE": 1024}, clusters: {"_ROWS": 4096, "_MOST_PAIRS": 150_000}, kept: {"BRIEF": 0.0}}
+SMALL = {exact: {"_TILE_ROWS": 1024}, clusters: {"_ROWS": 4096, "_MAX_GROUP_PAIRS": 150_000}, kept: {"BRIEF": 0.0}}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Building of an index, from a stream of sentences or in shards from a file, resumed after a kill."""
+"""Building of an index: from a stream of sentences, or from a file in shards, resumed after a kill."""
 
 from __future__ import annotations
 
@@ -46,20 +46,19 @@ from xswe.work.once import is_made, written_once
 from xswe.work.parts import BEGINNING, Place
 
 logger = logging.getLogger(__name__)
-_PIECE = 1 << 17  # sentences of a new index that are added at a time: what a kill costs
-_PLACES = "places.json"  # of an index that is being built: the number of sentences after each block of the text
+_PIECE = 1 << 17  # sentences added to a new index at a time, which is what a kill costs
+_PLACES = "places.json"  # of an unfinished index: the number of sentences after each block of the text
 
 
 class Building(TypedDict, total=False):
-    """Settings of the building of an index.
+    """Settings for building an index.
 
     Attributes:
-        method: ``exact``, which is the default; or ``binary``, which scores only the sentences that are nearest by their
-            sign bits.
-        storage: of the vectors: ``float32``, which is the default, ``float16``, or ``int8``, a quarter of the place.
-        threads: how many encode; None for all processors.
-        execution: who encodes: this process, the tasks of a batch queue, or a cluster, to the same bytes. Others need a
-            file of texts, and a folder that all machines share.
+        method: ``exact``, the default, or ``binary``, which scores only the sentences nearest by sign bits.
+        storage: type of the vectors: ``float32``, the default, ``float16``, or ``int8``, a quarter of the size.
+        threads: threads that encode; None for all processors.
+        execution: who encodes: this process, the tasks of a batch queue, or a cluster, all with the same bytes as
+            result. The last two need the texts as a file, and a folder that all machines share.
     """
 
     method: IndexMethod
@@ -77,21 +76,21 @@ def index(
     folder: str | Path | None = None,
     **building: Unpack[Building],
 ) -> Index:
-    """Build an index of sentences, which are read and encoded as a stream: memory does not grow with their number.
+    """Build an index of sentences, read and encoded as a stream: memory does not grow with their number.
 
     Args:
-        model: what encodes.
+        model: the model that encodes.
         input: a list or any other iterable of texts, or the name of a text file, plain or compressed.
-        metadata: for each text what to keep with it, as JSON values.
-        columns: the keys of metadata by which a search can choose (``where=``), and their types: ``int``, ``float``,
-            ``str`` or ``bool``.
-        folder: where it is kept; None for a folder that is removed with the index, unless it is saved.
+        metadata: for each text a JSON value to keep with it.
+        columns: the metadata keys by which a search can filter (``where=``), with their types: ``int``, ``float``, ``str``
+            or ``bool``.
+        folder: folder of the index; None for a temporary one, removed with the index unless it is saved.
         building: ``method``, ``storage``, ``threads`` and ``execution``, see :class:`Building`.
 
     Raises:
-        ConfigError: there is something of the folder's name, or no such method or storage.
+        ConfigError: the folder exists already, or the method or storage is unknown.
         InputError: the file is missing or damaged.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+        Unfinished: with an array, the tasks with the other shards are not done yet.
 
     Example:
         >>> import xswe
@@ -121,7 +120,7 @@ def index(
         plan = plan._replace(stamp=file_stamp(str(texts)))
         return _index_file(plan, TextSource(str(texts)), metadata, place, execution, threads)
     check_free(place)
-    with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
+    with whole_folder(place) as unfinished:  # the index stays unopened: Windows does not rename folders with open files
         _fill(plan.begin(unfinished), encoded(model, texts, storage, threads), metadata)
     return Index(place, model)
 
@@ -133,14 +132,14 @@ class _Plan(NamedTuple):
     method: IndexMethod
     storage: Storage
     columns: Columns
-    stamp: Any = None  # of the file that it is of
+    stamp: Any = None  # of the file of texts
 
     @property
     def identity(self) -> str:
         return fingerprint(self.model.identity, self.method, self.storage, self.stamp, self.columns.noted())
 
     def begin(self, folder: Path) -> Writer:
-        """Make an empty index in a folder."""
+        """Create an empty index in a folder."""
         self.model.save(folder / "model")
         facts: dict[str, Any] = {"format_version": FORMAT_VERSION, "method": self.method, "storage": self.storage}
         facts |= {"identity": self.model.identity, "rows": 0, "removed": 0, "error": 0.0, **NEW}
@@ -158,12 +157,12 @@ def _index_file(
     execution: ExecutionConfig,
     threads: int | None,
 ) -> Index:
-    """Build the index of a file's texts: the vectors in shards, then the index."""
+    """Build the index of a file's texts: first the vectors, in shards, then the index."""
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{plan.identity}"
 
         def build(encoded: NumbersAhead) -> None:
-            """Put the numbers of all blocks and their texts together."""
+            """Assemble the index from the texts and vectors of all blocks."""
             target = place.resolve() if place.is_symlink() else place
             left = taken_over(target, fingerprint(encoded.identity, plan.identity, metadata is None))
             try:
@@ -174,7 +173,7 @@ def _index_file(
                     remove_folder(left)
 
         if not is_made(done, plan.identity, [place]):
-            if not vectors.exists():  # with them what is there is one that was not noted as done yet
+            if not vectors.exists():  # with vectors, an existing index is ours, not yet recorded as done
                 check_free(place)
             with numbers_ahead(
                 plan.model, texts.lines(work, Skipped()), vectors, plan.storage, execution, threads
@@ -184,9 +183,9 @@ def _index_file(
 
 
 def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterable[Any] | None) -> None:
-    """Build an index in a folder, from where a killed run has left it."""
-    note, (writer, places) = folder / _PLACES, _left(plan, folder)
-    place = places.get(_count(writer.sentences), BEGINNING)
+    """Build an index in a folder, resuming where a killed run left off."""
+    note, (writer, places) = folder / _PLACES, _resumed_or_begun(plan, folder)
+    place = places.get(_sentence_count(writer.sentences), BEGINNING)
     if metadata is not None:
         metadata = _metadata_after(writer, iter(metadata))
 
@@ -197,7 +196,7 @@ def _build_in(plan: _Plan, folder: Path, encoded: NumbersAhead, metadata: Iterab
             yield block
 
     def before(rows: int) -> None:
-        if rows >= _PIECE:  # what is less takes no time
+        if rows >= _PIECE:  # fewer are quickly done again
             places[rows] = place
             write_json(note, [[rows, *place] for rows, place in list(places.items())[-2:]])
 
@@ -212,34 +211,34 @@ def _fill(
     before: Callable[[int], None] = lambda _: None,
     after: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Add the first sentences, or those that a killed run had not come to, when nobody else knows of the index.
+    """Add all sentences, or those that a killed run had not reached, to an index that nobody else knows of yet.
 
-    They are added in pieces of one size, so that a kill costs no more than one of them, and the bytes are the same
-    however often it happened. Each piece calls ``before`` and ``after`` with the number of sentences then.
+    They are added in pieces of one size: a kill costs at most one piece, and does not change the bytes. Each piece calls
+    ``before`` and ``after`` with the number of sentences so far.
     """
-    there = _count(writer.sentences)
+    there = _sentence_count(writer.sentences)
     rows = with_metadata(blocks, metadata, there)
     with bar("index", unit="sentence", initial=there) as progress, closing(writer.sentences):
         for first in rows if there else chain([None], rows):
             after(writer.add(_piece(first, rows), progress.update, before, log=False).stop)
 
 
-def _count(sentences: Sentences) -> int:
-    """Return how many sentences were added."""
+def _sentence_count(sentences: Sentences) -> int:
+    """Return the number of sentences added."""
     return int(sentences.state().facts["rows"])
 
 
-def _left(plan: _Plan, folder: Path) -> tuple[Writer, dict[int, Place]]:
-    """Open the index that a killed run has left in a folder, if it is sound, and else begin one.
+def _resumed_or_begun(plan: _Plan, folder: Path) -> tuple[Writer, dict[int, Place]]:
+    """Open the index that a killed run left in a folder, or begin a new one if it is damaged.
 
-    Returns also the number of sentences after each block of the text.
+    Also return the number of sentences after each block of the text.
     """
     places, note = dict[int, Place](), folder / _PLACES
     with suppress(OSError, ValueError, XsweError):
         places = {rows: (shard, part) for rows, shard, part in read_json(note)}
         verify_index(folder)
         sentences = Sentences(folder / "sentences.sqlite")
-        if (count := _count(sentences)) in places:
+        if (count := _sentence_count(sentences)) in places:
             keep(note, f"after {count:,} sentences")
             logger.info("%s: going on after %d sentences", folder, count)
             return Writer(folder, plan.model, sentences), places
@@ -252,7 +251,7 @@ def _left(plan: _Plan, folder: Path) -> tuple[Writer, dict[int, Place]]:
 
 
 def _metadata_after(writer: Writer, values: Iterator[Any]) -> Iterator[Any]:
-    """Return the values of metadata that come after those of an index, which must be the same that it has."""
+    """Return the metadata after that of an unfinished index; the values before must equal what the index holds."""
     for row, _, metadata in writer.sentences:
         if [json.dumps(value) for value in islice(values, 1)] != [json.dumps(metadata)]:
             raise ConfigError(
@@ -271,19 +270,19 @@ def open_index(
     language: str | None = None,
     **building: Unpack[Building],
 ) -> Index:
-    """Open the index of a file that is kept in a folder, or build it where it is not there yet.
+    """Open the index of a file, or build it if it does not exist yet.
 
     Args:
-        folder: where it is, or is kept for the next time; None for an index of this time only.
-        model: what encodes; None for that of an index that is there.
-        documents: text file, a sentence a line; ``-`` for standard input; None for those of an index that is there.
-        split: cut the file into sentences; None if it is a document (Markdown, HTML, EPUB, DOCX, PDF).
-        language: of the file, to cut it.
-        building: how an index is built that is not there, see :class:`Building`.
+        folder: folder of the index; None for a temporary index.
+        model: the model that encodes; None for that of the existing index.
+        documents: text file, one sentence per line; ``-`` for standard input; None for those of the existing index.
+        split: cut the file into sentences; None to do so only for documents (Markdown, HTML, EPUB, DOCX, PDF).
+        language: language of the file, for cutting it.
+        building: how to build an index that does not exist yet, see :class:`Building`.
 
     Raises:
-        ConfigError: the index is of another model or file, or in a storage, or the file has changed; or there is nothing to
-            build it from.
+        ConfigError: the index was built with another model or from another file, the file has changed, the index is in
+            remote storage, or there is nothing to build it from.
     """
     check_names("open_index", building, Building)
     check_here(folder or "", "index")
@@ -303,7 +302,7 @@ def open_index(
                 "leave input out, or remove the folder to build it again"
             )
         if documents:
-            discard(Path(f"{folder}.work"), execution)  # which a killed run left
+            discard(Path(f"{folder}.work"), execution)  # left by a killed run
         return found
     if model is None or documents is None:
         raise ConfigError("give model= and input= to search in, or the index= of an earlier search")
@@ -315,7 +314,7 @@ def open_index(
 
 
 def _piece(first: Block | None, rows: Iterator[Block]) -> Iterator[Block]:
-    """Yield blocks, up to as many as are added at once."""
+    """Yield the blocks of one piece."""
     size = 0
     for block in rows if first is None else chain([first], rows):
         yield block

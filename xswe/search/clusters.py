@@ -1,9 +1,9 @@
-"""Nearest neighbours by overlapping clusters: products are exact, but only of lines that share one.
+"""Nearest neighbours by overlapping clusters: exact products, but only between lines that share a cluster.
 
 Both sides are assigned to the same centroids (spherical k-means over a sample of both), every line to its few nearest; the
-block of scores of a cluster is formed and swept as in the exact search. With C clusters and p of them a line the work is
-p^2 / C of the exact one, and both directions still come from one pass. Each side's mean is taken off before the assignment,
-so that sides which lie apart in the space (as languages do in many encoders) still meet.
+scores within a cluster are computed and swept as in exact search. With C clusters and p of them per line the work is
+p^2 / C times that of exact search, and both directions still come from one pass. Each side's mean is subtracted before the
+assignment, so sides that are apart in the space (as languages are in many encoders) still share clusters.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from xswe.work.config import ExecutionConfig
 from xswe.work.run import arrays_once, map_shards
 from xswe.work.stage import Made
 
-_ROUNDS = 6  # of k-means, all but the last on half of the sample; three find 0.5 % fewer pairs
-_SAMPLE = 8  # sampled vectors a cluster, of each side
+_KMEANS_ROUNDS = 6  # of k-means, all but the last on half of the sample; three rounds find 0.5 % fewer pairs
+_SAMPLE = 8  # sampled vectors per cluster and side
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
     """The lines of each cluster."""
 
-    lines: np.ndarray  # int32, the lines of all clusters one after the other, rising within a cluster
-    bounds: np.ndarray  # int64 (clusters + 1,), cluster ``c`` has the lines ``lines[bounds[c]:bounds[c + 1]]``
+    lines: np.ndarray  # int32, the lines of all clusters one after the other, ascending within a cluster
+    bounds: np.ndarray  # int64 (clusters + 1,), cluster ``c`` holds ``lines[bounds[c]:bounds[c + 1]]``
 
     @classmethod
     def of(cls, clusters: np.ndarray, count: int) -> Members:
@@ -52,14 +52,14 @@ class Members:
 
 
 def cluster_count(sources: int, targets: int, config: SearchConfig) -> int:
-    """Return the number of clusters: the configured one, else the power of two next to 6 sqrt(n)."""
+    """Return the configured number of clusters, or else the power of two nearest to 6 sqrt(n)."""
     few = max(1, min(sources, targets))
     wanted = config.clusters or 2 ** round(np.log2(6 * np.sqrt(max(sources, targets))))
     return max(1, min(wanted, few))
 
 
 def _assign(block: np.ndarray, centroids: np.ndarray, count: int, probes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores and the numbers of each vector's ``probes`` best of ``count`` centroids, packed columns."""
+    """Return scores and ids of each vector's ``probes`` best of ``count`` centroids, which are packed as columns."""
     scores, ids = empty_lists(len(block), probes)
     sweep(pack(block, ROWS), centroids, Lists(scores, ids, scores[:, -1].copy(), 0), nobody(count))
     return scores, ids
@@ -68,7 +68,7 @@ def _assign(block: np.ndarray, centroids: np.ndarray, count: int, probes: int) -
 def _nearest(
     vectors: np.ndarray, mean: np.ndarray | np.float32, centroids: np.ndarray, count: int, probes: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Like :func:`_assign`, for vectors less a mean, on several threads."""
+    """Like :func:`_assign`, for vectors minus a mean, on several threads."""
     found = over_blocks(lambda a, b: _assign(vectors[a:b] - mean, centroids, count, probes), len(vectors), threads)
     return np.concatenate([scores for scores, _ in found]), np.concatenate([ids for _, ids in found])
 
@@ -81,9 +81,9 @@ def assign(
     threads: int,
     advance: Callable[[int], object] | None = None,
 ) -> np.ndarray:
-    """Return each vector's ``probes`` nearest centroids, nearest first, int32 (n, probes); ties: the lower number.
+    """Return each vector's ``probes`` nearest centroids, nearest first, int32 (n, probes); the lower id first on a tie.
 
-    Progress has a bar of its own unless ``advance`` is given.
+    Show a progress bar, unless ``advance`` is given.
     """
     out, packed, blocks = np.empty((len(vectors), probes), np.int32), pack(centroids, COLUMNS), vectors.blocks()
     for first, block in blocks if advance else track(blocks, "assign clusters", -(-len(vectors) // 16_384), "block"):
@@ -99,16 +99,16 @@ def mean_vector(vectors: Vectors, sample: np.ndarray) -> np.ndarray:
 
 
 def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Generator, threads: int) -> np.ndarray:
-    """Spherical k-means over centred samples of both sides: float32 (count, d) unit vectors."""
+    """Return centroids by spherical k-means over centred samples of both sides: float32 (count, d) unit vectors."""
     points = np.concatenate(sides)
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     centroids = points[np.sort(generator.choice(len(points), count, replace=len(points) < count))].copy()
-    for turn in track(range(_ROUNDS), "clusters", unit="round"):
-        seen = points[turn % 2 :: 2].copy() if turn + 1 < _ROUNDS else points  # half of them are enough to begin with
+    for turn in track(range(_KMEANS_ROUNDS), "clusters", unit="round"):
+        seen = points[turn % 2 :: 2].copy() if turn + 1 < _KMEANS_ROUNDS else points  # half of them suffice at first
         cosines, nearest = _nearest(seen, np.float32(0), pack(centroids, COLUMNS), count, 1, threads)
         members, sums = Members.of(nearest, count), np.empty_like(centroids)
         sum_rows(seen, members.lines, members.bounds[:-1], members.bounds[1:], sums)
-        empty = np.flatnonzero(np.diff(members.bounds) == 0)  # begins again at one of the points that lie worst
+        empty = np.flatnonzero(np.diff(members.bounds) == 0)  # restart at the points farthest from any centroid
         sums[empty] = seen[np.resize(np.argsort(cosines[:, 0], kind="stable"), len(empty))]
         centroids = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
     return np.ascontiguousarray(centroids, np.float32)
@@ -117,7 +117,7 @@ def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Ge
 def make_centroids(
     sides: list[Vectors], count: int, config: SearchConfig, threads: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return ``count`` centroids for all sides, and the mean that is taken off the vectors of each side."""
+    """Return ``count`` centroids for all sides, and the mean to subtract from the vectors of each side."""
     generator = np.random.default_rng([config.seed, 11])
     samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in sides]
     means = [mean_vector(side, sample) for side, sample in zip(sides, samples, strict=True)]
@@ -126,14 +126,14 @@ def make_centroids(
 
 
 def neighbouring(centroids: np.ndarray, groups: int, config: SearchConfig) -> np.ndarray:
-    """Return clusters so ordered that those which share lines are together: their clusters, one after the other."""
+    """Return the clusters in an order that puts neighbouring ones, which share lines, together."""
     generator = np.random.default_rng([config.seed, 12])
     found = train_centroids([centroids], min(groups, len(centroids)), generator, config.workers)
     return np.argsort(_assign(centroids, pack(found, COLUMNS), len(found), 1)[1][:, 0], kind="stable")
 
 
 def near(sides: list[Vectors], config: SearchConfig) -> list[Vectors]:
-    """Return sides whose rows are read cluster by cluster: all of them in memory where half of it has room."""
+    """Return sides for reading cluster by cluster: all in memory if they fit half of the configured memory."""
     return [side.at_hand() for side in sides] if sum(side.array.nbytes for side in sides) < config.bytes // 2 else sides
 
 
@@ -142,23 +142,23 @@ def join(
 ) -> tuple[np.ndarray, ...]:
     """Return the k best of each row and column of ``left @ right.T`` above the limits: scores, ids, scores, ids.
 
-    Where sides are the same vectors (``within``), only columns before the row count.
+    If both sides are the same vectors (``within``), only columns before the row count.
     """
     rows, columns = empty_lists(len(left), k), empty_lists(len(right), k)
-    # A score equal to the k-th best so far may still win by its lower id.
+    # A score equal to the k-th best so far may still enter by its lower id.
     row_limits, column_limits = (np.nextafter(each, np.float32(-np.inf)) for each in limits)
     lists = Lists(*rows, row_limits, 0), Lists(*columns, column_limits, 0)
     sweep(pack(left, ROWS), pack(right, COLUMNS), *lists, within)
     return *rows, *columns
 
 
-_ROWS = 1 << 17  # that are assigned together
-_GROUPS, _FEW_PAIRS, _MOST_PAIRS = 64, 1 << 28, 1 << 32  # of clusters; a few seconds' pairs are too few to be shared out
+_ROWS = 1 << 17  # rows per shard of the assignment
+_GROUPS, _MIN_GROUP_PAIRS, _MAX_GROUP_PAIRS = 64, 1 << 28, 1 << 32  # groups to aim at; pairs of one
 
 
 @dataclass(frozen=True)
 class AssignJob(SearchJob):
-    """Assign the vectors of a shard to their clusters; the shards of the sources come first."""
+    """Assign the vectors of a shard to clusters; the shards of the sources come first."""
 
     rows: int = _ROWS
 
@@ -178,17 +178,17 @@ class AssignJob(SearchJob):
 
 
 def _distinct(members: Members, clusters: list[int], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lines, of ``count``, in some clusters, rising, and the place of each among them, int64 (count,)."""
+    """Return the lines in the given clusters, ascending, and each one's place among them, in an int64 (count,) array."""
     lines = np.sort(np.concatenate([members[cluster] for cluster in clusters]))
     lines = lines[np.diff(lines, prepend=-1) > 0]
-    places = np.empty(count, np.int64)  # of which nothing else is written, so that it takes memory for the lines only
+    places = np.empty(count, np.int64)  # only the places of these lines are written, and only those pages take memory
     places[lines] = np.arange(len(lines))
     return lines, places
 
 
 @dataclass(frozen=True)
 class ClustersJob(SearchJob):
-    """Search the clusters of a group."""
+    """Search all clusters of a group."""
 
     def open(self) -> Opened:
         """Open the vectors, the lines of each cluster, and the clusters of each group."""
@@ -196,7 +196,7 @@ class ClustersJob(SearchJob):
         return replace(opened, sides=near(opened.sides, self.search.config))
 
     def compute(self, opened: Opened, shard: int) -> Made:
-        """Return the lists of the lines in these clusters."""
+        """Return the lists of the lines in the group's clusters."""
         sides, made, k, within = opened.sides, opened.made, self.search.k, self.search.within
         clusters = np.split(made["order"], made["cuts"])[shard].tolist()
         members = [Members(made[f"lines{n}"], made[f"bounds{n}"]) for n in range(len(sides))]
@@ -226,12 +226,12 @@ class ClustersJob(SearchJob):
 def search_clusters(
     search: Search, sides: list[Vectors], known: Neighbours, execution: ExecutionConfig
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the lists of each group of clusters; ``known`` has those of earlier groups.
+    """Yield the lists of each group of clusters; ``known`` holds the lists so far.
 
-    The result depends on neither the number of threads nor interruptions. Memory beside the result is the assignment,
-    8 x ``probes`` bytes a line, and the vectors of one cluster a thread; or all vectors, see :func:`near`.
+    The result depends on neither the number of threads nor interruptions. Memory in addition to the result is the
+    assignment, 8 x ``probes`` bytes per line, and the vectors of one cluster per thread, or all vectors, see :func:`near`.
     """
-    sizes = _GROUPS, _FEW_PAIRS, _MOST_PAIRS
+    sizes = _GROUPS, _MIN_GROUP_PAIRS, _MAX_GROUP_PAIRS
     identity = search.identity(*sizes)
     made = _grouped(search, sides, identity, execution)
     pairs = int((np.diff(made["bounds0"]) * np.diff(made[f"bounds{len(sides) - 1}"])).sum())
@@ -242,7 +242,7 @@ def search_clusters(
 
 
 def _grouped(search: Search, sides: list[Vectors], name: str, execution: ExecutionConfig) -> Mapping[str, np.ndarray]:
-    """Assign all lines; returns the lines of each cluster, and the clusters of each group."""
+    """Assign all lines; return the lines of each cluster, and the clusters of each group."""
     config, threads, identity = search.config, search.config.workers, search.identity()
     count, place = cluster_count(*search.lengths, config), search.place("centroids", identity)
 
@@ -263,12 +263,12 @@ def _grouped(search: Search, sides: list[Vectors], name: str, execution: Executi
 
 
 def group_count(pairs: int) -> int:
-    """Return the number of groups into which clusters with ``pairs`` pairs are cut."""
-    return max(1, round(pairs / min(_MOST_PAIRS, max(pairs // _GROUPS, _FEW_PAIRS))))
+    """Return the number of groups to divide clusters with ``pairs`` pairs into."""
+    return max(1, round(pairs / min(_MAX_GROUP_PAIRS, max(pairs // _GROUPS, _MIN_GROUP_PAIRS))))
 
 
 def _members(clusters: list[np.ndarray], centroids: np.ndarray, config: SearchConfig) -> dict[str, np.ndarray]:
-    """Turn the clusters of lines into the lines of clusters, and group these."""
+    """Invert the clusters of lines into the lines of clusters, and group the clusters."""
     members = [Members.of(own, len(centroids)) for own in clusters]
     pairs = np.diff(members[0].bounds) * np.diff(members[-1].bounds)
     groups = group_count(int(pairs.sum()))

@@ -1,7 +1,7 @@
 """Typed columns of metadata, one number per sentence, for filters that are applied before a search.
 
-A text is kept as a hash of 64 bits, so that equality and sets cost as much as those of numbers and nothing is looked up;
-a value that is missing has a number of its own.
+A text is kept as a 64-bit hash, which makes tests of equality and membership as cheap as for numbers; a missing value is
+represented by a reserved number.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from xswe.errors import ConfigError
 from xswe.io.settings import check_choice, for_all
 
 ColumnType = Literal["int", "float", "str", "bool"]
-Where = Mapping[str, Any]  # by column a value, a set or list of values, or a tuple (lowest, highest), None for no limit
+Where = Mapping[str, Any]  # by column a value, a set or list of values, or a range (lowest, highest), None for no limit
 
 
 class _Kind(NamedTuple):
-    """The storage of values of a type."""
+    """How values of a type are stored."""
 
     numbers: type
     missing: Any
@@ -35,11 +35,11 @@ def _hash(text: str) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
 
 
-_LEAST = -(2**63)
+_MISSING_INT = -(2**63)
 _KINDS: dict[str, _Kind] = for_all(
     ColumnType,
     {
-        "int": _Kind(np.int64, _LEAST, (int,), int),
+        "int": _Kind(np.int64, _MISSING_INT, (int,), int),
         "float": _Kind(np.float64, np.nan, (int, float), float),
         "str": _Kind(np.uint64, 0, (str,), _hash),
         "bool": _Kind(np.int8, -1, (bool,), int),
@@ -48,7 +48,7 @@ _KINDS: dict[str, _Kind] = for_all(
 
 
 class Columns:
-    """The columns of an index: ``types`` by the keys of metadata, in the order of their files."""
+    """The columns of an index: their types by metadata key, in the order of their files."""
 
     def __init__(self, types: Mapping[str, ColumnType] | None = None) -> None:
         self.types = dict(types or {})
@@ -61,17 +61,17 @@ class Columns:
         return cls(dict(json.loads(noted)) if noted else None)
 
     def noted(self) -> str:
-        """Return the columns as recorded in a database."""
+        """Return the columns in the form recorded in a database."""
         return json.dumps(list(self.types.items()), ensure_ascii=False)
 
     def files(self) -> dict[str, tuple[type, tuple[int, ...]]]:
-        """Return the type of each array, and the shape of its rows, by its name."""
+        """Return the type and the row shape of each array by name."""
         return {f"column{place}": (_KINDS[kind].numbers, ()) for place, kind in enumerate(self.types.values())}
 
     def arrays(self, metadata: Sequence[Any] | None, count: int, first: int) -> dict[str, np.ndarray]:
-        """Return the columns of the metadata (None: of none) of ``count`` sentences, by the names of their arrays.
+        """Return the columns of the metadata of ``count`` sentences (None for no metadata) by array name.
 
-        ConfigError names the sentence, counted from ``first``, whose metadata is no object or of another type.
+        ConfigError: metadata is not an object, or a value has the wrong type; names the sentence, counted from ``first``.
         """
         out = {}
         for (name, kind), file in zip(self.types.items(), self.files(), strict=True):
@@ -89,9 +89,9 @@ class Columns:
         return out
 
     def chosen(self, where: Where, column: Callable[[str], np.ndarray]) -> np.ndarray:
-        """Return which sentences meet all conditions, bool (n,); ``column`` returns the numbers of an array by its name.
+        """Return which sentences meet all conditions, bool (n,); ``column`` returns an array by name.
 
-        ConfigError says which condition is of no column, or of another type.
+        ConfigError: a condition names no column, or its value has the wrong type.
         """
         masks = []
         places = dict(zip(self.types, self.files(), strict=True))
@@ -106,9 +106,9 @@ class Columns:
 
 
 def _number(name: str, kind: str, value: Any, place: str = "") -> Any:
-    """Return the number that stands for a value."""
+    """Return the number that represents a value."""
     right = isinstance(value, _KINDS[kind].accepts) and isinstance(value, bool) == (kind == "bool") and value == value
-    if not right or (kind == "int" and not _LEAST < value < 2**63):
+    if not right or (kind == "int" and not _MISSING_INT < value < 2**63):
         raise ConfigError(f"{name}: {value!r}{place} is no {kind}, which the column holds")
     return _KINDS[kind].number(value)
 
@@ -128,11 +128,11 @@ def _meets(name: str, kind: str, condition: Any, numbers: np.ndarray) -> np.ndar
 
 
 def _within(name: str, kind: str, condition: tuple[Any, ...], numbers: np.ndarray) -> np.ndarray:
-    """Return which numbers are in a range, its ends included; none that is missing is."""
+    """Return which numbers are in a range, inclusive; missing values are not."""
     if len(condition) != 2 or kind not in ("int", "float"):
         raise ConfigError(f"where: {name}={condition!r}: a range is (lowest, highest) of numbers; give a set for choices")
     low, high = (None if end is None else _number(name, kind, end) for end in condition)
-    found = numbers == numbers if kind == "float" else numbers != _LEAST
+    found = numbers == numbers if kind == "float" else numbers != _MISSING_INT
     if low is not None:
         found &= numbers >= low
     if high is not None:

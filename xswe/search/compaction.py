@@ -1,4 +1,4 @@
-"""Compaction: the arrays of an index rewritten without removed and replaced rows."""
+"""Compaction: rewriting the arrays of an index without removed and replaced rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from xswe.search.layout import file_of, shapes_of
 from xswe.search.snapshot import Snapshot
 from xswe.search.verification import REBUILD
 
-PROGRESS = "progress.npz"  # what was done when it was written, and the checksums of that
-_PIECE = 1 << 20  # sentences that are written before that is noted
+PROGRESS = "progress.npz"  # sentences written so far, and their checksums
+_PIECE = 1 << 20  # sentences written between two records of progress
 
 
 class Compaction:
-    """Writes the arrays of the sentences that there are, by rising row, into a folder of their own.
+    """Writes the arrays of the remaining sentences, by ascending row, into a folder of their own.
 
-    ``facts`` is what the database has to say once they are written.
+    ``facts`` is what the database has to record once they are written.
     """
 
     def __init__(self, folder: Path, now: Snapshot, dim: int) -> None:
@@ -35,12 +35,12 @@ class Compaction:
 
     @staticmethod
     def waits_in(place: Path, root: int | None) -> bool:
-        """Return True if a folder has a killed compaction of an index with this checksum, which can be resumed."""
+        """Return True if a folder holds a killed compaction of the index with this checksum, which can be resumed."""
         found = _progress(place)
         return found is not None and found["root"].item() == root
 
     def run(self, progressed: Callable[[int], object]) -> dict[str, FileSums]:
-        """Write the arrays, reporting the number of sentences since the call before; returns their checksums."""
+        """Write the arrays and return their checksums, calling ``progressed`` with each number of sentences written."""
         self._place.mkdir(exist_ok=True)
         before = _progress(self._place) if self.waits_in(self._place, self._now.root) else None
         done = 0 if before is None else before["done"].item()

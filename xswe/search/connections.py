@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-WAIT = 60.0  # seconds for another process that writes
+WAIT = 60.0  # seconds to wait for another process that writes
 _pools: weakref.WeakSet[Connections] = weakref.WeakSet()
 
 
 class Connections:
     """Connections to a database, each used by one thread at a time.
 
-    Where the folder cannot be written and nothing waits in a write-ahead log, the database is read as it is: its log, which
-    every reader of a database with one has to open, could not be made there. Such a connection notices no later change, so
-    that it is made anew each time.
+    If the folder is not writable and the write-ahead log is empty, the database is opened as immutable, because the log
+    that every reader must open could not be created. Such a connection does not notice later changes, so it is not reused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,14 +47,14 @@ class Connections:
             connection.close()
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close the idle connections."""
         _close(self._idle)
 
     def _opened(self) -> tuple[sqlite3.Connection, bool]:
-        """Open a connection; returns also whether it can be kept."""
+        """Open a connection; also return whether it can be reused."""
         log = self._path.with_name(f"{self._path.name}-wal")
-        as_it_is = not os.access(self._path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
-        mode = "mode=ro&immutable=1" if as_it_is and not self._journal() else "mode=rw"
+        immutable = not os.access(self._path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+        mode = "mode=ro&immutable=1" if immutable and not self._journal() else "mode=rw"
         address = f"{self._path.absolute().as_uri()}?{mode}"
         opened = sqlite3.connect(address, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
         return opened, mode == "mode=rw"
@@ -66,7 +65,7 @@ class Connections:
         return journal.exists() and journal.stat().st_size > 0
 
     def forget(self) -> None:
-        """Leave the connections of the process that was forked alone: to close them here could break its locks."""
+        """Drop the connections of the parent process without closing them, which could break its locks."""
         for connection in self._idle:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self._idle.clear()

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours, on the CPU or a graphics card: tiles of sources and targets, both directions at once."""
+"""Exact nearest neighbours on the CPU or a GPU: tiles of sources and targets, both directions at once."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from xswe.work.config import ExecutionConfig
 from xswe.work.run import map_shards
 from xswe.work.stage import Made
 
-_EDGE = 1 << 17  # rows of a tile, about a minute of two processors; of many rows there are at most 64 x 64 tiles
-_NOTHING = np.zeros(0, np.int64)
+_TILE_ROWS = 1 << 17  # rows of a tile, about a minute on two processors; more if a side would have over 64 tiles
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class TileJob(SearchJob):
-    """Search a tile of sources and targets; within one side, of those not after the sources."""
+    """Search a tile of sources and targets; within one side, only tiles of targets not after the sources."""
 
-    edge: int = _EDGE
+    edge: int = _TILE_ROWS
 
     def tiles(self) -> list[tuple[int, int]]:
         """Return the first source and the first target of every tile."""
@@ -51,12 +51,12 @@ class TileJob(SearchJob):
 def search_tiles(
     search: Search, sides: list[Vectors], known: Neighbours, execution: ExecutionConfig
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the lists of each tile; ``known`` has those of earlier tiles.
+    """Yield the lists of each tile; ``known`` holds the lists so far.
 
-    Memory beside the result and the lists of a tile is ``config.memory``: it decides the size of the panels. The result
-    depends neither on it, nor on the number of threads, nor on interruptions.
+    Memory in addition to the result and the lists of a tile is ``config.memory``, which decides the size of the panels. The
+    result does not depend on it, on the number of threads, or on interruptions.
     """
-    edge = max(_EDGE, -(-max(search.lengths) // 64))
+    edge = max(_TILE_ROWS, -(-max(search.lengths) // 64))
     job = TileJob(search, edge=edge)
     sizes = [[min(edge, length - row) for length, row in zip(search.lengths, first, strict=True)] for first in job.tiles()]
     pairs = sum(sources * targets for sources, targets in sizes)
@@ -65,26 +65,26 @@ def search_tiles(
     yield from map_shards(stage, execution, 1, opened, ("pair", pairs), state=vars(known))
 
 
-# On the CPU. Targets are packed in panels of as many rows as the memory allows, and sources go past them in strips. Strips
-# are shared out among threads; a thread owns the lists of its strip's rows, and keeps lists of its own for the panel's
-# columns, which are merged at the end.
+# On the CPU. Targets are packed in panels of as many rows as memory allows, and sources are swept past them in strips,
+# which the threads share. A thread owns the lists of its strip's rows, and keeps its own lists for the panel's columns,
+# which are merged at the end.
 
 
-_STRIP, _LEAST_STRIP = 1024, 256  # source rows of a strip
-_LEAST = 512  # target rows of a panel
-_READ = 64 * COLUMNS  # target rows that are read at a time
+_STRIP, _MIN_STRIP = 1024, 256  # source rows of a strip: maximum and minimum
+_PANEL_STEP = 512  # target rows of a panel: minimum and step
+_READ = 64 * COLUMNS  # target rows read at a time
 
 
 def panel_rows(targets: int, dim: int, k: int, config: SearchConfig, threads: int) -> int:
-    """Return how many target rows a panel holds: their vectors and every thread's lists of them fit in the memory."""
-    strips = threads * (2 * _STRIP + _READ) * dim * 4  # read, and packed
+    """Return how many target rows a panel holds, so that their vectors and every thread's lists fit in memory."""
+    strips = threads * (2 * _STRIP + _READ) * dim * 4  # as read and as packed
     row = dim * 4 + threads * (k * 8 + 4)
-    rows = max(_LEAST, (config.bytes - strips) // row // _LEAST * _LEAST)
-    return int(min(rows, -(-targets // _LEAST) * _LEAST))
+    rows = max(_PANEL_STEP, (config.bytes - strips) // row // _PANEL_STEP * _PANEL_STEP)
+    return int(min(rows, -(-targets // _PANEL_STEP) * _PANEL_STEP))
 
 
 def _read_panel(target: Vectors, first: int, last: int, threads: int) -> np.ndarray:
-    """Read targets, packed as the columns of tiles."""
+    """Read targets and pack them as columns."""
     panel = aligned(-(-(last - first) // COLUMNS) * COLUMNS * target.dim)
 
     def read(start: int, stop: int) -> None:
@@ -110,11 +110,11 @@ def _sweep_tile(
 def _sweep_panel(
     left: Vectors, panel: np.ndarray, first: tuple[int, int], found: Neighbours, within: bool, opened: Opened
 ) -> None:
-    columns, lock = dict[int, Lists](), Lock()  # of each thread, which has its strips in their order
+    columns, lock = dict[int, Lists](), Lock()  # of each thread, which takes its strips in order
 
     def work(start: int, stop: int) -> None:
         if (own := columns.get(get_ident())) is None:
-            limits = found.backward[:, -1].copy()  # only what beats the lists so far enters
+            limits = found.backward[:, -1].copy()  # only scores that beat the lists so far enter
             own = columns[get_ident()] = Lists(*empty_lists(*found.backward.shape), limits, first[1])
         lists = found.forward[start:stop], found.forward_ids[start:stop]
         rows = Lists(*lists, lists[0][:, -1].copy(), first[0] + start)
@@ -122,13 +122,13 @@ def _sweep_panel(
         with lock:
             opened.advance((stop - start) * len(found.backward))
 
-    height = len(left) // (8 * opened.threads) // ROWS * ROWS  # each thread has several
-    parallel_for(work, len(left), min(_STRIP, max(_LEAST_STRIP, height)), opened.threads)
+    height = len(left) // (8 * opened.threads) // ROWS * ROWS  # several strips per thread
+    parallel_for(work, len(left), min(_STRIP, max(_MIN_STRIP, height)), opened.threads)
     for own in columns.values():
-        merge(found.backward, found.backward_ids, _NOTHING, own.scores, own.ids, _NOTHING)
+        merge(found.backward, found.backward_ids, _NO_ROWS, own.scores, own.ids, _NO_ROWS)
 
 
-# On a graphics card, through torch: the same blocks, a product and two ``topk`` calls each.
+# On a GPU, through torch: for each block a product and two ``topk`` calls.
 
 
 _SOURCES, _TARGETS = 8192, 65_536
@@ -137,9 +137,9 @@ _SOURCES, _TARGETS = 8192, 65_536
 def _score_on_device(
     left: Vectors, right: Vectors, first: tuple[int, int], found: Neighbours, search: Search, opened: Opened
 ) -> None:
-    """Fill the lists of a tile, in full float32 precision.
+    """Fill the lists of a tile in full float32 precision.
 
-    DependencyError: torch is not installed. ConfigError: there is no such device.
+    DependencyError: torch is not installed. ConfigError: the device does not exist.
     """
     with needs("torch", "train", f"device={search.config.device}"):
         import torch
@@ -153,7 +153,7 @@ def _score_on_device(
     def take(block: Any, scores: np.ndarray, ids: np.ndarray, at: int) -> None:
         best = torch.topk(block, min(search.k, block.shape[1]), dim=1)
         names = (best.indices + at).masked_fill(best.values == -torch.inf, -1).to(torch.int32).cpu().numpy()
-        merge(scores, ids, _NOTHING, best.values.cpu().numpy(), names, _NOTHING)
+        merge(scores, ids, _NO_ROWS, best.values.cpu().numpy(), names, _NO_ROWS)
 
     precise = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -1,4 +1,4 @@
-"""Hits of a query."""
+"""The hits of a query."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Hits(Result[Hit], row=Hit, entries="hits"):
     """The hits of one query, best first; a sequence of :class:`Hit`.
 
     Attributes:
-        query: its text; None where a vector was asked for.
-        hits: what was found.
+        query: its text; None for a query vector.
+        hits: the sentences found.
     """
 
     query: str | None
@@ -37,5 +37,5 @@ class Hits(Result[Hit], row=Hit, entries="hits"):
         return "\n".join(f"{hit.score:.4f}  {' '.join(hit.text.split())}" for hit in self) or "nothing found"
 
     def with_texts(self, texts: Iterable[str]) -> Hits:
-        """Return the hits with other texts, as many."""
+        """Return the hits with their texts replaced by as many others."""
         return Hits(self.query, tuple(hit._replace(text=text) for hit, text in zip(self.hits, texts, strict=True)))

@@ -1,6 +1,6 @@
 """The index of sentences: opened once, queried in milliseconds, and changed while it is queried.
 
-Which files it has :mod:`xswe.search.layout` says; :mod:`xswe.search.building` makes one.
+Its files are described in :mod:`xswe.search.layout`; :mod:`xswe.search.building` builds it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Asking(TypedDict, total=False):
     """Settings of a query.
 
     Attributes:
-        rescored: how many sentences, nearest by their sign bits, are scored in full, where ``method`` is ``binary``; with
-            more of them more of the nearest are found, and with as many as there are sentences all. None for 0.5 times
-            the root of their number.
-        threads: how many share the sentences; None for all processors.
-        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that scores the nearest
-            sentences anew: both scores order the hits.
-        candidates: how many it scores a query, at least ``k``; 50 unless given.
+        rescored: with ``method=binary``, how many of the sentences nearest by sign bits are scored in full: the more, the
+            more of the true nearest are found, and all of them if it is the number of sentences. None for 0.5 times the
+            square root of that number.
+        threads: threads that share the sentences; None for all processors.
+        rerank: a slower and better encoder, anything whose ``encode(texts)`` returns unit vectors, that rescores the
+            nearest sentences: both scores order the hits.
+        candidates: how many sentences ``rerank`` scores per query, at least ``k``; 50 by default.
     """
 
     rescored: int | None
@@ -56,14 +56,14 @@ class Asking(TypedDict, total=False):
 class Index:
     """Sentences that can be searched; see :func:`xswe.search.building.index` and :func:`load_index`.
 
-    What a change does is in the folder when it returns. Other processes may ask and change the same index; what they have
-    changed is found after :meth:`refresh`. Iterating yields all sentences by rising number, as hits with a score of 1.
+    A change is on disk when it returns. Other processes may query and change the same index; their changes are visible
+    after :meth:`refresh`. Iterating yields all sentences by ascending number, as hits with a score of 1.
 
     Attributes:
-        folder: where it is.
-        model: what encodes sentences and queries.
+        folder: folder of the index.
+        model: the model that encodes sentences and queries.
         method: ``exact`` or ``binary``.
-        storage: how vectors are kept: ``float32``, ``float16`` or ``int8``.
+        storage: type of the stored vectors: ``float32``, ``float16`` or ``int8``.
     """
 
     def __init__(self, folder: Path, model: AnyModel, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
@@ -85,11 +85,11 @@ class Index:
         return True
 
     def _open(self) -> None:
-        """Open the current state for searches."""
+        """Open a snapshot of the current state for searches."""
         self._now = open_snapshot(self.folder, self.dim, self._sentences, self._now)
 
     def close(self) -> None:
-        """Close the database's files; the index can still be asked, and opens them again."""
+        """Close the files of the database; a later query opens them again."""
         self._sentences.close()
 
     def __enter__(self) -> Self:
@@ -99,7 +99,7 @@ class Index:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[[str], Index], tuple[str]]:
-        """Pickle the index by its folder, from which it is opened again."""
+        """Pickle the index as its folder, from which it is opened again."""
         if self._temporary is not None:
             raise TypeError(
                 "an index without a folder is gone with its process; save it, and pickle xswe.load_index of that"
@@ -113,7 +113,7 @@ class Index:
         return f"Index({len(self):,} sentences, {self.dim} dimensions, {self.storage}, {self.method})"
 
     def __getitem__(self, row: int) -> Hit:
-        """Return the sentence of a number."""
+        """Return the sentence with the given number."""
         if (found := self._sentences.take([row]).get(row)) is None:
             raise IndexError(f"row {row}: there is no such sentence, or it was removed")
         return Hit(1.0, found[0], row, found[1])
@@ -124,24 +124,24 @@ class Index:
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector."""
+        """Number of dimensions of a vector."""
         return self.model.dim
 
     @property
     def columns(self) -> dict[str, ColumnType]:
-        """The types of the columns of metadata that ``where=`` knows."""
+        """The types of the metadata columns for ``where=``."""
         return Columns.of(self._now.facts.get("columns")).types
 
     @property
     def rows(self) -> np.ndarray:
-        """The numbers of all sentences, int64, rising: the order in which the index is iterated."""
+        """The numbers of all sentences, int64, ascending: the order of iteration."""
         return self._now.rows()
 
     def vectors(self, rows: Iterable[int] | None = None) -> np.ndarray:
         """Return the vectors of sentences, float32 (n, d); None for all, in the order of :attr:`rows`.
 
         Raises:
-            IndexError: there is no such sentence.
+            IndexError: a sentence does not exist.
         """
         now = self._now
         return now.vectors(now.rows() if rows is None else np.array(list(rows), np.int64))
@@ -156,7 +156,7 @@ class Index:
         rows: Iterable[int] | None = None,
         **asked: Unpack[Asking],
     ) -> Hits: ...
-    @overload  # one str is also a sequence of them
+    @overload  # a str is a sequence of str, too
     def search(
         self,
         queries: Sequence[str] | np.ndarray,
@@ -179,20 +179,20 @@ class Index:
 
         Args:
             queries: one text; several texts; or float32 (n, d) vectors of norm 1.
-            k: hits a query.
-            where: which sentences count, by the columns of their metadata, all conditions together: ``{"lang": "en"}`` a
-                value, ``{"lang": ["en", "de"]}`` one of several, ``{"year": (1990, None)}`` a range with its ends, None for
-                none; a value of None is metadata that is missing.
-            rows: the numbers of the sentences that count; those of sentences that were removed are left out.
+            k: number of hits per query.
+            where: search only sentences that meet all these conditions on metadata columns: ``{"lang": "en"}`` for a value,
+                ``{"lang": ["en", "de"]}`` for one of several, ``{"year": (1990, None)}`` for an inclusive range, None for
+                no limit; the value None for missing metadata.
+            rows: search only the sentences with these numbers; numbers of removed sentences are ignored.
             asked: see :class:`Asking`.
 
         Returns:
-            The hits of the text, or a list of those of each; of equal cosines the lower row first. What holds nothing that
-            the model knows finds nothing.
+            The hits of the text, or a list with the hits of each; of equal cosines the lower row first. A query without
+            any unit of the model has no hits.
 
         Raises:
-            ConfigError: ``k`` or ``rescored`` is below 1, the vectors are of another width, or a condition is of no column.
-            ModelError: what is read is not what was written.
+            ConfigError: ``k`` or ``rescored`` is below 1, the vectors have another width, or a condition names no column.
+            ModelError: the index is damaged.
 
         Example:
             >>> import xswe
@@ -230,12 +230,12 @@ class Index:
                 pairs = self._passes(Question(np.ascontiguousarray(vectors, np.float32), k, own, slots, threads, now))
                 break
             except ModelError:
-                if not self.refresh():  # else the arrays were written anew, and the old ones are gone
+                if not self.refresh():  # otherwise a compaction has replaced the arrays
                     raise
         return self._hits(names, pairs)
 
     def _hits(self, names: Sequence[str | None], pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Hits]:
-        """Return the hits of each query, given their scores and rows, without sentences that another process removed."""
+        """Return the hits of each query from scores and rows, without sentences that another process has removed."""
         texts = self._sentences.take(list({row: None for _, rows in pairs for row in rows.tolist()}))
         lists = [zip(scores.tolist(), rows.tolist(), strict=True) for scores, rows in pairs]
         return [
@@ -244,20 +244,20 @@ class Index:
         ]
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
-        """Add sentences; searches meanwhile, in this process or others, do not wait.
+        """Add sentences; searches in this process or others do not wait meanwhile.
 
         Args:
             texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
-            metadata: for each text what to keep with it, as JSON values.
-            threads: how many encode; None for all processors.
+            metadata: for each text a JSON value to keep with it.
+            threads: threads that encode; None for all processors.
 
         Returns:
-            Their numbers, which stay theirs for good.
+            Their numbers, which never change.
 
         Raises:
-            ConfigError: there is not one value of metadata a text, or one does not fit a column.
+            ConfigError: texts and metadata differ in number, or a value does not fit its column.
             InputError: the file is missing or damaged.
-            TypeError: one of the texts is no text; the message says which.
+            TypeError: one of the texts is not a str; the message says which.
         """
         with bar("index", unit="sentence") as progress:
             blocks = encoded(self.model, texts, self.storage, threads)
@@ -268,17 +268,17 @@ class Index:
     def update(
         self, rows: Iterable[int], texts: Iterable[str] | None = None, metadata: Iterable[Any] | None = None
     ) -> None:
-        """Give sentences another text, other metadata, or both; their numbers stay theirs.
+        """Replace the text or metadata of sentences, or both; their numbers do not change.
 
         Args:
-            rows: their numbers, each once.
-            texts: for each its new text; None to keep those that are there.
-            metadata: for each what to keep with it; None to keep what is there.
+            rows: the numbers of the sentences, each once.
+            texts: for each its new text; None to keep the texts.
+            metadata: for each its new JSON value; None to keep the metadata.
 
         Raises:
-            ConfigError: there is no such sentence, a number is given twice, or there is not one text or value each; nothing
-                is changed then.
-            TypeError: one of the texts is no text; the message says which.
+            ConfigError: a sentence does not exist, a number is given twice, or the lists differ in length; nothing is
+                changed then.
+            TypeError: one of the texts is not a str; the message says which.
         """
         rows = [int(row) for row in rows]
         given = {"texts": None if texts is None else list(texts), "metadata": None if metadata is None else list(metadata)}
@@ -293,10 +293,10 @@ class Index:
         self._open()
 
     def remove(self, rows: Iterable[int]) -> None:
-        """Remove sentences by their numbers; those of others stay as they are.
+        """Remove sentences by their numbers; the other sentences keep theirs.
 
         Raises:
-            ConfigError: there is no such sentence; nothing is removed then.
+            ConfigError: a sentence does not exist; nothing is removed then.
         """
         self._writer.remove(sorted({int(row) for row in rows}))
         self._open()
@@ -304,11 +304,11 @@ class Index:
     def compact(self) -> int:
         """Free the space of removed and replaced sentences; their numbers stay, and searches go on meanwhile.
 
-        The arrays are written anew, below ``arrays-N``. Where that is killed, the next call goes on from there, unless the
-        index was changed in between. Other processes go on with what they have opened until they :meth:`refresh`.
+        The arrays are rewritten below ``arrays-N``. If that is killed, the next call resumes it, unless the index was
+        changed in between. Other processes keep using what they have opened until they :meth:`refresh`.
 
         Returns:
-            How many slots of the arrays were given back.
+            The number of slots freed in the arrays.
         """
         count = self._writer.compact()
         self._open()
@@ -317,11 +317,11 @@ class Index:
     def verify(self) -> None:
         """Read the whole index, and compare it with its checksums.
 
-        A search compares what it reads, each block of a file when it is first read; this compares what no search has read
-        yet as well. An index of v0.2 or before has checksums from the first change on.
+        A search checks each block of a file when it first reads it; this also checks what no search has read yet. An index
+        built by v0.2 or earlier gets its checksums with the first change.
 
         Raises:
-            ModelError: something is not what was written; a line for each file says where, and what can be done.
+            ModelError: the index is damaged; the message says for each file where, and what can be done.
         """
         verify_index(self.folder)
 
@@ -329,32 +329,32 @@ class Index:
         """Copy the index to another folder, atomically.
 
         Raises:
-            ConfigError: there is something else of that name.
+            ConfigError: the folder exists already.
         """
         folder = Path(folder)
         check_free(folder)
         with whole_folder(folder) as temporary:
             copy = Sentences(temporary / "sentences.sqlite")
             while True:
-                self._sentences.copy(copy.path)  # first: of what is added meanwhile it knows nothing
+                self._sentences.copy(copy.path)  # first, so that it refers to nothing that is added meanwhile
                 facts = copy.state().facts
                 copy.close()
                 try:
                     copy_files(self.folder, temporary, facts, self.dim)
                     return
                 except OSError:
-                    if self._sentences.state().facts == facts:  # else another process has changed it meanwhile
+                    if self._sentences.state().facts == facts:  # otherwise another process has changed it
                         raise
 
 
 def load_index(folder: str | Path) -> Index:
-    """Open an index that was built in, or saved to, a folder; of large files only the parts that a query needs are read.
+    """Open an index that was built in, or saved to, a folder; only the parts of large files that a query needs are read.
 
-    What a killed process left unfinished is undone first, and what is read is compared with its checksums.
+    What a killed process left unfinished is undone first, and everything read is checked against its checksums.
 
     Raises:
-        ModelError: the folder is no index, is damaged, or of a newer version; or a change is to be undone in a folder that
-            cannot be written.
+        ModelError: the folder holds no index, is damaged, or is of a newer version; or an unfinished change must be undone
+            but the folder is not writable.
     """
     check_here(folder, "index")
     folder = Path(folder)
@@ -372,6 +372,6 @@ def check_names(function: str, given: Mapping[str, Any], kind: type) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise a ConfigError where a folder has something in it already."""
+    """Raise ConfigError if a folder exists and is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"folder={folder}: exists; give another name, or load_index and add to it")
