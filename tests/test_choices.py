@@ -166,7 +166,7 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.search import writer
 
-    return writer._SIGNED[choice]
+    return writer._HAS_SIGNS[choice]
 
 
 @probe("xswe.search.columns:ColumnType")

@@ -348,13 +348,13 @@ def flip(bench: Bench, queries: list[str], right: dict[Case, str]) -> dict[str, 
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Make sign bits of few sentences, write a change to the database's file before it is whole, and load models once."""
-    before = writer_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE
-    writer_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = 200, 16, 64
+    before = writer_module._MIN_SIGNED, sentences_module._WRITE_CACHE, compaction_module._PIECE
+    writer_module._MIN_SIGNED, sentences_module._WRITE_CACHE, compaction_module._PIECE = 200, 16, 64
     try:
         with shared_models():
             yield
     finally:
-        writer_module._FEWEST, sentences_module._MEMORY, compaction_module._PIECE = before
+        writer_module._MIN_SIGNED, sentences_module._WRITE_CACHE, compaction_module._PIECE = before
 
 
 def kills(bench: Bench, count: int) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ def test_few_rows_are_scored_in_full():
 @pytest.mark.parametrize("dim", [1, 3, 64, 1500])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_estimate_hides_one_of_the_nearest(monkeypatch, dim, threads):
-    monkeypatch.setattr("xswe.search.kernels._FEWEST", 1)
+    monkeypatch.setattr("xswe.search.kernels._MIN_THREAD_ROWS", 1)
     rng = np.random.default_rng(dim)
     vectors = unit(rng, 400, dim)
     vectors[200:210] = vectors[7]  # equal cosines: the lower rows win
@@ -169,7 +169,7 @@ def test_an_index_that_another_process_adds_to_is_not_called_damaged(tmp_path, m
     monkeypatch.setattr("xswe.search.connections.WAIT", 0.05)
     sentences = Sentences(tmp_path / "a.sqlite")
     sentences.create({"rows": 0})
-    with sentences.writing(), pytest.raises(XsweError, match="another process adds to the index"), sentences.writing():
+    with sentences.writing(), pytest.raises(XsweError, match="another process is changing the index"), sentences.writing():
         pass
 
 
@@ -198,7 +198,7 @@ def test_other_tools_read_the_files(mini, texts, tmp_path):
 
 
 def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch):
-    monkeypatch.setattr(writer_module, "_FEWEST", 500)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 500)
     exact = xswe.index(mini, texts[:600])
     index = xswe.index(mini, texts[:400], method="binary")
     assert index._now._signs is None
@@ -217,7 +217,7 @@ def test_sign_bits_find_nearly_all_and_what_came_later(mini, texts, monkeypatch)
 
 
 def test_sign_bits_are_the_same_however_an_index_grew(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_module, "_FEWEST", 500)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 500)
     many = [f"{texts[i % len(texts)]} {i}" for i in range(8_900)]
     xswe.index(mini, many, folder=tmp_path / "a", method="binary", threads=2)
     index = xswe.index(mini, many[:100], folder=tmp_path / "b", method="binary", threads=1)
@@ -290,7 +290,7 @@ def content(folder):
 
 
 def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 100)
     lines, how = tmp_path / "a.txt", {"method": "binary", "storage": "float16", "threads": 1}
     lines.write_text("\n".join([*texts, "long " * 9000, texts[0]]), encoding="utf-8")  # a line of three shards
     how["metadata"] = [{"row": row} for row in range(len(texts) + 2)]

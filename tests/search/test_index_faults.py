@@ -116,7 +116,7 @@ def test_a_killed_removal_hides_nothing(mini, texts, tmp_path, monkeypatch, stor
 
 
 def test_what_a_killed_addition_leaves_is_removed_by_the_next_change(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 100)
     xswe.index(mini, texts[:200], folder=tmp_path / "a", method="binary", threads=1)
     files = [tmp_path / "a" / name for name in ("vectors.npy", "sign_rows.npy")]
     before = [path.read_bytes() for path in files]
@@ -248,7 +248,7 @@ def test_damaged_texts_and_missing_sentences_are_no_answers(mini, texts, tmp_pat
 
 
 def test_damage_does_not_spread_into_what_is_added(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_module, "_FEWEST", 300)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 300)
     index = xswe.index(mini, texts[:290], folder=tmp_path / "a", method="binary", threads=1)
     spoil(tmp_path / "a" / "codes.npy", HEADER + 256 * 289)  # in a block to which rows are added
     with pytest.raises(ModelError, match=r"codes.npy: bytes"):
@@ -272,7 +272,7 @@ def test_sentences_that_another_process_removed_are_not_called_missing(mini, tex
 
 
 def test_an_index_that_changes_while_it_is_opened_is_opened_as_it_is_then(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 100)
     index = xswe.index(mini, texts[:200], folder=tmp_path / "a", method="binary", threads=1)
     state = Sentences.state
 
@@ -321,7 +321,7 @@ def as_format_1(folder, removed, hidden=()):
 def test_an_index_of_v0_2_opens_and_has_checksums_from_its_first_change_on(
     mini, texts, tmp_path, monkeypatch, method, storage
 ):
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 100)
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     folder = tmp_path / "a"
     xswe.index(mini, tmp_path / "a.txt", folder=folder, method=method, storage=storage, threads=1)
@@ -367,7 +367,7 @@ def as_format_2(folder):
 def test_an_index_with_clusters_is_searched_exactly_and_has_sign_bits_from_its_first_change_on(
     mini, texts, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 100)
     folder = tmp_path / "a"
     index = xswe.index(mini, texts, folder=folder, method="binary", threads=1)
     signs = [path.read_bytes() for path in sorted(folder.glob("sign_*.npy"))]
@@ -428,7 +428,7 @@ class Building:
         self.folder, self._model, self._patched = folder, model, patched
         patched.setattr(numbers_module.NumbersJob, "lines", 32)
         patched.setattr(module, "_PIECE", 64)
-        patched.setattr(writer_module, "_FEWEST", 100)
+        patched.setattr(writer_module, "_MIN_SIGNED", 100)
         (folder / "a.txt").write_text("\n".join(texts), encoding="utf-8")
         self.metadata = [{"row": row} for row in range(len(texts))]
         self.whole = self.files(self.build("a").folder)

@@ -41,7 +41,7 @@ METHODS = pytest.mark.parametrize("method", ["exact", "binary"])
 @pytest.fixture
 def few(monkeypatch):
     """Sign bits of few sentences, and compactions in small pieces."""
-    monkeypatch.setattr(writer_module, "_FEWEST", 100)
+    monkeypatch.setattr(writer_module, "_MIN_SIGNED", 100)
     monkeypatch.setattr(compaction_module, "_PIECE", 64)
 
 
@@ -419,7 +419,7 @@ def test_a_killed_change_in_the_log_is_undone(mini, texts, tmp_path, monkeypatch
     index = xswe.index(mini, texts[:100], folder=tmp_path / "a", threads=1)
     index.remove([0])
     with monkeypatch.context() as patched:
-        patched.setattr("xswe.search.sentences._MEMORY", 16)  # so that the log is written to before the change is whole
+        patched.setattr("xswe.search.sentences._WRITE_CACHE", 16)  # the log is written to before the change is whole
         patched.setattr(Writing, "note_sums", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
         killed(lambda: xswe.load_index(tmp_path / "a").add(texts[100:], threads=1))
     assert (tmp_path / "a" / "sentences.sqlite-wal").stat().st_size > 0

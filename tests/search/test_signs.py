@@ -71,7 +71,7 @@ def test_pages_hold_four_dimensions_of_each_row():
 )
 def test_candidates_are_those_of_a_plain_sort(monkeypatch, size, dim):
     monkeypatch.setattr(module, "_PASSING", (1e9, 0))
-    monkeypatch.setattr(module, "_FEWEST", 1)
+    monkeypatch.setattr(module, "_MIN_THREAD_BLOCKS", 1)
     rng = np.random.default_rng(dim + size)
     vectors = unit(rng, size, dim)
     signs = signed(vectors)
@@ -147,14 +147,14 @@ def test_few_sentences_are_scored_in_full_and_of_many_the_best_by_their_signs(li
 @pytest.mark.parametrize("word", [0, 1])
 def test_a_sample_that_misleads_leaves_out_no_one_who_is_wanted(monkeypatch, word):
     """All that is near is in words that a sample holds, which seem to be all alike, or in none of them."""
-    monkeypatch.setattr(module, "_SAMPLED", 156)
+    monkeypatch.setattr(module, "_MIN_SAMPLE", 156)
     rng = np.random.default_rng(0)
     vectors = unit(rng, 20_000, 64)
     query = vectors[5:6]
     near = np.flatnonzero(np.arange(20_000) // 64 % 2 == word)[::8]
     vectors[near] = query + 0.1 * unit(rng, len(near), 64)
     signs = signed(vectors)
-    assert len(signs.live) // module._SAMPLED == 2
+    assert len(signs.live) // module._MIN_SAMPLE == 2
     losses = plain_losses(query[0], bits_of(signs.rows, 64))
     for count in (300, 3000):
         found = candidates(query, count, signs)[0]
@@ -165,7 +165,7 @@ def test_a_sample_that_misleads_leaves_out_no_one_who_is_wanted(monkeypatch, wor
 @pytest.mark.parametrize("offset", [0.0, 2.0])
 def test_nearly_all_of_the_nearest_are_candidates(monkeypatch, offset):
     """Also of vectors that have much in common, whose plain signs would be nearly the same."""
-    monkeypatch.setattr(module, "_FEWEST", 1)
+    monkeypatch.setattr(module, "_MIN_THREAD_BLOCKS", 1)
     rng = np.random.default_rng(1)
     topics = rng.normal(size=(300, 256))
     vectors = (topics[rng.integers(0, 300, 30_000)] + rng.normal(size=(30_000, 256)) + offset).astype(np.float32)
@@ -183,5 +183,5 @@ def test_nearly_all_of_the_nearest_are_candidates(monkeypatch, offset):
 
 def test_of_many_equal_rows_the_first_are_candidates():
     """Once so many rows lose nothing as are wanted, no later one is looked at."""
-    vectors = np.repeat(unit(np.random.default_rng(0), 1, 64), 3 * module._ROOM, axis=0)
+    vectors = np.repeat(unit(np.random.default_rng(0), 1, 64), 3 * module._BUFFERED_ROWS, axis=0)
     assert candidates(vectors[:1], 200, signed(vectors))[0].tolist() == list(range(200))

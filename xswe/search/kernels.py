@@ -1,14 +1,14 @@
 """The k best of each row and column of a score matrix that is computed tile by tile.
 
 One sweep serves both directions. Each score is compared with the k-th best of its row and of its column before it leaves
-the processor's registers, and only a tile that holds a winner is looked at again: the sweep costs next to nothing beside
-the products. Lists are ordered by falling score, equal scores by rising id, so that the result does not depend on the order
-in which blocks arrive.
+the processor's registers, and only a tile that holds a winner is looked at again: the sweep costs next to nothing compared
+with the products. Lists are ordered by descending score, equal scores by ascending id, so the result does not depend on the
+order in which blocks arrive.
 
-The nearest of many stored vectors to one: an estimate from bytes, and then exactly what the estimate cannot rule out.
+The stored vectors nearest to a query: an estimate from int8 codes, then exact scores of what the estimate cannot rule out.
 
-A question reads a byte a number, which costs memory a quarter of the vectors themselves. How far an estimate can be from
-the truth is known, so that all rows that may be among the k nearest are found, and only those are scored in full.
+A query reads one byte per coordinate, a quarter of the memory traffic of the vectors themselves. The error of the estimate
+is bounded, so all rows that may be among the k nearest are found, and only those are scored in full.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from xswe.search.vectors import Vectors
 
 
 class Lists(NamedTuple):
-    """Lists of the k best that are being filled, of vectors that follow each other."""
+    """Lists of the k best under construction, for consecutive vectors."""
 
     scores: np.ndarray  # float32 (n, k)
     ids: np.ndarray  # int32 (n, k)
-    limits: np.ndarray  # float32 (n,), only scores above enter; never below the k-th best
-    first: int  # id of the first of the vectors
+    limits: np.ndarray  # float32 (n,), only higher scores enter; at least the k-th best
+    first: int  # id of the first vector
 
 
 def nobody(count: int) -> Lists:
-    """Return full lists for ``count`` vectors, which nothing can enter."""
+    """Return lists for ``count`` vectors that no score can enter."""
     return Lists(*empty_lists(count, 1), np.full(count, np.inf, np.float32), 0)
 
 
 @njit(inline="always")
 def push(scores: np.ndarray, ids: np.ndarray, score: np.float32, new: np.int64) -> None:
-    """Insert into one list a score above its last; among equals the new one comes last."""
+    """Insert a score above the last one into a list, after equal scores."""
     place = scores.shape[0] - 1
     while place > 0 and scores[place - 1] < score:
         scores[place], ids[place] = scores[place - 1], ids[place - 1]
@@ -53,7 +53,7 @@ def push(scores: np.ndarray, ids: np.ndarray, score: np.float32, new: np.int64) 
 
 @njit(**LEAN)
 def _enter(lists: Lists, place: int, score: np.float32, new: np.int64) -> None:
-    """Insert a score into one of the lists, if it is above its limit."""
+    """Insert a score into one of the lists if it is above the list's limit."""
     if score > lists.limits[place]:
         push(lists.scores[place], lists.ids[place], score, new)
         last = lists.scores[place, lists.scores.shape[1] - 1]
@@ -98,9 +98,9 @@ def _sweep(left: np.ndarray, right: np.ndarray, dim: int, rows: Lists, columns: 
 def sweep(left: np.ndarray, right: np.ndarray, rows: Lists, columns: Lists, within: bool = False) -> None:
     """Update the lists of rows and columns with all their inner products, in place.
 
-    Blocks, packed by :func:`xswe.io.products.pack` to ``ROWS`` and ``COLUMNS``, must come in rising order of rows and of
-    columns for equal scores to be kept by rising id. ``within``: both are of the same vectors, and only columns before the
-    row count.
+    Blocks, packed by :func:`xswe.io.products.pack` to ``ROWS`` and ``COLUMNS``, must come in ascending order of rows and
+    of columns for equal scores to be kept by ascending id. ``within``: both sides are the same vectors, and only columns
+    before the row count.
     """
     if len(rows.limits) and len(columns.limits):
         dim = len(left) // (-(-len(rows.limits) // ROWS) * ROWS)
@@ -115,11 +115,11 @@ def _before(score: np.float32, new: np.int64, other_score: np.float32, other: np
 def merge(
     scores: np.ndarray, ids: np.ndarray, rows: np.ndarray, more_scores: np.ndarray, more_ids: np.ndarray, names: np.ndarray
 ) -> None:
-    """Merge lists of candidates, float32 and int32 (m, k'), in any order into others (n, k), in place.
+    """Merge lists of candidates, float32 and int32 (m, k'), in any order, into other lists (n, k) in place.
 
-    An id that is there already keeps its higher score; ``NONE`` is no candidate. ``rows``, int64 (m,), is the row of each
-    list of candidates, empty for row i = list i; ``names``, int64, what a candidate's id stands for, empty where it stands
-    for itself.
+    An id that is in a list already keeps the higher score; ``NONE`` is not a candidate. ``rows``, int64 (m,), gives the row
+    that each list of candidates belongs to, empty if list i belongs to row i; ``names``, int64, maps the candidates' ids to
+    the ids to enter, empty if they are the same.
     """
     _merge(scores, ids, *map(read_only, (rows, more_scores, more_ids, names)))
 
@@ -155,7 +155,7 @@ def _merge(
 
 @njit(**LEAN)
 def count_members(clusters: np.ndarray, bounds: np.ndarray) -> None:
-    """Add how many lines (of clusters int32 (n, p), negative for none) each has to ``bounds[cluster + 1]``, int64."""
+    """Add each cluster's number of lines to ``bounds[cluster + 1]``; ``clusters`` is int32 (n, p), negative for none."""
     for cluster in clusters.flat:
         if cluster >= 0:
             bounds[cluster + 1] += 1
@@ -163,7 +163,7 @@ def count_members(clusters: np.ndarray, bounds: np.ndarray) -> None:
 
 @njit(**LEAN)
 def list_members(clusters: np.ndarray, free: np.ndarray, lines: np.ndarray) -> None:
-    """Write the lines of every cluster, rising, from ``free[cluster]`` on, which moves behind them."""
+    """Write the lines of every cluster, ascending, at ``free[cluster]``, and advance it past them."""
     for line in range(clusters.shape[0]):
         for place in range(clusters.shape[1]):
             cluster = clusters[line, place]
@@ -172,30 +172,30 @@ def list_members(clusters: np.ndarray, free: np.ndarray, lines: np.ndarray) -> N
                 free[cluster] += 1
 
 
-_AHEAD = 32  # rows that memory is asked for in advance
-_FEWEST = 1 << 13  # rows of a thread: a fifth of a millisecond
-_ROUNDING = 1e-5  # of float32, in a score, many times over
-_TOGETHER = 8  # queries that share a pass
-_SCORES = 1 << 24  # scores of a pass, at most, unless one query has more
-_SHORT = 128  # the longest list that is put in order sooner by insertion than by sorting
-_EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
+_AHEAD = 32  # rows to prefetch ahead
+_MIN_THREAD_ROWS = 1 << 13  # minimum rows per thread: a fifth of a millisecond
+_ROUNDING = 1e-5  # generous bound on the float32 rounding error of a score
+_PASS_QUERIES = 8  # queries that share a pass
+_MAX_PASS_SCORES = 1 << 24  # maximum scores per pass, unless a single query has more
+_MAX_INSERTION = 128  # longest list for which insertion is faster than sorting
+_ALL_ROWS = np.zeros(0, np.int32)  # stands for all rows
 
 
 class Coded(NamedTuple):
-    """Vectors beside their codes."""
+    """Vectors with their codes."""
 
-    codes: np.ndarray  # int8 (n, d), of :func:`make_codes`
-    scales: np.ndarray  # float32 (n,); rows where it is NaN are left out
+    codes: np.ndarray  # int8 (n, d), see :func:`make_codes`
+    scales: np.ndarray  # float32 (n,); rows with NaN are left out
     vectors: Vectors  # the n vectors
-    error: float  # the largest distance of a row of the codes from its vector
-    names: np.ndarray | None = None  # int64 (n,), what the rows are called; None for their places
+    error: float  # the largest distance between a vector and its scaled codes
+    names: np.ndarray | None = None  # int64 (n,), the ids of the rows; None for the row numbers
 
 
 def make_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Round unit vectors, float32 (n, d), rows of norm 1 or zero, to bytes.
+    """Quantise float32 (n, d) vectors, with rows of norm 1 or zero, to int8.
 
-    Returns the bytes, int8 (n, d); what a row of them is multiplied with to have norm 1, float32 (n,), NaN for a zero row;
-    and the largest distance of a row from what stands for it.
+    Return the codes, int8 (n, d); the factor that gives each row of codes norm 1, float32 (n,), NaN for a zero row; and the
+    largest distance between a vector and its scaled codes.
     """
     codes, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
     return codes, scales, float(_round(vectors, codes, scales)) ** 0.5
@@ -203,7 +203,7 @@ def make_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 
 @njit(**LEAN)
 def _round(vectors: np.ndarray, codes: np.ndarray, scales: np.ndarray) -> np.float32:
-    """Fill codes and scales; returns the largest squared distance."""
+    """Fill codes and scales, and return the largest squared distance."""
     worst = np.float32(0.0)
     for i in range(len(vectors)):
         largest = np.float32(0.0)
@@ -219,7 +219,7 @@ def _round(vectors: np.ndarray, codes: np.ndarray, scales: np.ndarray) -> np.flo
         for j in range(vectors.shape[1]):
             difference = vectors[i, j] - np.float32(codes[i, j]) * scales[i]
             distance += difference * difference
-        worst = max(worst, distance)  # a zero row has NaN, which max leaves out
+        worst = max(worst, distance)  # NaN for a zero row, which max ignores
     return worst
 
 
@@ -235,7 +235,7 @@ def _estimate(
     best: np.ndarray,
     ids: np.ndarray,
 ) -> None:
-    """Fill ``out`` from ``start`` to ``stop`` with inner products, and keep the best of each query; NaN enters nowhere."""
+    """Fill ``out[:, start:stop]`` with inner products, and keep the best of each query, without NaN."""
     some, last = len(rows) > 0, best.shape[1] - 1
     for i in range(start, stop):
         ahead = min(i + _AHEAD, stop - 1)
@@ -254,9 +254,9 @@ def _estimate(
 
 @njit(**LEAN)
 def _order(scores: np.ndarray, names: np.ndarray, best: np.ndarray, ids: np.ndarray) -> None:
-    """Fill lists, of no more than there are, with the best by falling score, equal ones by rising name.
+    """Fill lists, no longer than there are scores, with the best by descending score, equal ones by ascending name.
 
-    By insertion, which takes the square of their length: for short lists (:data:`_SHORT`).
+    Insertion takes quadratic time, so only short lists are filled in this way (:data:`_MAX_INSERTION`).
     """
     count = 0
     for i in range(len(scores)):
@@ -275,7 +275,7 @@ def _order(scores: np.ndarray, names: np.ndarray, best: np.ndarray, ids: np.ndar
 
 @njit(**LEAN)
 def _round_queries(queries: np.ndarray, levels: int, error: float, rounded: np.ndarray, slack: np.ndarray) -> None:
-    """Fill in queries in whole numbers up to ``levels``, and how far two estimates are off with each; -1 if it is zero."""
+    """Round queries to integers up to ``levels``; ``slack`` bounds the error of two estimates, -1 for a zero query."""
     for q in range(len(queries)):
         largest = np.float32(0.0)
         for number in queries[q]:
@@ -295,9 +295,9 @@ def nearest(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Find the k vectors with the largest inner products with each query; a few queries share a pass over the codes.
 
-    Queries are float32 (q, d), of norm 1, or zero, which have none; ``rows``, int32, rising, are those to look at, None for
-    all. Returns of each query their scores, float32 (k,), best first, and the names of their rows, int64 (k,), of equal
-    scores the lower first; fewer than k where there are no more.
+    Queries are float32 (q, d), of norm 1 or zero; a zero query finds nothing. ``rows``, int32, ascending, are the rows to
+    search, None for all. Return for each query scores, float32 (k,), best first, and names of rows, int64 (k,), the lower
+    first of equal scores; fewer than k if there are no more.
     """
     codes, queries = coded.codes, np.ascontiguousarray(queries)
     levels = min(32_767, (2**31 - 1) // (127 * codes.shape[1]))  # the sum of a row fits 32 bits
@@ -306,14 +306,14 @@ def nearest(
     count = len(codes) if rows is None else len(rows)
     asked = [q for q, off in enumerate(slack.tolist()) if off >= 0 and count]
     found = [(np.zeros(0, np.float32), np.zeros(0, np.int64)) for _ in queries]
-    most = int(max(1, min(_TOGETHER, _SCORES // max(1, count))))
+    most = int(max(1, min(_PASS_QUERIES, _MAX_PASS_SCORES // max(1, count))))
     for start in range(0, len(asked), most):
         some = asked[start : start + most]
         estimated = _estimated(rounded[some], min(k, count), slack[some], coded, rows, threads)
         for place, wanted in zip(some, estimated, strict=True):
             scores = row_products(coded.vectors.take(wanted), queries[place])
             names = (wanted if coded.names is None else coded.names[wanted]).astype(np.int64)
-            if k > _SHORT:
+            if k > _MAX_INSERTION:
                 order = np.lexsort((names, -scores))[:k]
                 found[place] = scores[order], names[order]
                 continue
@@ -325,17 +325,17 @@ def nearest(
 def _estimated(
     rounded: np.ndarray, k: int, slack: np.ndarray, coded: Coded, rows: np.ndarray | None, threads: int
 ) -> Iterator[np.ndarray]:
-    """Yield, for each of some rounded queries, the rows that may be among its k best."""
+    """Yield, for each rounded query, the rows that may be among its k best."""
     count = len(coded.codes) if rows is None else len(rows)
     out = np.empty((len(rounded), count), np.float32)
 
     def work(start: int, stop: int) -> np.ndarray:
         best, ids = empty_lists(len(rounded), k)
-        given = read_only(coded.codes), read_only(coded.scales), rounded, _EVERY if rows is None else rows
+        given = read_only(coded.codes), read_only(coded.scales), rounded, _ALL_ROWS if rows is None else rows
         _estimate(*given, start, stop, out, best, ids)
         return best
 
-    lists = over_blocks(work, count, threads, _FEWEST)
+    lists = over_blocks(work, count, threads, _MIN_THREAD_ROWS)
     bests = lists[0][:, -1] if len(lists) == 1 else np.sort(np.concatenate(lists, axis=1), axis=1)[:, -k]
     for scores, best, off in zip(out, bests.tolist(), slack.tolist(), strict=True):
         wanted = np.flatnonzero(scores >= best - off) if best > -np.inf else np.flatnonzero(scores == scores)

@@ -1,10 +1,10 @@
 """The arrays of an index, and their files.
 
-An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
-``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``sign_pages.npy`` and
-``sign_rows.npy`` (:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
-The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
-their end is cut off by the next change, and what was removed or replaced is left out when the index is opened
+An index is a folder of files that other tools can read as well: ``vectors.npy`` (not with ``storage=int8``), ``codes.npy``
+and ``scales.npy`` (:mod:`xswe.search.kernels`), with ``method=binary`` ``sign_pages.npy`` and ``sign_rows.npy``
+(:mod:`xswe.search.signs`), ``sentences.sqlite`` with texts and metadata, and the model.
+The database decides what belongs to the index (:mod:`xswe.search.sentences`): arrays only grow, the next change cuts off
+what a killed process left after their end, and removed or replaced rows are left out when the index is opened
 (:mod:`xswe.search.snapshot`).
 """
 
@@ -25,19 +25,19 @@ from xswe.search.numbers import columns_of
 from xswe.search.signs import ROWS, SIGNS, bytes_of, pages_shape
 
 IndexMethod = Literal["exact", "binary"]
-DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
+DOCUMENTS = "documents.json"  # stamp of the file that an index of format 1 was built from
 
 
 class Shape(NamedTuple):
     """An array of an index."""
 
     rows: int
-    kind: type  # of its numbers
+    kind: type  # type of its numbers
     row: tuple[int, ...]  # the shape of a row
 
 
 def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, Shape]:
-    """Return the arrays of an index of these facts by their names."""
+    """Return the arrays of an index with these facts by name."""
     slots = facts.get("slots", facts["rows"])
     columns = columns_of(facts["storage"], dim) | Columns.of(facts.get("columns")).files()
     shapes = {name: Shape(slots, *column) for name, column in columns.items()}
@@ -50,7 +50,7 @@ def shapes_of(facts: Mapping[str, Any], dim: int) -> dict[str, Shape]:
 
 
 def file_of(facts: Mapping[str, Any], name: str) -> str:
-    """Return the file of an array in the folder of an index; after a compaction arrays are in a folder of their own."""
+    """Return the path of an array within the folder of an index; a compaction puts arrays into a subfolder."""
     generation = facts.get("generation", 0)
     return f"arrays-{generation}/{name}.npy" if generation else f"{name}.npy"
 
@@ -62,12 +62,12 @@ def map_array(path: Path, shape: Shape) -> np.ndarray:
 
 
 def method_of(facts: Mapping[str, Any]) -> IndexMethod:
-    """Return how an index of these facts is searched; until v0.2 that could be in clusters."""
+    """Return the search method of an index with these facts; ``clusters``, of v0.2 and earlier, becomes ``binary``."""
     return "binary" if facts["method"] == "clusters" else facts["method"]
 
 
 def documents_of(folder: Path, facts: Mapping[str, Any]) -> Any:
-    """Return which file an index is of, as that was then: its name, size and time; None if it is of no file."""
+    """Return the name, size and time that the file of an index had when it was indexed; None if there was no file."""
     if "documents" in facts:
         return json.loads(facts["documents"])
     try:

@@ -1,4 +1,4 @@
-"""The nearest neighbours of both sides in each other, and the settings of their search."""
+"""Lists of each side's nearest neighbours on the other, and the settings of their search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 Method = Literal["exact", "clusters"]
 
-NONE = -1  # the id of an empty place, whose score is -inf
+NONE = -1  # the id of an empty place, with a score of -inf
 
 
 def empty_lists(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -31,13 +31,13 @@ class SearchConfig:
     """Settings of a search for neighbours.
 
     Attributes:
-        method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides).
-        memory: GiB that blocks of vectors and the lists of the current block may take.
+        method: ``exact``, or ``clusters`` (exact products within overlapping clusters of both sides).
+        memory: GiB for blocks of vectors and the lists of the current block.
         clusters: number of clusters; 0 for a number that suits the sizes.
-        probes: clusters that a vector belongs to.
-        device: ``cpu``, or ``cuda`` for the exact method on a graphics card (through torch).
-        seed: of the sample that the clusters are made from.
-        threads: null for all processors.
+        probes: number of clusters that each vector belongs to.
+        device: ``cpu``, or ``cuda`` for the exact method on a GPU (through torch).
+        seed: seed of the sample from which clusters are made.
+        threads: number of threads; None for all processors.
     """
 
     method: Method = "exact"
@@ -76,10 +76,10 @@ class SearchConfig:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The k nearest of each vector on the other side, best first; equal cosines by rising row."""
+    """The k nearest of each vector on the other side, best first; equal cosines by ascending row."""
 
-    forward: np.ndarray  # cosines of each source's nearest targets, float32 (sources, k); -inf where there are fewer
-    forward_ids: np.ndarray  # their rows, int32 (sources, k); -1 where there are fewer
+    forward: np.ndarray  # cosines of each source's nearest targets, float32 (sources, k); -inf if there are fewer
+    forward_ids: np.ndarray  # their rows, int32 (sources, k); -1 if there are fewer
     backward: np.ndarray  # cosines of each target's nearest sources, float32 (targets, k)
     backward_ids: np.ndarray  # their rows, int32 (targets, k)
 
@@ -105,5 +105,5 @@ class Neighbours:
         return cls(*(np.load(folder / f"{name}.npy", allow_pickle=False) for name in names))
 
     def reversed(self) -> Neighbours:
-        """Return the same with the sides exchanged."""
+        """Return the lists with the sides exchanged."""
         return Neighbours(self.backward, self.backward_ids, self.forward, self.forward_ids)

@@ -1,4 +1,4 @@
-"""Nearest neighbours of two sets of vectors in each other, or of one in itself, with any method and executor."""
+"""Nearest neighbours between two sets of vectors, or within one, by any method and executor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from xswe.work.cluster import one_cluster
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.stage import NOWHERE
 
-_MOST_LINES = 2**31 - 1
-_NOTHING = np.zeros(0, np.int64)
+_MAX_LINES = 2**31 - 1
+_NO_ROWS = np.zeros(0, np.int64)
 Given = Vectors | np.ndarray | str | Path
-_SEARCHES = for_all(Method, {"exact": search_tiles, "clusters": search_clusters})
+_SEARCH_METHODS = for_all(Method, {"exact": search_tiles, "clusters": search_clusters})
 
 
 def find_neighbours(
@@ -32,15 +32,15 @@ def find_neighbours(
     execution: ExecutionConfig = LOCAL,
     work: Path | None = None,
 ) -> Neighbours:
-    """Find each vector's k nearest on the other side, both ways.
+    """Find each vector's k nearest on the other side, in both directions.
 
-    The sides are unit vectors, (n, d) and (m, d): arrays, ``.npy`` paths, or :class:`Vectors`. ``execution`` says who does
-    it, to the same bytes; others than this process need paths, and a folder. ``work`` is a folder, of whose name the
-    content of the vectors must be a part, for what a killed call leaves to the next one, and others do; without one nothing
-    is kept.
+    The sides are unit vectors, (n, d) and (m, d): arrays, ``.npy`` paths, or :class:`Vectors`. ``execution`` says who
+    searches, always with the same bytes as result; a batch queue or Ray needs paths and ``work``. ``work`` is a folder for
+    the results of other processes and for resuming a killed call; its name must depend on the content of the vectors.
+    Without it nothing is kept.
 
-    ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines. DependencyError: the library of the device,
-    which is that of the workers, is not installed. Unfinished: with ``array``, the others are not done yet.
+    ConfigError: widths differ, k is below 1, or a side has 2**31 lines or more. DependencyError: a library that the device
+    or executor needs is not installed. Unfinished: with ``array``, the other tasks are not done yet.
     """
     return _search([source, target], k, config or SearchConfig(), execution, work)
 
@@ -54,8 +54,8 @@ def neighbours_within(
 ) -> Neighbours:
     """Find each vector's k nearest before it and after it; no vector is its own neighbour, and each pair is scored once.
 
-    All is as for :func:`find_neighbours`, but ``forward`` are the nearest among the vectors before each one, ``backward``
-    those among the vectors after it.
+    As :func:`find_neighbours`, but ``forward`` holds the nearest among the vectors before each one, ``backward`` those
+    among the vectors after it.
     """
     return _search([vectors], k, config or SearchConfig(), execution, work)
 
@@ -67,8 +67,8 @@ def _search(given: list[Given], k: int, config: SearchConfig, execution: Executi
         raise ConfigError(f"source vectors have {sides[0].dim} dimensions, target vectors {sides[-1].dim}: use one model")
     if k < 1:
         raise ConfigError(f"k={k}: must be at least 1")
-    if max(lengths) > _MOST_LINES:
-        raise ConfigError(f"a side has more than {_MOST_LINES:,} lines: split it and mine the parts")
+    if max(lengths) > _MAX_LINES:
+        raise ConfigError(f"a side has more than {_MAX_LINES:,} lines: split it and mine the parts")
     paths = tuple(Path(side).absolute() for side in given if isinstance(side, (str, Path)))
     if work is not None and len(paths) < len(given):
         raise ConfigError(f"{work}: a later call, and others, read vectors from files: save the arrays, and give paths")
@@ -79,8 +79,8 @@ def _search(given: list[Given], k: int, config: SearchConfig, execution: Executi
     folder = NOWHERE if work is None else work.absolute()
     search = Search(paths, lengths, len(sides) == 1, k, config, folder)
     with one_cluster():  # for all steps
-        for found in _SEARCHES[config.method](search, sides, lists, execution):
+        for found in _SEARCH_METHODS[config.method](search, sides, lists, execution):
             for name in ("forward", "backward"):
                 scores, ids = getattr(lists, name), getattr(lists, f"{name}_ids")
-                merge(scores, ids, found[f"{name}_lines"], found[name], found[f"{name}_ids"], _NOTHING)
+                merge(scores, ids, found[f"{name}_lines"], found[name], found[f"{name}_ids"], _NO_ROWS)
     return lists

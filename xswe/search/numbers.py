@@ -1,4 +1,4 @@
-"""The arrays of an index's sentences, computed from a block of texts or in shards from a file."""
+"""The numbers that an index stores for sentences, computed from blocks of texts or, in shards, from a file."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ BLOCK = 8192  # sentences encoded at a time
 class Numbers(NamedTuple):
     """The arrays of some sentences of an index."""
 
-    arrays: dict[str, np.ndarray]  # those of :func:`columns_of`, n rows each
-    error: float  # the largest distance of a row of the codes from its vector; 0 where the codes are the vectors
+    arrays: dict[str, np.ndarray]  # the arrays of :func:`columns_of`, n rows each
+    error: float  # the largest distance between a vector and its codes; 0 if the codes are the vectors
 
 
 def columns_of(storage: Storage, dim: int) -> dict[str, tuple[type, tuple[int, ...]]]:
-    """Return the type, and the shape of a row, of each array of an index."""
+    """Return the type and row shape of each array of an index."""
     columns: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (dim,)), "scales": (np.float32, ())}
     return columns if storage == "int8" else columns | {"vectors": (STORAGES[storage], (dim,))}
 
 
 def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
-    """Encode sentences."""
+    """Encode sentences into the arrays of an index."""
     vectors = np.empty((len(texts), model.dim), np.float32)
     model.encode_into(texts, vectors)
     codes, scales, error = make_codes(vectors)
@@ -57,7 +57,7 @@ def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
 def encoded(
     model: AnyModel, texts: str | Path | Iterable[str], storage: Storage, threads: int | None
 ) -> Iterator[tuple[Texts, Numbers]]:
-    """Encode texts, or those of a file, block by block; TypeError: an item is no text, and which."""
+    """Encode texts, or those of a file, block by block; TypeError names an item that is not a str."""
     texts = TextSource(str(texts)) if isinstance(texts, (str, Path)) else texts
     blocks = _read(texts) if isinstance(texts, TextSource) else _packed(texts)
     return in_order(lambda block: (block, numbers_of(model, block, storage)), blocks, threads or available_threads())
@@ -80,7 +80,7 @@ def _packed(texts: Iterable[str]) -> Iterator[Texts]:
 
 @dataclass(frozen=True)
 class NumbersJob(TextJob):
-    """Make the numbers of the sentences of a shard of text; the texts stay with them, and nobody reads them again."""
+    """Compute the numbers of a shard's sentences, and keep them with the texts, which need not be read again."""
 
     storage: Storage
     lines: ClassVar[int] = BLOCK
@@ -92,13 +92,13 @@ class NumbersJob(TextJob):
 
 
 class NumbersAhead(NamedTuple):
-    """The arrays of a file's lines, some of which other processes are still computing."""
+    """The numbers of a file's lines, some of which other processes may still be computing."""
 
-    identity: str  # of all that decides them, and of how the file is cut
+    identity: str  # of everything that decides them, and of how the file is cut into shards
     parts: Parts
 
     def read(self, begin: Place = BEGINNING) -> Iterator[tuple[Place, tuple[Texts, Numbers]]]:
-        """Iterate over blocks of texts and their numbers from a place on, each with the place after it."""
+        """Yield blocks of texts and their numbers, starting at a place, each with the place after it."""
         return ((place, _numbers(dict(part))) for place, part in self.parts(begin))
 
 
@@ -106,7 +106,7 @@ class NumbersAhead(NamedTuple):
 def numbers_ahead(
     model: AnyModel, file: str, folder: Path, storage: Storage, execution: ExecutionConfig, threads: int | None
 ) -> Iterator[NumbersAhead]:
-    """Let the block go through the numbers of a file's lines while others are being made."""
+    """Compute the numbers of a file's lines in the background while the caller reads them."""
     plan, inputs = TextPlan.of([file], execution.shard)
     folder, models = folder.absolute(), folder.absolute() / ".model"
     identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, inputs))

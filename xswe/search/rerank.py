@@ -1,4 +1,4 @@
-"""Reranking of candidates by an encoder."""
+"""Reranking of candidates by a slower encoder."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BATCH = 256
 
 
 class Encoder(Protocol):
-    """Whatever makes sentence vectors."""
+    """Anything that encodes sentences."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, float32 (n, d)."""
 
 
 def reranker_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
-    """Encode texts in batches of about the same length, float32 (n, d)."""
+    """Encode texts in batches of similar length, float32 (n, d)."""
     order = np.argsort([len(text) for text in texts], kind="stable")
     parts = []
     with bar("rerank", len(texts), unit="line") as progress:
@@ -39,7 +39,7 @@ def reranker_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
 
 
 def combined(own: np.ndarray, other: np.ndarray, of: int | None = None) -> np.ndarray:
-    """Add both models' scores, float64 (n,), each less its mean and over its deviation, of the first ``of`` or of all."""
+    """Add both models' standardised scores, float64 (n,), by mean and deviation of the first ``of`` or of all."""
     out = np.zeros(len(own))
     for scores in (own.astype(np.float64), other.astype(np.float64)):
         out += (scores - scores[:of].mean()) / max(float(scores[:of].std()), 1e-9)
@@ -49,7 +49,7 @@ def combined(own: np.ndarray, other: np.ndarray, of: int | None = None) -> np.nd
 def rerank_hits(found: Sequence[Hits], encoder: Encoder, k: int) -> list[Hits]:
     """Order the hits of each query by both models, and keep the best ``k``.
 
-    A score is then the middle of both models' opinions, in the measure of the static vectors' cosines.
+    The new score is the mean of both models' standardised scores, on the scale of the static vectors' cosines.
     """
     texts = list(dict.fromkeys(text for hits in found for text in (hits.query or "", *(hit.text for hit in hits))))
     vectors = reranker_vectors(encoder, texts) if texts else np.zeros((0, 1), np.float32)

@@ -1,10 +1,10 @@
 """The sentences and metadata of an index, in an SQLite database.
 
 The database decides what belongs to an index: how many rows its arrays have, which of them were removed, and the checksums
-of all its files. Of its own content each sentence has a checksum, compared whenever it is read, and all else one together,
-which is made at the end of each change and compared whenever an index is opened.
+of all its files. Within the database each sentence has a checksum, verified whenever it is read; everything else has one
+checksum together, computed at the end of each change and verified whenever the index is opened.
 
-A change of an index that is in use goes to a write-ahead log, so that nobody who reads waits for it.
+A change to an index in use goes to a write-ahead log, so readers do not wait for it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from xswe.io.checksums import FileSums, text_sums
 from xswe.io.ragged import Texts
 from xswe.search.connections import WAIT, Connections
 
-# 1, of v0.2 and before, has no checksums, and no table of what was removed; 2 may have clusters, and has neither sign bits
-# nor a table of what was replaced.
+# Format 1, of v0.2 and earlier, has no checksums and no table of removed rows; 2 may have clusters, and has neither sign
+# bits nor a table of replaced slots.
 FORMAT_VERSION = 3
 _CHECKS = (
     "CREATE TABLE text_checksums (part INTEGER PRIMARY KEY, sums BLOB NOT NULL)",
@@ -44,43 +44,43 @@ _SCHEMA = (
     _REPLACED,
 )
 _FACTS = {"method", "storage", "rows", "removed", "error"}
-_ROOT = "checksum"  # of all but the sentences, among the facts
-_MEMORY = 65_536  # KiB of changed pages, beyond which a change is written before it is whole
-_KEPT = 2000  # KiB of pages that a connection keeps
-_READ = 1000  # sentences that are read at a time
-_AT_ONCE, _ADDED = 500, 100  # rows that a statement asks for, and that one adds, in six tenths of the time of one a row
-_PART = 1 << 16  # rows whose removal is noted together, a bit each
-_SUMS, _TEXT_SUMS = 1024, 256  # checksums of blocks, and of sentences, that are noted together
-# Of a sentence of the row that the query is at.
-_KNOWN = f"(SELECT substr(sums, row % {_TEXT_SUMS} * 4 + 1, 4) FROM text_checksums WHERE part = row / {_TEXT_SUMS})"
-_UPGRADED = 8192  # sentences at a time
-_CHANGED = "what it says of the index is not what was written"
-_LOST = "restore it from a copy; what can be read of it, sqlite3 prints with .recover"
+_ROOT = "checksum"  # the fact that holds the checksum of everything but the sentences
+_WRITE_CACHE = 65_536  # KiB of changed pages in memory, before they are written in the middle of a change
+_IDLE_CACHE = 2000  # KiB of pages cached by an idle connection
+_READ = 1000  # sentences read at a time
+_SELECTED_ROWS, _INSERTED_ROWS = 500, 100  # rows per SELECT, and per INSERT: takes 60 % of the time of single rows
+_PART_BITS = 1 << 16  # bits per record: one for each removed row or replaced slot
+_SUMS, _TEXT_SUMS = 1024, 256  # checksums per record: of blocks, and of sentences
+# SQL for the recorded checksum of the current row's sentence.
+_RECORDED_SUM = f"(SELECT substr(sums, row % {_TEXT_SUMS} * 4 + 1, 4) FROM text_checksums WHERE part = row / {_TEXT_SUMS})"
+_UPGRADE_ROWS = 8192  # sentences upgraded at a time
+_DAMAGED = "what it says of the index is not what was written"
+_RESTORE = "restore it from a copy; what can be read of it, sqlite3 prints with .recover"
 
 
 class State(NamedTuple):
     """The state of an index in its database."""
 
     facts: dict[str, Any]
-    removed: np.ndarray  # int64, rows, rising
+    removed: np.ndarray  # int64, rows, ascending
     sums: dict[str, FileSums] | None  # by file; None for an index of format 1
-    replaced: np.ndarray  # int64, slots of sentences that were updated since, rising
+    replaced: np.ndarray  # int64, slots that sentences had before updates, ascending
     root: int | None  # the checksum of all of this; None for an index of format 1
 
 
 class Sentences:
     """Sentences by row, and the facts of the index; changes are atomic.
 
-    The database has ``sentences(row, text, metadata)``, the last as JSON, and ``info(key, value)``.
+    The database has ``sentences(row, text, metadata)``, with metadata as JSON, and ``info(key, value)``.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connections = Connections(path)
-        self._has_sums: bool | None = None  # None: not known yet
+        self._has_sums: bool | None = None  # None: unknown so far
 
     def create(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
-        """Make an empty database, of these facts and these checksums of files."""
+        """Create an empty database with these facts and checksums of files."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
             database.execute("BEGIN")
             with database:
@@ -101,9 +101,9 @@ class Sentences:
         return state
 
     def take(self, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
-        """Return the text and metadata of those of the rows that are there.
+        """Return the text and metadata of the rows that exist.
 
-        ModelError: a text is not what was written, or a sentence is missing that nobody removed.
+        ModelError: a text is damaged, or a sentence is missing that was not removed.
         """
         if self._has_sums is None:
             self.state()
@@ -111,7 +111,7 @@ class Sentences:
             return _take(database, rows, bool(self._has_sums))
 
     def __iter__(self) -> Iterator[tuple[int, str, Any]]:
-        """Iterate over the row, text and metadata of all sentences, by rising row, as they are when their turn comes."""
+        """Yield the row, text and metadata of all sentences, by ascending row, each as it is when it is read."""
         last, some = -1, [0]
         while some:
             with self._open() as database:
@@ -123,25 +123,25 @@ class Sentences:
 
     @contextmanager
     def writing(self, log: bool = True) -> Iterator[Writing]:
-        """Open a change: no other process changes anything until it is left, and an error undoes it.
+        """Open a change: no other process can change anything until it is closed, and an error undoes it.
 
-        With ``log`` others may read meanwhile; an index that is being built does without.
+        With ``log`` others can read meanwhile; not needed for an index under construction.
         """
         with self._open() as database:
-            database.execute(f"PRAGMA cache_size=-{_MEMORY}")
+            database.execute(f"PRAGMA cache_size=-{_WRITE_CACHE}")
             database.execute("PRAGMA synchronous=FULL")
             if log:
                 _log_changes(database)
             database.execute("BEGIN IMMEDIATE")
-            database.execute("DELETE FROM info WHERE 0")  # what cannot be written is refused here, before anything is done
+            database.execute("DELETE FROM info WHERE 0")  # fails here, before any work, if the database is not writable
             with database:
                 yield Writing(database)
                 _seal(database)
-            database.execute(f"PRAGMA cache_size=-{_KEPT}")
+            database.execute(f"PRAGMA cache_size=-{_IDLE_CACHE}")
             _empty_log(database)
 
     def copy(self, path: Path) -> None:
-        """Copy the database as it stands between two changes, as one file."""
+        """Copy the database, as it is between two changes, to one file."""
         with self._open() as database, closing(sqlite3.connect(path, isolation_level=None)) as other:
             database.backup(other)
             other.execute("PRAGMA journal_mode=DELETE")
@@ -153,16 +153,16 @@ class Sentences:
             _empty_log(database)
 
     def close(self) -> None:
-        """Close the connections that stay open between two questions."""
+        """Close the connections kept open between queries."""
         self._connections.close()
 
     def damage(self) -> list[str]:
-        """Read everything, and return a line for each damage."""
+        """Read everything, and return a line for each kind of damage."""
         try:
             with self._reading() as database:
                 found = [str(line) for (line,) in database.execute("PRAGMA integrity_check(5)") if line != "ok"]
                 if found:
-                    return [f"{self.path}: {found[0]}; {_LOST}"]
+                    return [f"{self.path}: {found[0]}; {_RESTORE}"]
                 _state(database)
                 return _damaged_sentences(database, self.path)
         except ModelError as error:
@@ -170,14 +170,14 @@ class Sentences:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Open the database as it is between two changes."""
+        """Open the database for consistent reading, as it is between two changes."""
         with self._open() as database:
             database.execute("BEGIN")
             yield database
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Connect, so that a change which a killed process left unfinished is undone, where the folder can be written."""
+        """Connect; this undoes a change that a killed process left unfinished, if the folder is writable."""
         try:
             with self._connections.one() as database:
                 yield database
@@ -187,39 +187,41 @@ class Sentences:
             self._refuse(error)
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        """Raise the error that tells the user what an error of SQLite means."""
+        """Raise an error that tells the user what an SQLite error means."""
         code = getattr(error, "sqlite_errorcode", 0)
         kind = code & 0xFF
         if kind == sqlite3.SQLITE_FULL:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from None
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise XsweError(f"{self.path}: another process adds to the index; ask again when it has done") from None
+            raise XsweError(f"{self.path}: another process is changing the index; try again when it has finished") from None
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             journal = self.path.with_name(f"{self.path.name}-journal")
             if journal.exists():
                 raise ModelError(
-                    f"{self.path}: a killed process left a change unfinished, which is undone where the folder can be "
-                    f"written: open the index once as a user who may, or copy the folder with {journal.name} in it and "
+                    f"{self.path}: a killed process left a change unfinished, which can only be undone if the folder is "
+                    f"writable: open the index once as a user who may write, or copy the folder with {journal.name} and "
                     "open the copy; without that file the index is lost"
                 ) from None
-            raise ModelError(f"{self.path}: cannot be opened or written ({error}); check who may, or use a copy") from None
+            raise ModelError(
+                f"{self.path}: cannot be opened or written ({error}); check permissions, or use a copy"
+            ) from None
         if kind == sqlite3.SQLITE_IOERR:
             raise ModelError(f"{self.path}: cannot be read or written ({error}); check the disk, or use a copy") from None
-        raise ModelError(f"{self.path}: no database of an index, or a damaged one ({brief(error, 120)}); {_LOST}") from None
+        raise ModelError(f"{self.path}: no database of an index, or damaged ({brief(error, 120)}); {_RESTORE}") from None
 
 
 class _Refused(Exception):
-    """A problem of the database, with a hint for the user."""
+    """A problem with the database, with a hint for the user."""
 
-    def __init__(self, problem: str, advice: str = _LOST) -> None:
+    def __init__(self, problem: str, advice: str = _RESTORE) -> None:
         super().__init__(f"{problem}; {advice}")
 
 
 class Writing:
-    """A change under way.
+    """A change in progress.
 
     Attributes:
-        state: what was known of the index before it.
+        state: the state of the index before the change.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -227,15 +229,15 @@ class Writing:
         self.state = _state(database)
 
     def note(self, facts: dict[str, Any]) -> None:
-        """Change facts."""
+        """Record new values of facts."""
         _note(self._database, facts)
 
     def take(self, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
-        """Return the text and metadata of those rows that exist."""
+        """Return the text and metadata of the rows that exist."""
         return _take(self._database, rows, self.state.sums is not None)
 
     def add(self, first: int, texts: Iterable[str], metadata: Sequence[Any] | None) -> None:
-        """Add sentences under the numbers from ``first`` on."""
+        """Add sentences, numbered from ``first``."""
         texts = Texts.of(texts)
         packed = [] if metadata is None else [[None if one is None else _json(one) for one in metadata]]
         sums = text_sums(texts)
@@ -244,12 +246,12 @@ class Writing:
         self._note_text_sums(first, sums)
         names, place = ("row, text", "(?, ?)") if metadata is None else ("row, text, metadata", "(?, ?, ?)")
         rows = zip(count(first), texts, *packed, strict=False)
-        while some := tuple(islice(rows, _ADDED)):
+        while some := tuple(islice(rows, _INSERTED_ROWS)):
             query = f"INSERT INTO sentences ({names}) VALUES {', '.join([place] * len(some))}"
             self._database.execute(query, tuple(chain.from_iterable(some)))
 
     def _note_text_sums(self, first: int, sums: np.ndarray) -> None:
-        """Record the checksums, uint32 (n,), of sentences from ``first`` on; none after them may be recorded yet."""
+        """Record the checksums, uint32 (n,), of sentences numbered from ``first``; later ones must not be recorded yet."""
         part, before = divmod(first, _TEXT_SUMS)
         if before:
             ((known,),) = self._database.execute("SELECT sums FROM text_checksums WHERE part = ?", (part,))
@@ -264,7 +266,7 @@ class Writing:
         self._mark("removed", np.array(rows, np.int64))
 
     def update(self, rows: Sequence[int], texts: Sequence[str], metadata: Sequence[Any], slots: np.ndarray) -> None:
-        """Give sentences, which were in these slots, other texts and metadata."""
+        """Replace the texts and metadata of sentences, which were in these slots."""
         for row, text, one in zip(rows, Texts.of(texts), metadata, strict=True):
             kept = None if one is None else _json(one)
             self._database.execute("UPDATE sentences SET text = ?, metadata = ? WHERE row = ?", (text, kept, row))
@@ -276,21 +278,21 @@ class Writing:
         self._mark("replaced", slots)
 
     def forget_replaced(self) -> None:
-        """Forget which slots were replaced: there are others now."""
+        """Forget which slots were replaced, after slots were renumbered."""
         self._database.execute("DELETE FROM replaced")
 
     def _mark(self, table: Literal["removed", "replaced"], numbers: np.ndarray) -> None:
-        """Record removed rows, or replaced slots."""
-        for part in np.unique(numbers // _PART).tolist():
-            bits = np.zeros(_PART // 8, np.uint8)
+        """Record removed rows or replaced slots."""
+        for part in np.unique(numbers // _PART_BITS).tolist():
+            bits = np.zeros(_PART_BITS // 8, np.uint8)
             for (known,) in self._database.execute(f"SELECT bits FROM {table} WHERE part = ?", (part,)):
                 bits[:] = np.frombuffer(known, np.uint8)
-            own = numbers[numbers // _PART == part] % _PART
+            own = numbers[numbers // _PART_BITS == part] % _PART_BITS
             np.bitwise_or.at(bits, own // 8, (128 >> own % 8).astype(np.uint8))
             self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (part, bits.tobytes()))
 
     def note_sums(self, file: str, known: FileSums, since: int = 0) -> None:
-        """Record the checksums of a file; those of blocks before ``since`` are recorded already."""
+        """Record the checksums of a file; blocks before ``since`` have theirs recorded already."""
         first = since // _SUMS
         self._database.execute("DELETE FROM checksums WHERE file = ? AND part >= ?", (file, first))
         for part in range(first, -(-len(known.sums) // _SUMS)):
@@ -304,7 +306,7 @@ class Writing:
         self._database.executemany("DELETE FROM checksums WHERE file = ?", ((file,) for file in files))
 
     def upgrade(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
-        """Bring a database to this version: ``sums`` are of an index of format 1, which has none of anything."""
+        """Upgrade a database to this version; ``sums`` are the checksums of files if it is of format 1, which has none."""
         self._database.execute("DELETE FROM info WHERE key = 'clustered'")
         self._database.execute(_REPLACED)
         self.note({**facts, "format_version": FORMAT_VERSION})
@@ -314,12 +316,12 @@ class Writing:
         self.state = _state(self._database)
 
     def _add_sums(self, sums: Mapping[str, FileSums]) -> None:
-        """Record the checksums of files and of each sentence, and removed rows."""
+        """Record the checksums of files and sentences, and removed rows."""
         for statement in _CHECKS:
             self._database.execute(statement)
         there = np.zeros(self.state.facts["rows"], bool)
-        for start in range(0, len(there), _UPGRADED):
-            known = np.zeros(min(_UPGRADED, len(there) - start), np.uint32)
+        for start in range(0, len(there), _UPGRADE_ROWS):
+            known = np.zeros(min(_UPGRADE_ROWS, len(there) - start), np.uint32)
             query = "SELECT row, text, metadata FROM sentences WHERE row >= ? AND row < ?"
             for row, *sentence in self._database.execute(query, (start, start + len(known))):
                 there[row], known[row - start] = True, _sentence_sum(*sentence)
@@ -332,7 +334,7 @@ class Writing:
 
 
 def _log_changes(database: sqlite3.Connection) -> None:
-    """Have changes go to a write-ahead log from now on; where another process reads all the time, the next change will."""
+    """Switch to a write-ahead log; while another process keeps reading, leave that to the next change."""
     with suppress(sqlite3.OperationalError):
         database.execute("PRAGMA journal_mode=WAL").fetchall()
 
@@ -346,7 +348,7 @@ def _empty_log(database: sqlite3.Connection) -> None:
 
 
 def _facts(database: sqlite3.Connection) -> dict[str, Any]:
-    """Read all facts; one alone would be sought in SQLite's index of them, which may be sound where the fact is not."""
+    """Read all facts; reading one alone could use SQLite's index, which may be sound although the fact is damaged."""
     return dict(_fetched(database, "SELECT key, value FROM info"))
 
 
@@ -354,7 +356,7 @@ def _state(database: sqlite3.Connection) -> State:
     try:
         return _read_state(database)
     except (TypeError, ValueError):  # UnicodeDecodeError among them
-        raise _Refused(_CHANGED) from None
+        raise _Refused(_DAMAGED) from None
 
 
 def _read_state(database: sqlite3.Connection) -> State:
@@ -366,7 +368,7 @@ def _read_state(database: sqlite3.Connection) -> State:
         return State(facts, np.zeros(0, np.int64), None, np.zeros(0, np.int64), None)
     files, removed, replaced = _noted(database)
     if root != _root(facts, files, removed, replaced):
-        raise _Refused(_CHANGED)
+        raise _Refused(_DAMAGED)
     parts: dict[str, list[Any]] = {}
     for file, *part in files:
         parts.setdefault(file, []).append(part)
@@ -375,13 +377,13 @@ def _read_state(database: sqlite3.Connection) -> State:
 
 
 def _numbers(parts: list[Any]) -> np.ndarray:
-    """Return the numbers whose bits are set, int64, rising."""
-    found = [_PART * part + np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))) for part, bits in parts]
+    """Return the numbers whose bits are set, int64, ascending."""
+    found = [_PART_BITS * part + np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))) for part, bits in parts]
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def _noted(database: sqlite3.Connection) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the recorded checksums of files, removed rows and replaced slots."""
+    """Return the records of files' checksums, removed rows and replaced slots."""
     files = database.execute("SELECT file, part, size, block, sums FROM checksums").fetchall()
     removed = database.execute("SELECT part, bits FROM removed").fetchall()
     has_replaced = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'replaced'").fetchone()  # none in format 2
@@ -396,7 +398,7 @@ def _joined(parts: list[Any]) -> FileSums:
 
 
 def _root(facts: dict[str, Any], files: list[Any], removed: list[Any], replaced: list[Any]) -> int:
-    """Return one checksum of facts, files' checksums, removed rows and replaced slots."""
+    """Return one checksum over facts, checksums of files, removed rows and replaced slots."""
     value = zlib.crc32(repr(sorted(facts.items())).encode("utf-8", "backslashreplace"))
     for *about, noted in (*files, *removed, *(("replaced", *part) for part in replaced)):
         value = zlib.crc32(noted, zlib.crc32(repr(about).encode("utf-8", "backslashreplace"), value))
@@ -404,7 +406,7 @@ def _root(facts: dict[str, Any], files: list[Any], removed: list[Any], replaced:
 
 
 def _seal(database: sqlite3.Connection) -> None:
-    """Record the checksum of all records, except in format 1."""
+    """Record the checksum over all records, except in format 1."""
     facts = _facts(database)
     facts.pop(_ROOT, None)
     if facts.get("format_version") != 1:
@@ -413,9 +415,9 @@ def _seal(database: sqlite3.Connection) -> None:
 
 def _take(database: sqlite3.Connection, rows: Sequence[int], checked: bool) -> dict[int, tuple[str, Any]]:
     found: dict[int, tuple[str, Any]] = {}
-    columns = f"row, text, metadata, {_KNOWN}" if checked else "row, text, metadata, NULL"
-    for start in range(0, len(rows), _AT_ONCE):
-        some = [int(row) for row in rows[start : start + _AT_ONCE]]
+    columns = f"row, text, metadata, {_RECORDED_SUM}" if checked else "row, text, metadata, NULL"
+    for start in range(0, len(rows), _SELECTED_ROWS):
+        some = [int(row) for row in rows[start : start + _SELECTED_ROWS]]
         query = f"SELECT {columns} FROM sentences WHERE row IN ({','.join('?' * len(some))})"
         for row, text, metadata, known in _fetched(database, query, some):
             if checked and not _is_sound(text, metadata, known):
@@ -431,18 +433,18 @@ def _fetched(database: sqlite3.Connection, query: str, values: Sequence[Any] = (
     """Iterate over the rows of a query."""
     try:
         yield from database.execute(query, values)
-    except UnicodeDecodeError as error:  # of the schema; a text would be an error of SQLite
+    except UnicodeDecodeError as error:  # from the schema; in a text it would be an SQLite error
         raise _Refused(f"damaged ({error})") from None
 
 
 def _check_removed(database: sqlite3.Connection, missing: Sequence[int]) -> None:
-    """Raise unless these sentences were removed."""
+    """Raise _Refused unless these sentences were removed."""
     parts: dict[int, np.ndarray] = {}
     for row in missing:
-        part, place = divmod(row, _PART)
+        part, place = divmod(row, _PART_BITS)
         if part not in parts:
             noted = database.execute("SELECT bits FROM removed WHERE part = ?", (part,)).fetchone()
-            parts[part] = np.unpackbits(np.frombuffer(noted[0] if noted else bytes(_PART // 8), np.uint8))
+            parts[part] = np.unpackbits(np.frombuffer(noted[0] if noted else bytes(_PART_BITS // 8), np.uint8))
         if not parts[part][place]:
             raise _Refused(f"sentence {row} is missing, and was not removed")
 
@@ -451,32 +453,32 @@ def _damaged_sentences(database: sqlite3.Connection, path: Path) -> list[str]:
     """Return a line if sentences are missing or damaged."""
     state, there, damaged = _state(database), 0, []
     checked = state.sums is not None
-    query = f"SELECT row, text, metadata, {_KNOWN if checked else 'NULL'} FROM sentences ORDER BY row"
+    query = f"SELECT row, text, metadata, {_RECORDED_SUM if checked else 'NULL'} FROM sentences ORDER BY row"
     for row, text, metadata, known in _fetched(database, query):
         there += 1
         if checked and not _is_sound(text, metadata, known):
             damaged.append(row)
     if damaged:
         count = f"{len(damaged):,} sentences are not what was written, the first of them number {damaged[0]}"
-        return [f"{path}: {count}; {_LOST}"]
+        return [f"{path}: {count}; {_RESTORE}"]
     if there != (wanted := state.facts["rows"] - state.facts["removed"]):
-        return [f"{path}: {there:,} sentences are there, and {wanted:,} should be; {_LOST}"]
+        return [f"{path}: holds {there:,} sentences instead of {wanted:,}; {_RESTORE}"]
     return []
 
 
 def _is_sound(text: Any, metadata: Any, known: Any) -> bool:
-    """Return True if this is a sentence with its recorded checksum."""
+    """Return True if this is a sentence that matches its recorded checksum."""
     sentence = isinstance(text, str) and (metadata is None or isinstance(metadata, str))
     return sentence and bool(known == _sentence_sum(text, metadata).to_bytes(4, "little"))
 
 
 def _sentence_sum(text: str, metadata: str | None) -> int:
-    """Return the checksum of a sentence: the CRC-32 of its text, a zero byte and its metadata, if it has some."""
+    """Return the checksum of a sentence: the CRC-32 of its text and, if it has metadata, a zero byte and those."""
     return _with_metadata(zlib.crc32(text.encode("utf-8", "replace")), metadata)
 
 
 def _with_metadata(value: int, metadata: str | None) -> int:
-    """Return the checksum of a text and its metadata, given that of the text."""
+    """Return the checksum of a text with its metadata, given the checksum of the text."""
     return value if metadata is None else zlib.crc32(b"\0" + metadata.encode("utf-8", "replace"), value)
 
 

@@ -1,14 +1,14 @@
 """Candidates for the nearest vectors, by one sign bit per dimension.
 
-Of each vector the signs of its coordinates are kept, less their mean. The rows whose signs, as numbers 1 and -1, have the
-largest inner products with a query are the candidates, which then are scored like any other rows. Nothing is trained, and
-to add rows is to append blocks of them.
+For each vector we keep the signs of its coordinates after subtracting the mean. The candidates are the rows whose signs,
+read as 1 and -1, have the largest inner products with the query; they are then scored like any other rows. Nothing is
+trained, and adding rows means appending blocks.
 
-How much the signs of four dimensions take from the product is one of 16 small numbers, which a register holds: one
-instruction looks up those of 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le Scouarnec, 2019). Every four
-dimensions of a block of rows have a page of memory of their own, so that for each query those are read that count most for
-it: three eighths of the dimensions, that make up some six tenths of its square. Only of rows that lose little by these all
-bits are looked at.
+The loss of a row is what its wrong signs take from the largest possible product. For four dimensions it is one of 16 small
+numbers, which fit a register: one instruction looks it up for 16 or 32 rows, as in "Quicker ADC" (André, Kermarrec and Le
+Scouarnec, 2019). Every four dimensions of a block of rows have their own page of memory, so each query reads only the pages
+that matter most to it: three eighths of the dimensions, which make up some six tenths of its squared norm. All bits are
+read only for rows that lose little by these.
 """
 
 from __future__ import annotations
@@ -26,55 +26,55 @@ from xswe.io.compiler import LEAN, address_of, prefetch, trailing_zeros
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import read_only
 
-SIGNS = "sign_pages", "sign_rows"  # the arrays of an index
+SIGNS = "sign_pages", "sign_rows"  # arrays of an index
 _PAGE = 4096  # bytes
-ROWS = 2 * _PAGE  # rows of a block, of which four dimensions are half a byte each
-_WORD = 64  # rows that have their bits in one number
-_GROUP = 32  # dimensions whose losses are added up in a byte
-_BYTES = _GROUP // 8  # of a group
-_MOST = 255  # that a group can lose, and all that is looked at first
-_FIRST = 3 / 8  # of the dimensions are looked at first
-_TABLES = 8  # that are looked up together
-_SAMPLED = 128  # words of a sample, at least
-_SURE = 2.0  # deviations by which a sample's limit is meant to let in more rows than are wanted
-_PASSING = 1536, 6  # rows of which all bits are looked at: a base, and as many per row that is wanted
-_ROOM = 4096  # rows that are kept before the nearest of them are chosen, beside twice those that are wanted
-_WAITING = 256  # rows that passed, and wait for memory
-_TOGETHER = 8  # queries that share a pass over the blocks
-_FEWEST = 8  # blocks of a thread: a tenth of a millisecond
+ROWS = 2 * _PAGE  # rows of a block; four dimensions of a row take half a byte
+_WORD = 64  # rows per word, which holds a bit for each
+_GROUP = 32  # dimensions whose losses add up to at most a byte
+_GROUP_BYTES = _GROUP // 8  # bytes per group
+_MAX_LOSS = 255  # maximum loss of a group, and of all dimensions that are read first
+_FIRST_SHARE = 3 / 8  # share of the dimensions read first
+_JOINT_TABLES = 8  # tables looked up together
+_MIN_SAMPLE = 128  # minimum words of a sample
+_SAFETY = 2.0  # standard deviations by which a limit from a sample admits more rows than are wanted
+_PASSING = 1536, 6  # rows whose bits are all read: a constant, plus a number per row wanted
+_BUFFERED_ROWS = 4096  # rows buffered before the nearest are selected, in addition to twice the rows wanted
+_PREFETCHED_ROWS = 256  # rows that passed, waiting for prefetched memory
+_PASS_QUERIES = 8  # queries per pass over the blocks
+_MIN_THREAD_BLOCKS = 8  # minimum blocks per thread: a tenth of a millisecond
 
 
 class Signs(NamedTuple):
     """The sign bits of vectors."""
 
-    pages: np.ndarray  # uint8 (b, 2 * bytes, _PAGE), of :func:`pages_of`: the whole blocks of rows
-    last: np.ndarray  # uint8 (0 or 1, 2 * bytes, _PAGE), the rows behind them
-    rows: np.ndarray  # uint8 (n, bytes), of :func:`make_signs`
-    live: np.ndarray  # uint64, of :func:`live_bits`: which of the rows count
+    pages: np.ndarray  # uint8 (b, 2 * bytes, _PAGE), see :func:`pages_of`: the full blocks of rows
+    last: np.ndarray  # uint8 (0 or 1, 2 * bytes, _PAGE), the rows after them
+    rows: np.ndarray  # uint8 (n, bytes), see :func:`make_signs`
+    live: np.ndarray  # uint64, see :func:`live_bits`: which rows count
 
 
 class Tables(NamedTuple):
-    """What signs of dimensions take from the products with queries, and which of them are looked at first.
+    """The losses that signs cause in the products with queries, and which dimensions are read first.
 
-    All that a row loses is the same multiple of what its product falls short of the largest possible, up to rounding.
+    A row's total loss is proportional to the shortfall of its product from the largest possible, up to rounding.
     """
 
-    first: np.ndarray  # int64 (q, fours), where in a block the pages are that are looked at first
-    fours: np.ndarray  # uint8 (q, fours, 16), by the bits of these; up to ``_MOST``
-    bits: np.ndarray  # uint8 (q, groups, 2, _GROUP), by all bits: of a group where they are 0, and 1
+    first: np.ndarray  # int64 (q, fours), offsets in a block of the pages read first
+    fours: np.ndarray  # uint8 (q, fours, 16), their losses by the four bits, up to ``_MAX_LOSS``
+    bits: np.ndarray  # uint8 (q, groups, 2, _GROUP), the losses of all bits: where they are 0, and where 1
 
 
 class _Found(NamedTuple):
-    """Rows that lose little for queries, in rising order."""
+    """Rows with small losses for each query, in ascending order."""
 
     rows: np.ndarray  # int32 (q, room)
     losses: np.ndarray  # uint16 (q, room)
-    counts: np.ndarray  # int64 (q,), how many there are of each query
+    counts: np.ndarray  # int64 (q,), number of rows for each query
 
 
 def bytes_of(dim: int) -> int:
-    """Return the bytes of a row."""
-    return -(-dim // _GROUP) * _BYTES
+    """Return the number of bytes per row."""
+    return -(-dim // _GROUP) * _GROUP_BYTES
 
 
 def pages_shape(dim: int) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def pages_shape(dim: int) -> tuple[int, int]:
 
 
 def centre_of(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Return the mean of the vectors that codes stand for, float32 (d,); see :func:`xswe.search.kernels.make_codes`."""
+    """Return the mean of the vectors that codes represent, float32 (d,); see :func:`xswe.search.kernels.make_codes`."""
     total = np.zeros(codes.shape[1], np.float64)
     count = _add_up(read_only(codes), read_only(scales), total)
     return (total / max(count, 1)).astype(np.float32)
@@ -91,7 +91,7 @@ def centre_of(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 @njit(**LEAN)
 def _add_up(codes: np.ndarray, scales: np.ndarray, total: np.ndarray) -> int:
-    """Add the rows that have a scale to ``total``, one after the other; returns how many these are."""
+    """Add the rows that have a scale to ``total``, in order, and return their number."""
     count = 0
     for i in range(len(codes)):
         if scales[i] == scales[i]:
@@ -102,13 +102,13 @@ def _add_up(codes: np.ndarray, scales: np.ndarray, total: np.ndarray) -> int:
 
 
 def live_bits(scales: np.ndarray) -> np.ndarray:
-    """Return a bit for each row that has a scale, uint64, zeros behind the last."""
+    """Return bits that are set for rows with a scale, uint64, padded with zeros."""
     packed = np.packbits(scales == scales, bitorder="little")
     return np.concatenate([packed, np.zeros(-len(packed) % 8, np.uint8)]).view("<u8").astype(np.uint64, copy=False)
 
 
 def make_signs(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Return the sign bits of what codes stand for, uint8 (n, bytes); the first dimension is the lowest bit."""
+    """Return the sign bits of the vectors that codes represent, uint8 (n, bytes), the first dimension as the lowest bit."""
     out = np.empty((len(codes), bytes_of(codes.shape[1])), np.uint8)
     _sign(read_only(codes), read_only(scales), read_only(centre), out)
     return out
@@ -126,9 +126,9 @@ def _sign(codes: np.ndarray, scales: np.ndarray, centre: np.ndarray, out: np.nda
 
 
 def pages_of(rows: np.ndarray) -> np.ndarray:
-    """Return the bits of rows, uint8 (n, bytes), by four dimensions: uint8 (b, 2 * bytes, _PAGE).
+    """Rearrange the bits of rows, uint8 (n, bytes), into pages of four dimensions: uint8 (b, 2 * bytes, _PAGE).
 
-    Of each 128 rows the first half are the low bits of 64 bytes, and the others the high ones; the last block is filled up
+    Of every 128 rows the first 64 take the low halves of 64 bytes, and the others the high halves; the last block is padded
     with zeros.
     """
     out = np.zeros((-(-len(rows) // ROWS), 2 * rows.shape[1], _PAGE), np.uint8)
@@ -138,7 +138,7 @@ def pages_of(rows: np.ndarray) -> np.ndarray:
 
 @njit(**LEAN)
 def _arrange(rows: np.ndarray, out: np.ndarray) -> None:
-    """See :func:`pages_of`; the rows of a block lie in a cache while its pages are written one after the other."""
+    """See :func:`pages_of`; the rows of a block stay in the cache while its pages are written one by one."""
     for block in range(len(out)):
         for byte in range(rows.shape[1]):
             for place in range(_PAGE):
@@ -151,38 +151,38 @@ def _arrange(rows: np.ndarray, out: np.ndarray) -> None:
                 out[block, 2 * byte + 1, place] = np.uint8(low >> 4) | np.uint8(high & 240)
 
 
-# Looking up a number for each of 32 rows: how depends on the processor.
+# Looking up a number for each of 32 rows, which depends on the processor.
 
 
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _TABLE, _PLACES, _SUMS = ir.VectorType(_BYTE, 16), ir.VectorType(_BYTE, 32), ir.VectorType(_SHORT, 16)
-LookUp = Callable[[Any, Any, Any], Any]  # of a builder, a table and the places of 32 rows in it: their numbers
+LookUp = Callable[[Any, Any, Any], Any]  # (builder, table, indices of 32 rows) to their numbers
 
 
-def _every(kind: Any, number: int) -> Any:
+def _splat(kind: Any, number: int) -> Any:
     return ir.Constant(kind, [number] * kind.count)
 
 
-def _order(builder: Any, vector: Any, other: Any, places: Iterable[int]) -> Any:
+def _shuffle(builder: Any, vector: Any, other: Any, places: Iterable[int]) -> Any:
     order = [*places]
     return builder.shuffle_vector(vector, other, ir.Constant(ir.VectorType(_INT, len(order)), order))
 
 
 def _look_up_by(name: str, rows: int) -> LookUp:
-    """Return a look-up of the numbers of ``rows`` rows at a time by one instruction of the processor."""
+    """Return a look-up by the named instruction of the processor, which handles ``rows`` rows at a time."""
 
     def look_up(builder: Any, table: Any, places: Any) -> Any:
         kind = ir.VectorType(_BYTE, rows)
         function = builder.module.declare_intrinsic(name, (), ir.FunctionType(kind, [kind, kind]))
-        own = _order(builder, table, table, [*range(16)] * (rows // 16))
-        parts = [_order(builder, places, places, range(first, first + rows)) for first in range(0, 32, rows)]
+        own = _shuffle(builder, table, table, [*range(16)] * (rows // 16))
+        parts = [_shuffle(builder, places, places, range(first, first + rows)) for first in range(0, 32, rows)]
         found = [builder.call(function, [own, part]) for part in parts]
-        return found[0] if rows == 32 else _order(builder, found[0], found[1], range(32))
+        return found[0] if rows == 32 else _shuffle(builder, found[0], found[1], range(32))
 
     return look_up
 
 
-def _look_up_plainly(builder: Any, table: Any, places: Any) -> Any:
+def _look_up_one_by_one(builder: Any, table: Any, places: Any) -> Any:
     found = ir.Constant(_PLACES, ir.Undefined)
     for row in range(32):
         number = builder.extract_element(table, builder.extract_element(places, _INT(row)))
@@ -190,16 +190,16 @@ def _look_up_plainly(builder: Any, table: Any, places: Any) -> Any:
     return found
 
 
-LOOK_UPS: dict[str, LookUp] = {  # by the feature of a processor, the first that it has
+LOOK_UPS: dict[str, LookUp] = {  # by processor feature, in order of preference
     "avx2": _look_up_by("llvm.x86.avx2.pshuf.b", 32),
     "ssse3": _look_up_by("llvm.x86.ssse3.pshuf.b.128", 16),
     "neon": _look_up_by("llvm.aarch64.neon.tbl1.v16i8", 16),
-    "": _look_up_plainly,
+    "": _look_up_one_by_one,
 }
 
 
 def look_up_of(context: Any) -> LookUp:
-    """Return what looks up numbers on the processor that code is compiled for."""
+    """Return the look-up for the processor that code is compiled for."""
     triple, _, features = context.codegen().magic_tuple()
     known = {"", *(feature[1:] for feature in features.split(",") if feature.startswith("+"))}
     if not triple.startswith(("aarch64", "arm64")):
@@ -208,14 +208,14 @@ def look_up_of(context: Any) -> LookUp:
 
 
 def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> None:
-    """Write what :func:`_lose` does."""
+    """Emit the code of :func:`_lose`."""
     block, first, tables, losses = arguments
 
     def at(address: Any, place: Any, kind: Any) -> Any:
         return builder.inttoptr(builder.add(address, place), kind.as_pointer())
 
     add = builder.module.declare_intrinsic("llvm.uadd.sat.v32i8", (), ir.FunctionType(_PLACES, [_PLACES, _PLACES]))
-    numbers = [_LONG(number) for number in range(_TABLES)]
+    numbers = [_LONG(number) for number in range(_JOINT_TABLES)]
     pages = [builder.add(block, builder.load(at(first, builder.mul(_LONG(8), one), _LONG), align=8)) for one in numbers]
     held = [builder.load(at(tables, builder.mul(_LONG(16), one), _TABLE), align=1) for one in numbers]
     with cgutils.for_range(builder, _LONG(_PAGE // 32)) as loop:
@@ -225,9 +225,9 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> None:
         totals = [builder.load(place, align=1) for place in places]
         for page, table in zip(pages, held, strict=True):
             own = builder.load(at(page, line, _PLACES), align=1)
-            shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), _every(_SUMS, 4)), _PLACES)
+            shifted = builder.bitcast(builder.lshr(builder.bitcast(own, _SUMS), _splat(_SUMS, 4)), _PLACES)
             for half, four in enumerate((own, shifted)):
-                found = look_up(builder, table, builder.and_(four, _every(_PLACES, 15)))
+                found = look_up(builder, table, builder.and_(four, _splat(_PLACES, 15)))
                 totals[half] = builder.call(add, [totals[half], found])
         for total, place in zip(totals, places, strict=True):
             builder.store(total, place, align=1)
@@ -235,9 +235,9 @@ def emit_losses(builder: Any, arguments: Any, look_up: LookUp) -> None:
 
 @intrinsic
 def _lose(_: Any, block: Any, first: Any, tables: Any, losses: Any) -> Any:
-    """Add what the rows of a block lose by ``_TABLES`` tables to their losses, uint8 (ROWS,), up to ``_MOST``.
+    """Add the losses by ``_JOINT_TABLES`` tables to those of a block's rows, uint8 (ROWS,), up to ``_MAX_LOSS``.
 
-    Given are addresses; ``first`` is of the pages' places in the block.
+    All arguments are addresses; ``first`` is that of the pages' offsets in the block.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -249,20 +249,20 @@ def _lose(_: Any, block: Any, first: Any, tables: Any, losses: Any) -> Any:
 
 @intrinsic
 def _within(_: Any, losses: Any, limit: Any) -> Any:
-    """Return a bit for each row of a word that does not lose more than a limit, given the address of their losses."""
+    """Return the bits of the rows of a word whose loss is within a limit, given the address of their losses."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.VectorType(_BYTE, _WORD)
         own = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
         one = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[1], _INT(0))
-        return builder.bitcast(builder.icmp_unsigned("<=", own, _order(builder, one, one, [0] * _WORD)), _LONG)
+        return builder.bitcast(builder.icmp_unsigned("<=", own, _shuffle(builder, one, one, [0] * _WORD)), _LONG)
 
     return types.uint64(types.uintp, types.uint8), generate
 
 
 @intrinsic
 def _lose_one(_: Any, row: Any, bits: Any, groups: Any) -> Any:
-    """Return what one row loses by groups of its bits, given addresses of these and of :attr:`Tables.bits`."""
+    """Return the loss of one row, given the addresses of its bits and of :attr:`Tables.bits`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         row, bits, groups = arguments
@@ -273,10 +273,10 @@ def _lose_one(_: Any, row: Any, bits: Any, groups: Any) -> Any:
 
         total = cgutils.alloca_once_value(builder, ir.Constant(_SUMS, None))
         with cgutils.for_range(builder, groups) as loop:
-            own = builder.bitcast(load(row, _BYTES, _INT), ir.VectorType(ir.IntType(1), _GROUP))
+            own = builder.bitcast(load(row, _GROUP_BYTES, _INT), ir.VectorType(ir.IntType(1), _GROUP))
             zero, one = (load(builder.add(bits, _LONG(first)), 2 * _GROUP, _PLACES) for first in (0, _GROUP))
             pairs = builder.bitcast(builder.select(own, one, zero), _SUMS)
-            halves = builder.and_(pairs, _every(_SUMS, 255)), builder.lshr(pairs, _every(_SUMS, 8))
+            halves = builder.and_(pairs, _splat(_SUMS, 255)), builder.lshr(pairs, _splat(_SUMS, 8))
             builder.store(builder.add(builder.load(total), builder.add(*halves)), total)
         add = builder.module.declare_intrinsic("llvm.vector.reduce.add.v16i16", (), ir.FunctionType(_SHORT, [_SUMS]))
         return builder.call(add, [builder.load(total)])
@@ -285,11 +285,11 @@ def _lose_one(_: Any, row: Any, bits: Any, groups: Any) -> Any:
 
 
 def tables_of(queries: np.ndarray) -> Tables:
-    """Return the tables of float32 (q, d) queries."""
+    """Return the tables of losses for float32 (q, d) queries."""
     count, size = len(queries), bytes_of(queries.shape[1])
-    fours = max(1, round(_FIRST * 2 * size / _TABLES)) * _TABLES
+    fours = max(1, round(_FIRST_SHARE * 2 * size / _JOINT_TABLES)) * _JOINT_TABLES
     first, tables = np.empty((count, fours), np.int64), np.empty((count, fours, 16), np.uint8)
-    bits, squares = np.zeros((count, size // _BYTES, 2, _GROUP), np.uint8), np.empty(2 * size, np.float32)
+    bits, squares = np.zeros((count, size // _GROUP_BYTES, 2, _GROUP), np.uint8), np.empty(2 * size, np.float32)
     _tabulate(np.ascontiguousarray(queries), first, tables, bits, squares)
     return Tables(first, tables, bits)
 
@@ -305,7 +305,7 @@ def _tabulate(queries: np.ndarray, first: np.ndarray, tables: np.ndarray, bits: 
             for j in range(start, min(start + _GROUP, dim)):
                 total += abs(query[j])
             most = max(most, total)
-        step = np.float32(_MOST - _GROUP // 2) / most
+        step = np.float32(_MAX_LOSS - _GROUP // 2) / most
         for j in range(dim):
             bits[q, j // _GROUP, 0 if query[j] > 0 else 1, j % _GROUP] = np.uint8(np.rint(abs(query[j]) * step))
         squares[:] = np.float32(0.0)
@@ -320,25 +320,25 @@ def _tabulate(queries: np.ndarray, first: np.ndarray, tables: np.ndarray, bits: 
             squares[largest], first[q, place] = np.float32(-1.0), largest * _PAGE
             for j in range(4 * largest, min(4 * largest + 4, dim)):
                 most += abs(query[j])
-        step = np.float32(2 * _MOST) / most  # half of the rows lose more than can be told
+        step = np.float32(2 * _MAX_LOSS) / most  # saturates for about half of the rows
         for place in range(first.shape[1]):
             _add_bits(query, 4 * (first[q, place] // _PAGE), step, tables[q, place])
 
 
 @njit(**LEAN)
 def _add_bits(query: np.ndarray, first: int, step: np.float32, out: np.ndarray) -> None:
-    """Fill ``out`` with what four dimensions take, by their signs; a step times what they are, rounded."""
+    """Fill ``out`` with the losses of four dimensions by their signs, in units of 1 / ``step``, rounded."""
     for signs in range(16):
         total = np.float32(0.0)
         for j in range(first, min(first + 4, len(query))):
             if (query[j] > 0) != (signs >> (j - first) & 1 > 0):
                 total += abs(query[j])
-        out[signs] = np.uint8(min(np.rint(total * step), np.float32(_MOST)))
+        out[signs] = np.uint8(min(np.rint(total * step), np.float32(_MAX_LOSS)))
 
 
 @njit(**LEAN)
 def _keep_nearest(kept: np.ndarray, losses: np.ndarray, count: int, wanted: int, room: np.ndarray) -> int:
-    """Keep the ``wanted`` of so many rows with the least loss, of equal ones the first; returns the largest."""
+    """Keep the ``wanted`` of ``count`` rows with the smallest loss, earlier rows on a tie; return the largest loss kept."""
     room[:] = 0
     for i in range(count):
         room[losses[i]] += 1
@@ -369,7 +369,7 @@ def _scan(
     stop: int,
     losses: np.ndarray,
 ) -> None:
-    """Fill in what the rows between two blocks lose by the dimensions that are looked at first, uint8 (q, b * ROWS)."""
+    """Fill in the losses, by the dimensions read first, of the rows of some blocks, uint8 (q, b * ROWS)."""
     size, fours, words = pages.shape[1] * _PAGE, first.shape[1], ROWS // _WORD
     for block in range(start, stop):
         any_live = np.uint64(0)
@@ -382,18 +382,18 @@ def _scan(
             own = losses[q, block * ROWS : (block + 1) * ROWS]
             for i in range(ROWS):
                 own[i] = 0
-            for four in range(q * fours, (q + 1) * fours, _TABLES):
+            for four in range(q * fours, (q + 1) * fours, _JOINT_TABLES):
                 _lose(place, address_of(first, four), address_of(tables, 16 * four), address_of(own, 0))
 
 
 @njit(**LEAN)
 def _guess(losses: np.ndarray, live: np.ndarray, step: int, share: float, limits: np.ndarray, room: np.ndarray) -> None:
-    """Fill ``limits``, int64 (q,), with losses that at least such a share of the rows does not exceed.
+    """Fill ``limits``, int64 (q,), with losses that at least a ``share`` of the rows should not exceed.
 
-    They are of a sample, each ``step``-th word of rows; where that is too small to tell, all rows are within.
+    They are estimated from a sample, every ``step``-th word of rows; if that is too small to tell, all rows are within.
     """
     for q in range(len(losses)):
-        room[: _MOST + 1] = 0
+        room[: _MAX_LOSS + 1] = 0
         sampled = np.int64(0)
         for word in range(0, len(live), step):
             left = live[word]
@@ -402,7 +402,7 @@ def _guess(losses: np.ndarray, live: np.ndarray, step: int, share: float, limits
                 left &= left - np.uint64(1)
                 sampled += 1
         nearer, border, expected = room[0], np.int64(0), share * sampled
-        while border < _MOST and nearer < expected + _SURE * np.sqrt(expected + 1.0):
+        while border < _MAX_LOSS and nearer < expected + _SAFETY * np.sqrt(expected + 1.0):
             border += 1
             nearer += room[border]
         limits[q] = border
@@ -424,7 +424,7 @@ def _select(
     waiting: np.ndarray,
     room: np.ndarray,
 ) -> None:
-    """Find the ``wanted`` rows between two words that lose least for each query, of those within the limits at first."""
+    """Find each query's ``wanted`` rows with the smallest loss, of those whose first losses are within limits."""
     groups = bits.shape[1]
     for q in range(len(losses)):
         own, own_losses, count, passed, limit = kept[q], kept_losses[q], np.int64(0), 0, len(room)
@@ -436,13 +436,13 @@ def _select(
                 prefetch(rows, row * rows.shape[1])
                 waiting[passed] = row
                 passed += 1
-            if passed < _WAITING and word + 1 < stop:
+            if passed < _PREFETCHED_ROWS and word + 1 < stop:
                 continue
-            if count + passed > len(own):  # a later row at the border is behind those that are kept
+            if count + passed > len(own):  # a later row with the border's loss would rank after those kept
                 limit, count = _keep_nearest(own, own_losses, count, wanted, room) - 1, np.int64(wanted)
             for i in range(passed):
                 row = np.int64(waiting[i])
-                places = address_of(rows, row * groups * _BYTES), address_of(bits, q * groups * 2 * _GROUP)
+                places = address_of(rows, row * groups * _GROUP_BYTES), address_of(bits, q * groups * 2 * _GROUP)
                 loss = np.int64(_lose_one(places[0], places[1], groups))
                 if loss <= limit:
                     own[count], own_losses[count] = row, loss
@@ -455,7 +455,7 @@ def _select(
 
 @njit(**LEAN)
 def _mark(rows: np.ndarray, live: np.ndarray, out: np.ndarray) -> None:
-    """Set the bits of those of the rows that count."""
+    """Set the bits of the given rows that are live."""
     for row in rows:
         out[row // _WORD] |= live[row // _WORD] & (np.uint64(1) << np.uint64(row % _WORD))
 
@@ -463,10 +463,10 @@ def _mark(rows: np.ndarray, live: np.ndarray, out: np.ndarray) -> None:
 def candidates(
     queries: np.ndarray, count: int, signs: Signs, rows: np.ndarray | None = None, threads: int = 1
 ) -> list[np.ndarray]:
-    """Return, for each query, the rows that may be among the nearest; neither threads nor other queries change which.
+    """Return, for each query, the ``count`` rows most likely to be among the nearest, int32, ascending.
 
-    Queries are float32 (q, d), and ``rows`` int32, rising, to look at some only. So many as ``count`` are returned of each,
-    int32, rising; fewer where there are no more.
+    They depend on neither threads nor other queries, and are fewer if there are no more. Queries are float32 (q, d);
+    ``rows``, int32, ascending, restricts the search.
     """
     if rows is not None:
         live = np.zeros_like(signs.live)
@@ -474,43 +474,45 @@ def candidates(
         signs = signs._replace(live=live)
     share = (_PASSING[0] + _PASSING[1] * count) / max(1, len(signs.rows) if rows is None else len(rows))
     out = list[np.ndarray]()
-    for start in range(0, len(queries), _TOGETHER):
-        out += _nearest(tables_of(queries[start : start + _TOGETHER]), count, share, signs, threads)
+    for start in range(0, len(queries), _PASS_QUERIES):
+        out += _nearest(tables_of(queries[start : start + _PASS_QUERIES]), count, share, signs, threads)
     return out
 
 
 def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, threads: int) -> list[np.ndarray]:
-    """Return the rows of each query with the least loss, ascending, of about such a share that lose least at first."""
+    """Return each query's rows with the smallest loss, ascending, of about a ``share`` with the smallest first losses."""
     pages, last, rows, live = read_only(signs.pages), signs.last, read_only(signs.rows), signs.live
     blocks, words, (queries, groups, *_) = len(pages) + len(last), ROWS // _WORD, tables.bits.shape
     losses, limits = np.empty((queries, blocks * ROWS), np.uint8), np.empty(queries, np.int64)
-    most, wanted = groups * _MOST, min(wanted, len(rows))
+    most, wanted = groups * _MAX_LOSS, min(wanted, len(rows))
 
     def scan(start: int, stop: int) -> None:
         _scan(pages, last, live, tables.first, tables.fours, start, stop, losses)
 
     def select(start: int, stop: int) -> _Found:
-        size, counts = (queries, 2 * wanted + _ROOM), np.zeros(queries, np.int64)
+        size, counts = (queries, 2 * wanted + _BUFFERED_ROWS), np.zeros(queries, np.int64)
         found = _Found(np.empty(size, np.int32), np.empty(size, np.uint16), counts)
-        room = np.empty(_WAITING + _WORD, np.int32), np.empty(most + 1, np.int64)
+        room = np.empty(_PREFETCHED_ROWS + _WORD, np.int32), np.empty(most + 1, np.int64)
         ends = start * words, min(stop * words, len(live))
         _select(losses, live, rows, tables.bits, *ends, wanted, limits, *found, *room)
         return found
 
-    over_blocks(scan, blocks, threads, _FEWEST)
-    _guess(losses, live, max(1, len(live) // _SAMPLED), share, limits, np.empty(_MOST + 1, np.int64))
+    over_blocks(scan, blocks, threads, _MIN_THREAD_BLOCKS)
+    _guess(losses, live, max(1, len(live) // _MIN_SAMPLE), share, limits, np.empty(_MAX_LOSS + 1, np.int64))
     while True:
-        parts = over_blocks(select, blocks, threads, _FEWEST)
+        parts = over_blocks(select, blocks, threads, _MIN_THREAD_BLOCKS)
         missing = [
-            q for q, most in enumerate(limits.tolist()) if most < _MOST and sum(part.counts[q] for part in parts) < wanted
+            q
+            for q, most in enumerate(limits.tolist())
+            if most < _MAX_LOSS and sum(part.counts[q] for part in parts) < wanted
         ]
         if not missing:
             return [_joined(parts, q, wanted) for q in range(queries)]
-        limits[missing] = _MOST
+        limits[missing] = _MAX_LOSS
 
 
 def _joined(parts: list[_Found], q: int, wanted: int) -> np.ndarray:
-    """Return the rows of all parts that lose least, rising."""
+    """Return the rows with the smallest loss of all parts, ascending."""
     near = np.concatenate([part.rows[q, : part.counts[q]] for part in parts])
     if len(parts) == 1 or len(near) <= wanted:
         return near

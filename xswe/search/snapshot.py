@@ -1,8 +1,8 @@
-"""A snapshot of an index's arrays, mapped into memory, which a search reads while the index may be changed.
+"""A snapshot of an index's arrays, mapped into memory, for searching while the index may be changed.
 
-A slot is a place in the arrays, a row the number of a sentence. Arrays only grow, so that a slot never changes: a sentence
-that is given another text has a new one, and the slots of what was replaced or removed are left out of every search. Until
-something is replaced, or arrays are written anew without such slots, each row is in the slot of its number.
+A slot is a place in the arrays, a row the number of a sentence. Arrays only grow, so a slot never changes: a sentence with
+a new text gets a new slot, and every search leaves out the slots of replaced and removed sentences. Until something is
+replaced, or a compaction rewrites the arrays, the slot of each sentence equals its row.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from xswe.search.vectors import CheckedVectors, Vectors
 from xswe.search.verification import REBUILD, check_array
 
 LEAST_RESCORED = 256
-_KEPT_FILTERS = 16  # of the last conditions, which sentences meet them
-_FEW = 20  # times as many sentences as candidates: so few are all scored
-_READ = 16_384  # slots that are read at a time
+_KEPT_FILTERS = 16  # recent conditions whose sentences are cached
+_SCORED_FACTOR = 20  # up to this many times the candidates, chosen sentences are all scored
+_READ = 16_384  # slots read at a time
 
 
 class Snapshot:
-    """The numbers of an index at one moment; blocks of files that an earlier one has compared are not compared again.
+    """The arrays of an index at one moment; blocks of files that an earlier snapshot has checked are not checked again.
 
-    OSError says that an array cannot be read, which may have been removed since; ModelError, that one is damaged.
+    OSError: an array cannot be read, perhaps because it has been removed since. ModelError: an array is damaged.
 
     Attributes:
-        facts: what the database says.
-        root: the checksum of all that it says beside the sentences.
-        live: how many sentences there are.
+        facts: the facts recorded in the database.
+        root: the checksum of everything in the database but the sentences.
+        live: the number of sentences.
     """
 
     def __init__(self, folder: Path, dim: int, state: State, before: Snapshot | None = None) -> None:
@@ -75,9 +75,9 @@ class Snapshot:
         self._order: np.ndarray | None = None
 
     def check_added(self, before: Snapshot) -> None:
-        """Check the part that is new since an earlier snapshot, of arrays that searches read whole, by checksums.
+        """Verify the checksums of what is new since an earlier snapshot, in arrays that searches read whole.
 
-        A search would do so, and everybody who searches at that time would wait for it.
+        Otherwise the next search would do so, and all concurrent searches would wait for it.
         """
         for name in ("codes",) if self._signs is None else SIGNS:
             if name not in self._blocks:
@@ -94,30 +94,30 @@ class Snapshot:
 
     @property
     def hidden(self) -> np.ndarray:
-        """Slots without a scale that are not zero: in format 1 removed, or begun to be by a process that was killed."""
+        """Slots without a scale that are not zero: in format 1, removed, or being removed when a process was killed."""
         slots = np.flatnonzero(np.isnan(self._coded.scales))
-        return slots[self._coded.codes[slots].any(axis=1)]  # a text without a known word has no scale either
+        return slots[self._coded.codes[slots].any(axis=1)]  # a text without a known unit has no scale either
 
     def reveal(self, slots: np.ndarray) -> None:
-        """Give some of the hidden slots the scales again that they had when they were written; the others are dead."""
+        """Restore the original scales of some hidden slots; the others are dead."""
         self.dead = np.setdiff1d(self.hidden, slots)
         scales = self._coded.scales.copy()
         scales[slots] = self.scales_of(slots)
         self._coded = self._coded._replace(scales=scales)
 
     def scales_of(self, slots: np.ndarray) -> np.ndarray:
-        """Return the scales of slots, none of them zero, as :func:`xswe.search.kernels.make_codes` does."""
+        """Return the scales of nonzero slots, computed as in :func:`xswe.search.kernels.make_codes`."""
         squares = np.square(self._coded.codes[slots].astype(np.int32)).sum(axis=1).astype(np.float32)
         return np.float32(1.0) / np.sqrt(squares)
 
     def _array(self, name: str) -> np.ndarray:
-        """Return an array, all of it compared with its checksums."""
+        """Return an array after verifying all of its checksums."""
         if name in self._blocks:
             self._blocks[name].check()
         return self._arrays[name]
 
     def _dead(self, state: State) -> np.ndarray:
-        """Return the slots that belong to no sentence any more."""
+        """Return the slots that no longer belong to a sentence."""
         if self.names is None:
             return state.removed
         gone = np.zeros(self.facts["rows"], bool)
@@ -125,7 +125,7 @@ class Snapshot:
         return np.union1d(np.flatnonzero(gone[self.names]), state.replaced)
 
     def _live_scales(self, path: Path, state: State) -> np.ndarray:
-        """Return the scales, NaN for slots that are left out, copying only pages with such slots."""
+        """Return the scales, NaN for dead slots, copying only pages that hold such slots."""
         slots = len(self._array("scales"))
         if not slots:
             return np.zeros(0, np.float32)
@@ -136,35 +136,35 @@ class Snapshot:
         return scales
 
     def rows(self) -> np.ndarray:
-        """Return the numbers of all sentences, int64, rising."""
+        """Return the numbers of all sentences, int64, ascending."""
         there = np.ones(self.slots, bool)
         there[self.dead] = False
         slots = np.flatnonzero(there)
         return slots if self.names is None else np.sort(self.names[slots])
 
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of sentences, int64 (n,), -1 where there is none."""
+        """Return the slots of sentences, int64 (n,), -1 if a sentence does not exist."""
         if self.names is None:
             found = np.where((rows >= 0) & (rows < self.slots), rows, -1)
         else:
             with self._lock:
                 if self._order is None:
                     self._order = np.argsort(self.names, kind="stable")
-            # Of several slots of a row the last is the sentence's.
+            # The last of a row's slots holds the current sentence.
             at = np.searchsorted(self.names, rows, "right", sorter=self._order) - 1
             found = np.where(at >= 0, self._order[at], -1) if self.slots else np.full(len(rows), -1)
             found = np.where((found >= 0) & (self.names[found] == rows), found, -1) if self.slots else found
         return np.where(np.isin(found, self.dead), -1, found)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of sentences, float32 (n, d); IndexError: there is no such sentence."""
+        """Return the vectors of sentences, float32 (n, d); IndexError: a sentence does not exist."""
         slots = self.slots_of(rows)
         if (missing := np.flatnonzero(slots < 0)).size:
             raise IndexError(f"row {rows[missing[0]]}: there is no such sentence, or it was removed")
         return self._coded.vectors.take(slots)
 
     def selected(self, where: Where | None, rows: Iterable[int] | None) -> np.ndarray | None:
-        """Return the slots of the sentences that a search looks at, int32, rising, without removed ones; None for all."""
+        """Return the slots of the live sentences that a search covers, int32, ascending; None for all."""
         chosen = None if where is None else self._meeting(where)
         if rows is None:
             return chosen
@@ -177,7 +177,7 @@ class Snapshot:
         return slots if chosen is None else np.intersect1d(slots, chosen, assume_unique=True)
 
     def _meeting(self, where: Where) -> np.ndarray:
-        """Return the slots that meet conditions; of the last conditions they are kept."""
+        """Return the slots that meet conditions, cached for recent conditions."""
         key = repr(sorted((name, type(one).__name__, repr(one)) for name, one in where.items()))
         with self._lock:
             if key in self._filters:
@@ -193,10 +193,10 @@ class Snapshot:
         return found
 
     def rescored(self, wanted: int | None, k: int, slots: np.ndarray | None) -> int:
-        """Return how many candidates of a query are scored in full; 0 for all sentences that are looked at."""
+        """Return how many candidates per query are scored in full; 0 for all sentences searched."""
         size = self.live if slots is None else len(slots)
         chosen = max(k, max(LEAST_RESCORED, round(0.5 * size**0.5)) if wanted is None else wanted)
-        few = chosen if wanted is not None or slots is None else _FEW * chosen
+        few = chosen if wanted is not None or slots is None else _SCORED_FACTOR * chosen
         return 0 if self._signs is None or few >= size else chosen
 
     def nearest(
@@ -204,7 +204,7 @@ class Snapshot:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the scores and rows of the sentences nearest to each query, see :func:`xswe.search.kernels.nearest`.
 
-        So many candidates as are to be ``rescored`` are chosen by sign bits; 0 for all ``slots``, None for all of them.
+        ``rescored`` candidates are chosen by sign bits; 0 scores all ``slots``, which may be None for every slot.
         """
         codes = self._blocks.get("codes")
         if not rescored or self._signs is None:
@@ -221,7 +221,7 @@ class Snapshot:
             yield from nearest(query[None], k, self._coded, own, threads=threads)
 
     def array_blocks(self, slots: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the numbers of some slots, of all arrays but the sign bits and rows, compared with their checksums."""
+        """Yield blocks of some slots of all arrays but sign bits and rows, after verifying their checksums."""
         names = [name for name in self._arrays if name not in (*SIGNS, "rows")]
         for start in range(0, len(slots), _READ):
             own = slots[start : start + _READ]
@@ -233,14 +233,14 @@ class Snapshot:
 
 
 def hidden_slots(now: Snapshot, sentences: Sentences) -> np.ndarray:
-    """Return the sentences that no search of an index of format 1 finds: a killed removal had only begun there."""
+    """Return the slots of sentences in format 1 that no search finds, because a removal was killed half way."""
     slots = now.hidden
     there = sentences.take(slots.tolist()) if len(slots) != now.facts["removed"] else {}
     return slots[[slot in there for slot in slots.tolist()]]
 
 
 def open_snapshot(folder: Path, dim: int, sentences: Sentences, before: Snapshot | None = None) -> Snapshot:
-    """Map the arrays of an index into memory, as recorded in its database; ModelError: they are damaged."""
+    """Map the arrays of an index into memory, as its database records them; ModelError: they are damaged."""
     while True:
         state = sentences.state()
         try:
@@ -254,7 +254,7 @@ def open_snapshot(folder: Path, dim: int, sentences: Sentences, before: Snapshot
             problem = ModelError(f"{folder}: a damaged index ({brief(error)}); {REBUILD}")
         except ModelError as error:
             problem = error
-        if sentences.state().facts == state.facts:  # else another process has changed the index meanwhile
+        if sentences.state().facts == state.facts:  # otherwise another process has changed the index
             raise problem
 
 
@@ -266,11 +266,11 @@ class Question(NamedTuple):
     rescored: int  # see :meth:`Snapshot.nearest`
     slots: np.ndarray | None
     threads: int
-    snapshot: Snapshot  # where the nearest are looked for
+    snapshot: Snapshot  # the snapshot to search
 
 
 def answers(questions: list[Question]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """Answer questions that were asked at about the same time, in one pass over the sentences if these are the same."""
+    """Answer concurrent questions, in one pass over the sentences if they all search the same ones."""
     one = questions[0]
     same = [(each.snapshot is one.snapshot, each.slots is one.slots, each.rescored == one.rescored) for each in questions]
     if not all(map(all, same)):

@@ -1,4 +1,4 @@
-"""Vectors to search, in memory or on the disk, in float32, float16 or int8, read block by block as float32 unit vectors."""
+"""Vectors to search, in memory or on disk, stored as float32, float16 or int8, read in blocks of float32 unit vectors."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from xswe.progress import bar
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: dict[str, type] = for_all(Storage, {"float32": np.float32, "float16": np.float16, "int8": np.int8})
 _ENCODED = 16_384  # texts encoded at a time
-_MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
+_MAX_MAPPED = 1 << 26  # bytes of a mapped file to keep in this process's memory
 
 
 def check_storage(storage: str) -> type:
-    """Return numpy's type of a storage, or raise a ConfigError."""
+    """Return the numpy type of a storage, or raise ConfigError."""
     check_choice("storage", storage, Storage)
     return STORAGES[storage]
 
 
 def quantise(vectors: np.ndarray, storage: Storage) -> np.ndarray:
-    """Convert float32 (n, d) vectors for storage; int8 keeps the direction only, its largest coordinate at 127."""
+    """Convert float32 (n, d) vectors for storage; int8 keeps only the direction, scaling the largest coordinate to 127."""
     if check_storage(storage) is not np.int8:
         return vectors.astype(STORAGES[storage], copy=False)
     largest = np.abs(vectors).max(1, keepdims=True) if vectors.size else np.ones((len(vectors), 1), np.float32)
@@ -41,14 +41,14 @@ def quantise(vectors: np.ndarray, storage: Storage) -> np.ndarray:
 
 
 class Vectors:
-    """Unit vectors that may be larger than the memory.
+    """Unit vectors that may be larger than memory.
 
     Args:
-        array: (n, d) of float32, float16 or int8, in memory or memory-mapped. Rows of float32 are taken as they are (unit
-            vectors, or zero); those of float16 and int8 are scaled to norm 1 again when they are read.
+        array: (n, d) of float32, float16 or int8, in memory or memory-mapped. Rows of float32 are used as they are (unit
+            vectors, or zero); rows of float16 and int8 are scaled to norm 1 when they are read.
 
     Raises:
-        ConfigError: an array of another shape or type.
+        ConfigError: the array has another shape or type.
     """
 
     def __init__(self, array: np.ndarray) -> None:
@@ -60,7 +60,7 @@ class Vectors:
 
     @classmethod
     def open(cls, path: str | Path) -> Vectors:
-        """Memory-map a ``.npy`` file, or raise an InputError."""
+        """Memory-map a ``.npy`` file, or raise InputError."""
         try:
             return cls(np.load(path, mmap_mode="r", allow_pickle=False))
         except (OSError, ValueError) as error:
@@ -71,17 +71,17 @@ class Vectors:
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector."""
+        """Number of dimensions."""
         return int(self.array.shape[1])
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return rows ``start`` to ``stop`` as float32 (n, d); a view where the array is float32 in memory."""
+        """Return rows ``start`` to ``stop`` as float32 (n, d), a view if the array is float32 in memory."""
         part = self.array[start:stop]
         if self._spans is None:
             return self._unit(part)
         out = self._unit(np.array(part))
         self._touched += part.nbytes
-        if self._touched >= _MOST_MAPPED:
+        if self._touched >= _MAX_MAPPED:
             release(self.array)
             self._touched = 0
         return out
@@ -99,12 +99,12 @@ class Vectors:
         return self._unit(self.array[rows])
 
     def at_hand(self) -> Vectors:
-        """Return the same vectors for rows that are read many times: of a file the pages, which processes share."""
+        """Return the same vectors for repeated reading; those of a file stay mapped, in pages that processes share."""
         return Vectors(np.asarray(self.array))
 
     @staticmethod
     def _unit(rows: np.ndarray) -> np.ndarray:
-        """Convert rows of any storage."""
+        """Convert rows of any storage to float32 unit vectors."""
         if rows.dtype == np.float32:
             return np.ascontiguousarray(rows)
         out = rows.astype(np.float32, order="C")
@@ -112,12 +112,12 @@ class Vectors:
         return out
 
     def blocks(self, rows: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over (first row, block of rows as float32)."""
+        """Yield (first row, block of rows as float32)."""
         for start in range(0, len(self), rows):
             yield start, self.read(start, start + rows)
 
     def digest(self) -> str:
-        """Return a fingerprint of shape and numbers."""
+        """Return a fingerprint of the shape and the numbers."""
         state = blake2b(repr(self.array.shape).encode(), digest_size=16)
         for _, block in self.blocks():
             state.update(block.data)
@@ -125,11 +125,11 @@ class Vectors:
 
 
 class CheckedVectors(Vectors):
-    """Vectors of a file whose blocks are compared with their checksums when they are first read.
+    """Vectors of a file whose blocks are checked against their checksums when first read.
 
     Args:
         array: see :class:`Vectors`.
-        blocks: of its rows.
+        blocks: the checksums of its blocks.
     """
 
     def __init__(self, array: np.ndarray, blocks: Blocks) -> None:
@@ -137,25 +137,25 @@ class CheckedVectors(Vectors):
         self._blocks = blocks
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return rows as :meth:`Vectors.read` does, or raise a ModelError where they are damaged."""
+        """Return rows as :meth:`Vectors.read` does, or raise ModelError if they are damaged."""
         self._blocks.check_rows(np.arange(start, min(stop, len(self))), self.array.strides[0])
         return super().read(start, stop)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows as :meth:`Vectors.take` does, or raise a ModelError where they are damaged."""
+        """Return rows as :meth:`Vectors.take` does, or raise ModelError if they are damaged."""
         self._blocks.check_rows(rows, self.array.strides[0])
         return super().take(rows)
 
 
 def as_vectors(given: Vectors | np.ndarray | str | Path) -> Vectors:
-    """Accept vectors, an array or the path of a ``.npy`` file."""
+    """Return vectors, given as such, as an array or as the path of a ``.npy`` file."""
     if isinstance(given, Vectors):
         return given
     return Vectors(given) if isinstance(given, np.ndarray) else Vectors.open(given)
 
 
 class VectorWriter(GrowingArray):
-    """A ``.npy`` of vectors under construction, in one of the storages; its rows are given as float32 (n, d)."""
+    """A growing ``.npy`` file of vectors in one of the storages, which are appended as float32 (n, d)."""
 
     def __init__(self, path: Path, dim: int, storage: Storage) -> None:
         self._storage = storage
@@ -169,10 +169,10 @@ class VectorWriter(GrowingArray):
 def encoded_to(
     path: Path, model: AnyModel, texts: Texts, storage: Storage, threads: int, rows: np.ndarray | None = None
 ) -> Vectors:
-    """Encode texts, or those of some rows, into a file that is memory-mapped; memory does not grow with them."""
+    """Encode texts, or only some rows of them, into a file and memory-map it; memory does not grow with their number."""
     rows = np.arange(len(texts)) if rows is None else rows
     with (
-        whole_file(path) as temporary,  # where locks do nothing, another process may be making the same
+        whole_file(path) as temporary,  # without working locks another process may be writing the same
         closing(VectorWriter(temporary, model.dim, storage)) as writer,
         bar("encode", len(rows), unit="line") as progress,
     ):

@@ -15,8 +15,8 @@ from xswe.progress import bar
 from xswe.search.layout import file_of, shapes_of
 from xswe.search.sentences import Sentences, State
 
-REBUILD = "restore it from a copy, or build the index again of its sentences, which are in sentences.sqlite"
-_MODEL = "restore it from a copy, or put the model there again that the index was built with"
+REBUILD = "restore it from a copy, or build the index again from its sentences, which are in sentences.sqlite"
+_MODEL = "restore it from a copy, or put back the model that the index was built with"
 
 
 def advice_for(file: str) -> str:
@@ -25,28 +25,28 @@ def advice_for(file: str) -> str:
 
 
 def sums_of_files(folder: Path, part: Path) -> dict[str, FileSums]:
-    """Return the checksums of the files in a part of an index, by their names in its folder; the card may be edited."""
+    """Return the checksums of a part's files by name in the index folder, except the model card, which may be edited."""
     files = [path for path in sorted(part.rglob("*")) if path.is_file() and path.name != "README.md"]
     return {path.relative_to(folder).as_posix(): file_sums(path) for path in files}
 
 
 def check_files(folder: Path, sums: Mapping[str, FileSums], part: str) -> None:
-    """Read the files of a part of an index; ModelError: one is damaged."""
+    """Verify the files of a part of an index; ModelError: one is damaged."""
     for name, known in sums.items():
         if name.startswith(f"{part}/"):
             Blocks(folder / name, known, advice=advice_for(name)).check()
 
 
 def damage(folder: Path) -> list[str]:
-    """Read an index, and return a line for each damaged file: its name, the place, and a hint.
+    """Verify an index, and return a line for each damaged file: its name, the place, and a hint.
 
-    Of an index of format 1, which has no checksums, only the database and the sizes of arrays can be looked at.
+    An index of format 1 has no checksums, so only its database and the sizes of its arrays can be checked.
     """
     sentences = Sentences(folder / "sentences.sqlite")
     found = sentences.damage()
     try:
         state = sentences.state()
-    except ModelError:  # which is among them
+    except ModelError:  # already in the list
         return found
     with bar("verify", len(state.sums or ()), unit="file") as progress:
         for name, known in (state.sums or {}).items():
@@ -56,17 +56,16 @@ def damage(folder: Path) -> list[str]:
 
 
 def verify_index(index: str | Path) -> str:
-    """Read an index, without its model, and compare it with its checksums.
+    """Read an index, without opening its model, and verify its checksums.
 
     Args:
-        index: its folder.
+        index: folder of the index.
 
     Returns:
-        A line that says what was compared.
+        A line that says what was verified.
 
     Raises:
-        ModelError: there is none, or something is not what was written; a line for each file says where, and what can be
-            done.
+        ModelError: there is no index, or it is damaged; the message says for each file where, and what can be done.
     """
     check_there(Path(index))
     if found := damage(Path(index)):
@@ -74,18 +73,18 @@ def verify_index(index: str | Path) -> str:
     facts, _, sums, *_ = Sentences(Path(index) / "sentences.sqlite").state()
     count = f"{facts['rows'] - facts['removed']:,} sentences"
     if sums is None:
-        return f"{index}: {count}; it has no checksums yet, which the next sentence that is added or removed notes"
+        return f"{index}: {count}; it has no checksums yet, the next change will record them"
     return f"{index}: {count} and {len(sums):,} files are what was written"
 
 
 def check_there(folder: Path) -> None:
-    """Raise a ModelError unless a folder has the database of an index."""
+    """Raise ModelError unless a folder has the database of an index."""
     if not (folder / "sentences.sqlite").is_file():
         raise ModelError(f"{folder}: no index; build one with search model= input= index=, or xswe.index")
 
 
 def _is_array(name: str) -> bool:
-    """Return True for a file whose checksums are of the part after its header."""
+    """Return True for an array, whose checksums cover the part after the header."""
     return "/" not in name or name.startswith("arrays-")
 
 
@@ -102,9 +101,9 @@ def _damaged_blocks(path: Path, known: FileSums, first: int, advice: str) -> lis
 
 
 def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = True) -> None:
-    """Raise a ModelError unless a file can hold an array; a killed addition may have left more rows.
+    """Raise ModelError unless a file can hold an array; a killed addition may have left more rows.
 
-    ``header``: it must have the header of such an array; no version of this library reads it.
+    ``header``: its header must also be that of such an array, although no version of this library reads it.
     """
     try:
         size = HEADER + math.prod(shape) * np.dtype(kind).itemsize

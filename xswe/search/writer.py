@@ -1,6 +1,6 @@
 """Changes of an index: sentences added, updated or removed, and compaction.
 
-A change is there as a whole when the database notes it, its last step; whoever asks meanwhile goes on with what was there.
+A change takes effect as a whole when the database records it, as its last step; until then searches see the old state.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from xswe.search.snapshot import Snapshot, hidden_slots
 from xswe.search.verification import REBUILD, sums_of_files
 
 logger = logging.getLogger(__name__)
-_SIGNED = for_all(IndexMethod, {"exact": False, "binary": True})
-Block = tuple[Texts, list[Any] | None, Numbers]  # with the metadata of each text
-_FEWEST = 1 << 14  # sentences that are worth sign bits, and from which their centre is taken
-# What the database of a new index says beside what it is built from.
+_HAS_SIGNS = for_all(IndexMethod, {"exact": False, "binary": True})
+Block = tuple[Texts, list[Any] | None, Numbers]  # texts, the metadata of each, and their numbers
+_MIN_SIGNED = 1 << 14  # minimum sentences for sign bits; their mean is the centre
+# Facts of a new index, in addition to those about its sources.
 NEW: dict[str, Any] = {"slots": 0, "generation": 0, "numbered": 0, "signed": 0, "centre": b"", "columns": "[]"}
 
 
 class Writer:
-    """Changes an index: one change at a time, also of other processes.
+    """Changes an index, one change at a time across all processes.
 
     Attributes:
-        folder: where the index is.
+        folder: folder of the index.
         sentences: its database.
     """
 
@@ -60,9 +60,9 @@ class Writer:
         before: Callable[[int], None] = lambda _: None,
         log: bool = True,
     ) -> range:
-        """Add sentences, and return their numbers; ``before`` is called with their future number first.
+        """Add sentences, and return their numbers; ``before`` is called with the new total before the change takes effect.
 
-        Without ``log`` nobody can read meanwhile: where nobody knows of the index yet.
+        Without ``log`` nobody can read meanwhile, which suits an index that nobody else knows of yet.
         """
         with self._writing(log) as writing:
             facts = dict(writing.state.facts)
@@ -95,7 +95,7 @@ class Writer:
                     path = self.folder / file_of(facts, name)
                     known = sums.get(file_of(facts, name))
                     columns[name] = SummedArray(path, shape.kind, shape.rows, shape.row, known, advice=REBUILD)
-                    # After an error: what waits to be written belongs to no later addition.
+                    # After an error, unwritten rows must not become part of a later addition.
                     stack.callback(columns[name].abandon)
             for rows, metadata, numbers in blocks:
                 arrays = {**numbers.arrays, **known_columns.arrays(metadata, len(rows), count), "rows": rows}
@@ -113,7 +113,7 @@ class Writer:
 
     @contextmanager
     def _writing(self, log: bool = True) -> Iterator[Writing]:
-        """Open a transaction, and remove files that a killed process left."""
+        """Open a transaction, after removing what a killed process left."""
         with self.sentences.writing(log) as writing:
             facts = writing.state.facts
             if "documents" in facts:
@@ -133,10 +133,10 @@ class Writer:
                 _remove(self._old(writing.state))
 
     def _old(self, state: State) -> list[Path]:
-        """Return the arrays that the database does not refer to: from before a compaction, or of a killed one.
+        """Return the arrays that the database no longer refers to, left by a compaction that finished or was killed.
 
-        Others may still have them mapped into memory, which keeps them there; where the system removes no file that is open
-        a later change does it.
+        Other processes may still have them mapped into memory and can keep using them; if the system does not remove open
+        files, a later change does.
         """
         facts, found = state.facts, list[Path]()
         if "clustered" not in facts:  # as in format 2
@@ -149,8 +149,8 @@ class Writer:
         return found
 
     def _upgrade(self, writing: Writing) -> None:
-        """Upgrade an index to this version: find sentences that format 1 did not, and record all checksums."""
-        logger.info("%s: made by an earlier version, and brought to this one", self.folder)
+        """Upgrade an index to this version: restore sentences that format 1 hid, and record all checksums."""
+        logger.info("%s: made by an earlier version; upgrading it", self.folder)
         facts, sums = writing.state.facts, {}
         noted: dict[str, Any] = {**NEW, "method": method_of(facts), "slots": facts["rows"]}
         if writing.state.sums is not None:
@@ -170,11 +170,11 @@ class Writer:
         writing.upgrade({**noted, "documents": json.dumps(documents_of(self.folder, facts))}, sums)
 
     def _sign(self, writing: Writing, facts: dict[str, Any], sums: Mapping[str, FileSums]) -> None:
-        """Write the sign bits of the slots that have none yet, and take their centre from the first of all slots."""
-        if not _SIGNED[facts["method"]] or facts["slots"] < _FEWEST:
+        """Write the sign bits of slots that have none yet; the centre is the mean of the first slots of the index."""
+        if not _HAS_SIGNS[facts["method"]] or facts["slots"] < _MIN_SIGNED:
             return
         there, count = facts.get("signed", 0), facts["slots"]
-        whole = there // ROWS * ROWS  # what is behind them is written in pages once they are filled
+        whole = there // ROWS * ROWS  # later slots get pages once a block is full
         shapes, arrays = shapes_of(facts, self._model.dim), {}
         for name in ("codes", "scales"):
             path = self.folder / file_of(facts, name)
@@ -183,7 +183,7 @@ class Writer:
             Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(whole, count), row)
         codes, scales = arrays["codes"], arrays["scales"]
         if not there:
-            facts["centre"] = centre_of(codes[:_FEWEST], scales[:_FEWEST]).tobytes()
+            facts["centre"] = centre_of(codes[:_MIN_SIGNED], scales[:_MIN_SIGNED]).tobytes()
         centre = np.frombuffer(facts["centre"], np.float32)
         facts["signed"] = count
         columns, shapes = [], shapes_of(facts, self._model.dim)
@@ -204,7 +204,7 @@ class Writer:
             writing.note_sums(file_of(facts, name), column.known, since=column.kept)
 
     def _number(self, writing: Writing, facts: dict[str, Any]) -> None:
-        """Record the row of each slot, once it differs from the slot's number."""
+        """Record the row of each slot, which is needed once rows and slots differ."""
         if facts["numbered"]:
             return
         column = SummedArray(self.folder / file_of(facts, "rows"), np.int64, advice=REBUILD)
@@ -217,9 +217,9 @@ class Writer:
         writing.state = writing.state._replace(sums={**(writing.state.sums or {}), file_of(facts, "rows"): column.known})
 
     def update(self, rows: list[int], texts: Sequence[str] | None, metadata: Sequence[Any] | None) -> None:
-        """Replace the texts or metadata of sentences, None to keep them; see :meth:`Index.update`."""
+        """Replace the texts or metadata of sentences; None keeps them; see :meth:`Index.update`."""
         with self._writing() as writing:
-            before = _there(writing, rows)
+            before = _existing(writing, rows)
             own = [before[row][0] for row in rows] if texts is None else texts
             kept = [before[row][1] for row in rows] if metadata is None else metadata
             if not rows:
@@ -239,14 +239,14 @@ class Writer:
                 self._append(writing, facts, updated(), progress.update)
 
     def remove(self, rows: Sequence[int]) -> None:
-        """Remove sentences, or raise a ConfigError where one is not there."""
+        """Remove sentences, or raise ConfigError if one does not exist."""
         with self._writing() as writing:
-            _there(writing, rows)
+            _existing(writing, rows)
             writing.remove(rows)
             writing.note({"removed": writing.state.facts["removed"] + len(rows)})
 
     def compact(self) -> int:
-        """Rewrite the arrays without dead slots, and return how many these were."""
+        """Rewrite the arrays without dead slots, and return the number of dead slots."""
         with self._writing() as writing:
             facts = dict(writing.state.facts)
             now = Snapshot(self.folder, self._model.dim, writing.state)
@@ -268,7 +268,7 @@ class Writer:
 
 
 def _remove(paths: Iterable[Path]) -> None:
-    """Remove files and folders, as far as the system does."""
+    """Remove files and folders, as far as the system allows."""
     for path in paths:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -277,8 +277,8 @@ def _remove(paths: Iterable[Path]) -> None:
                 path.unlink()
 
 
-def _there(writing: Writing, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
-    """Return the text and metadata of some sentences, or raise a ConfigError where one is not there."""
+def _existing(writing: Writing, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
+    """Return the text and metadata of some sentences, or raise ConfigError if one does not exist."""
     found = writing.take(rows)
     if missing := sorted(set(rows) - set(found)):
         raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
@@ -286,7 +286,7 @@ def _there(writing: Writing, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
 
 
 def with_metadata(blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, row: int = 0) -> Iterator[Block]:
-    """Yield blocks of texts, numbered from a row on, with the metadata of each text."""
+    """Yield blocks of texts, the first of them numbered ``row``, with the metadata of each text."""
     values = None if metadata is None else iter(metadata)
     for block, numbers in blocks:
         kept = None if values is None else list(islice(values, len(block)))
