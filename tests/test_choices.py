@@ -506,7 +506,7 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.training import refine
 
-    return refine._MASKED[choice], refine._DROPPED[choice]
+    return refine._MASKS[choice], refine._DROPS[choice]
 
 
 @probe("xswe.training.refine:SampledFrom")

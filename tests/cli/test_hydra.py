@@ -85,7 +85,7 @@ def test_what_hydra_shows(words, said, folder):
         (["train", "-m", "--cfg", "job"], "Only one of --run, --multirun, --cfg"),
         (["train", "teacher=none", "teacher.max_tokens=3"], "teacher.max_tokens does nothing without an encoder"),
         (["train", "distilled.max_tokens=3"], "distilled.max_tokens does nothing without an encoder"),
-        (["train", "teacher=same"], "teacher=same: the same as which?"),
+        (["train", "teacher=same"], "teacher=same is for distilled= only"),
     ],
 )
 def test_what_hydra_does_not_do_here_is_refused(words, said, folder):

@@ -83,7 +83,7 @@ def test_few_units_take_two_bytes_and_give_the_same_batches(tmp_path, monkeypatc
     opened = Bags.open(tmp_path, "s")
     rows = generator.permutation(60)[:20]
     batches = [ParallelBags(each, each).batch(rows) for each in (bags, small, opened)]
-    monkeypatch.setattr(pairs_module, "_STAYS", 0)
+    monkeypatch.setattr(pairs_module, "_MAX_RESIDENT", 0)
     batches.append(ParallelBags(opened, opened).batch(rows))
     for batch in batches:
         assert batch.ids.dtype == np.int32

@@ -216,7 +216,7 @@ class Killed(Exception):
 @pytest.fixture
 def in_shards(monkeypatch):
     """Two batches are a shard, and all are kept."""
-    monkeypatch.setattr(module, "_LEAST", 6)
+    monkeypatch.setattr(module, "_MIN_SHARD_SENTENCES", 6)
     monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
 
 

@@ -42,7 +42,7 @@ def bytes_of(made):
 
 
 def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_LEAST", 16)  # of these few sentences several shards
+    monkeypatch.setattr(module, "_MIN_SHARD_SENTENCES", 16)  # of these few sentences several shards
     teacher, _, samples, _ = given
     assert min(len(module.shards_of(teacher.batches(one.texts))) for one in samples) > 1
     run, told = work_run.run_shards, []
@@ -114,7 +114,7 @@ def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, tmp_path, monkey
     means = module._Means(len(units.tokens), teacher.dim)
     expected = module.averaged(teacher, units, samples, config, module.Sums(means, whole()))
     assert bytes_of(extract(*given, tmp_path / "one")) == bytes_of(expected)
-    monkeypatch.setattr(module, "_LEAST", 16)  # of several shards the sums are rounded otherwise
+    monkeypatch.setattr(module, "_MIN_SHARD_SENTENCES", 16)  # of several shards the sums are rounded otherwise
     assert extract(*given, tmp_path / "several").matrix.tobytes() != expected.matrix.tobytes()
 
 

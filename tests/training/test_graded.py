@@ -125,7 +125,9 @@ def test_files_are_read_and_what_teaches_nothing_is_refused(tmp_path):
     bad.write_text("1\ta\tb\nhigh\tc\td\n", encoding="utf-8")
     (read,) = read_graded([str(good)], Words())
     assert (list(read.scores), list(read.right.lengths)) == ([5.0, 0.5], [2, 2])
-    with pytest.raises(ConfigError, match=r"graded\.paths: .*flat\.tsv: all 2 pairs have the score 1: none is better"):
+    with pytest.raises(
+        ConfigError, match=r"graded\.paths: .*flat\.tsv: all 2 pairs have the score 1: give different grades"
+    ):
         read_graded([str(flat)], Words())
     with pytest.raises(InputError, match=r"bad\.tsv:2"):
         read_graded([str(bad)], Words())

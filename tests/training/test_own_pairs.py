@@ -132,7 +132,7 @@ def test_triples_are_read_from_any_file(tmp_path):
     assert len(clean) == 2 * 240
     short, *_ = read_triples(files, CorpusConfig(max_characters=10), 0, 0)
     assert len(short) == 2 * 240  # those of the records, which are short
-    with pytest.raises(ConfigError, match="name a phrase, a passage that says it and one that does not"):
+    with pytest.raises(ConfigError, match="name a phrase, a positive and a negative passage"):
         find_triples([{"path": str(tmp_path / "triples.tsv"), "columns": [0, 1]}])
 
 

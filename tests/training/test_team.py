@@ -19,7 +19,7 @@ def names():
 
 @pytest.mark.parametrize("turns", [1, 2_000_000])  # helpers that sleep at once, and that never do
 def test_work_is_shared_and_results_are_in_order(monkeypatch, turns):
-    monkeypatch.setattr(loop, "_TURNS", turns)
+    monkeypatch.setattr(loop, "_POLLS", turns)
     with loop.awake(3):
         assert names() == 2
         for size in (3, 100, 7):

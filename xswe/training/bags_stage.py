@@ -21,7 +21,7 @@ from xswe.training.corpus_stage import PARTS, Corpus, Pair, negatives_of, sides
 
 
 def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, str]:
-    """Stage ``bags``: look every training and development text up, once."""
+    """Stage ``bags``: look up every training and development text once."""
 
     def make(folder: Path, _: str) -> None:
         """Look up each side, and save its bags."""
@@ -36,9 +36,9 @@ def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, 
 
 
 def make_exact_bags(corpus: Corpus, units: Units, bags: Path, bags_identity: str) -> tuple[Path, str]:
-    """Stage ``exact``: the units that each training text contains, found without a back-off.
+    """Stage ``exact``: the units that each training text contains, found without back-off.
 
-    Where units have none, that is the stage ``bags``.
+    If the units have no back-off, that is the stage ``bags``.
     """
     exact = units.exact
     if exact is units:
@@ -70,7 +70,7 @@ def open_bags(folder: Path, part: str, pair: Pair) -> tuple[Bags, Bags | None]:
 
 
 def open_negatives(folder: Path, part: str, pair: Pair) -> tuple[Bags, np.ndarray] | None:
-    """Memory-map the bags of a bitext's negatives, and which pair has which (n + 1,); None if it has none."""
+    """Memory-map the bags of a bitext's negatives, and the bounds of each pair's (n + 1,); None if it has none."""
     name = f"{part}.{'-'.join(pair)}"
     if not (folder / f"{name}.bounds.npy").is_file():
         return None
@@ -94,11 +94,11 @@ class Tables:
     """The rows of each language in the table."""
 
     languages: tuple[str, ...]  # codes
-    units: Units  # what has a vector
-    # each language has a table of its own (they stand one under the other, in one space), so that a string that two
-    # languages share has two vectors; else all share one
+    units: Units  # the units with vectors
+    # whether each language has its own table (stacked in one matrix, in one space), so a string shared by two languages
+    # has two vectors; otherwise all languages share one table
     separate: bool
-    bigrams: Bigrams | None = None  # whose rows stand behind those of the units, once there are any
+    bigrams: Bigrams | None = None  # the bigrams, whose rows follow those of the units once they are trained
 
     def place(self, bags: Bags, language: str) -> Bags:
         """Turn a language's unit ids into rows."""
@@ -106,12 +106,12 @@ class Tables:
         return Bags(np.asarray(bags.ids) + np.int32(first), bags.offsets) if first else bags
 
     def model(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> StaticModel:
-        """Return a model that needs no language argument; languages' tables are averaged by how often each has a unit."""
+        """Return one model for all languages, whose tables are averaged, weighted by how often each language has a unit."""
         bigrams = self.bigrams if len(matrix) > len(self.units) and not self.separate else None
         return StaticModel(self.units, self._merged(matrix, counts) if self.separate else matrix, bigrams=bigrams)
 
     def models(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> dict[str, StaticModel]:
-        """Return each language's own model; a unit that does not occur in the language is that of :meth:`model`."""
+        """Return each language's model; a unit that does not occur in the language has its vector of :meth:`model`."""
         if not self.separate:
             return dict.fromkeys(self.languages, self.model(matrix, counts))
         merged, tables = self._merged(matrix, counts), matrix.reshape(len(self.languages), -1, matrix.shape[1])

@@ -11,10 +11,10 @@ from xswe.errors import ConfigError
 
 
 def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int:
-    """Return how many components are removed from vectors of ``width`` dimensions, where the ``dim`` next ones are kept.
+    """Return how many components are removed from vectors of ``width`` dimensions before the next ``dim`` are kept.
 
-    ``drop`` is how many, or ``"auto"`` for floor(width / 100), the papers' rule. ConfigError: there are fewer than both
-    together.
+    ``drop`` is the number, or ``"auto"`` for floor(width / 100), the papers' rule. ConfigError: both together exceed
+    ``width``.
     """
     removed = width // 100 if drop == "auto" else int(drop)
     if removed < 0 or dim < 1 or removed + dim > width:
@@ -25,13 +25,13 @@ def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int
     return removed
 
 
-_MOST = 256  # dimensions that are kept where nothing is said, the paper's
+_DEFAULT_DIM = 256  # dimensions kept by default, as in the paper
 
 
 class Components:
     """Principal components of sentence vectors: the part of ``SentencePCA`` that a run needs, without scikit-learn.
 
-    Its arguments, and what :meth:`fit` finds, are described there.
+    Arguments and fitted attributes are described there.
     """
 
     def __init__(self, drop: int | Literal["auto"] = "auto", dim: int | Literal["auto"] = "auto") -> None:
@@ -48,7 +48,7 @@ class Components:
         for block in blocks:
             if not len(block):
                 continue
-            # Scatter around the block's own mean, then Chan's update: stable where the mean is far from zero.
+            # Scatter around the block's own mean, then Chan's update: stable even if the mean is far from zero.
             block_mean = block.mean(0, dtype=np.float64)
             centred = block - block_mean
             shift = block_mean - mean
@@ -60,7 +60,7 @@ class Components:
         if seen < 2:
             raise ConfigError(f"the sentence PCA saw {seen} sentences: it needs more text")
         self.drop_ = components_removed(self.drop, 1 if self.dim == "auto" else self.dim, width)
-        dim = min(_MOST, width - self.drop_) if self.dim == "auto" else self.dim
+        dim = min(_DEFAULT_DIM, width - self.drop_) if self.dim == "auto" else self.dim
         variance, vectors = np.linalg.eigh(scatter / (seen - 1))
         variance, components = variance[::-1].clip(min=0.0), vectors.T[::-1]
         largest = components[np.arange(width), np.abs(components).argmax(1)]

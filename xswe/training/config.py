@@ -44,11 +44,11 @@ class PCAConfig:
         level: what the components are fitted on: ``sentence`` (paper) or ``word``, each unit once (its ablation).
         drop: components removed, ``auto`` for floor(d / 100).
         dim: components kept, and the model's dimensions.
-        sentences: of each language, drawn at random (paper: 100,000).
-        sample_from: sentences are drawn from all of the ``corpus``, or from those chosen as ``contexts`` (paper).
-        norm: mean norm that the vectors are scaled to before the refinement, 0 for the teacher's own scale (paper). One
-            factor for all: it changes no similarity, only how far one step of Adam goes.
-        spread: standard deviation of the numbers of random vectors, where there is no teacher to start from
+        sentences: sentences per language, drawn at random (paper: 100,000).
+        sample_from: draw sentences from all of the ``corpus``, or from those chosen as ``contexts`` (paper).
+        norm: mean norm that the vectors are scaled to before refinement, 0 for the teacher's own scale (paper). All vectors
+            are scaled by the same factor, which changes no similarity, only the relative size of Adam's steps.
+        spread: standard deviation of the coordinates of random vectors, for training without a teacher
             (static-embedding-japanese: 1).
     """
 
@@ -74,24 +74,24 @@ class TrainConfig:
     """Everything that decides a model.
 
     Attributes:
-        languages: codes; the first is the hub of the language pairs. A single one learns by distillation, or where its
-            objective ranks, from pairs of its own texts (anchor, positive, and any negatives).
-        corpus: what to learn from.
-        units: what gets a vector.
+        languages: codes; the first is the hub of the language pairs. A single language learns by distillation or, with a
+            ranking objective, from pairs of its own texts (anchor, positive, and any negatives).
+        corpus: the training corpus.
+        units: the units that get vectors.
         contexts: which sentences represent a unit.
-        extract: how their states become its vector.
+        extract: how their states become the unit's vector.
         pca: the sentence PCA.
         refine: the refinement.
-        objective: its losses.
-        graded: pairs graded by people, learnt from beside the losses of the refinement.
-        shape: what is done to the refined vectors at the end.
-        spans: the span-max training after it; no steps, none.
+        objective: the losses of the refinement.
+        graded: pairs graded by people, trained on in addition to those losses.
+        shape: the norms and mean of the vectors at the end.
+        spans: the span-max training after refinement; none without steps.
         teacher: the encoder whose states are the start; None starts from random vectors.
-        distilled: the encoder whose similarities are imitated, where ``objective.distillation`` is above 0; None for the
+        distilled: the encoder whose similarities are imitated if ``objective.distillation`` is above 0; None for the
             teacher.
         seed: decides every random choice.
-        threads: how many threads work.
-        recipe: where the settings come from, for the records.
+        threads: number of threads.
+        recipe: the recipe that the settings come from, for the record.
     """
 
     languages: tuple[str, ...]
@@ -119,10 +119,10 @@ class TrainConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> TrainConfig:
-        """Make the settings of plain values: ``threads`` may be None for all, an encoder's model None for no encoder.
+        """Make settings from plain values: ``threads`` may be None for all, an encoder's model None for no encoder.
 
         Raises:
-            ConfigError: a setting is unknown or impossible, or is of an encoder that is not chosen.
+            ConfigError: a setting is unknown or impossible, or belongs to an encoder that is not used.
         """
         values = {**values, "languages": check_languages(values["languages"])}
         values["threads"] = values.get("threads") or available_threads()
@@ -131,7 +131,7 @@ class TrainConfig:
             own = dict(values.get(name) or {})
             model, usual = own.pop("model", None), defaults(TeacherConfig)
             if name == "teacher" and model == "same":
-                raise ConfigError("teacher=same: the same as which? That is for distilled=; teacher=none is no encoder")
+                raise ConfigError("teacher=same is for distilled= only; name a teacher, or set teacher=none for no encoder")
             if model in (None, "same"):
                 values[name] = None
                 if unused := next((key for key, value in own.items() if value != usual.get(key)), None):
@@ -143,25 +143,25 @@ class TrainConfig:
 class Trained:
     """The result of the stages of a run."""
 
-    model: StaticModel  # the model
-    # the embedding after each step, by name, in order; matrices of the steps before the last may be wider
+    model: StaticModel
+    # the model after each step, by name, in order; matrices before the last step may be wider
     stages: dict[str, StaticModel]
-    # the same, a model for each language; they differ where languages share no vectors
+    # the same for each language; models differ if languages do not share vectors
     by_language: dict[str, dict[str, StaticModel]]
-    # for each language pair the two sides of its held-out part, for a single language its only side
+    # both sides of each language pair's held-out part, or the only side of a single language's
     held_out: dict[str, tuple[Texts, ...]]
     teacher: np.ndarray | None  # for a single language, the distilled teacher's vectors of the held-out sentences
     training: Callable[[str], Texts | TextView]  # all training texts of a language
-    counts: np.ndarray  # (languages, units), how often each unit occurs in each language's training text
-    forms: tuple[Texts, ...]  # of each language, how its training text writes each unit
+    counts: np.ndarray  # (languages, units), occurrences of each unit in each language's training text
+    forms: tuple[Texts, ...]  # the forms of each unit in each language's training text
     report: dict[str, Any]  # counts of the corpus, forward passes, variance of the components, history of the refinement
-    seconds: dict[str, float]  # how long each stage took
+    seconds: dict[str, float]  # time of each stage
 
 
 def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teacher | None) -> None:
     """Check the settings of a run against each other and against its encoders.
 
-    ConfigError: they cannot work together, or one of them would be ignored.
+    ConfigError: some are incompatible, or one would be ignored.
     """
     languages = check_languages(config.languages)
     check_units(config.units)
@@ -199,7 +199,7 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
 
 
 def _check_refinement(config: TrainConfig, teacher: Teacher | None) -> None:
-    """Refuse settings of the refinement that do not go with the others of the run."""
+    """Refuse settings of the refinement that are incompatible with others of the run."""
     if config.refine.start and (teacher is not None or SEPARATE[config.extract.merge]):
         raise ConfigError("refine.start is one table in place of a teacher's: set teacher=none, and another extract.merge")
     if config.refine.bigrams and (
@@ -216,10 +216,7 @@ def _check_refinement(config: TrainConfig, teacher: Teacher | None) -> None:
 
 
 def check_units(units: UnitsConfig) -> None:
-    """Refuse settings of the units that their kind, or an existing vocabulary, would ignore.
-
-    ConfigError: there is one.
-    """
+    """Raise ConfigError for a setting of the units that their kind, or an existing vocabulary, would ignore."""
     usual = UnitsConfig()
     taken = units.kind == "subwords" and units.vocabulary not in ("auto", "corpus")
     for name in ("size", "sample"):
@@ -231,7 +228,7 @@ def check_units(units: UnitsConfig) -> None:
 
 
 def sample_paths(languages: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the embedded sample corpus as the bitexts of a set of languages; of a single one, with any other."""
+    """Return the embedded sample corpus as the bitexts of some languages; a single one is paired with any other."""
     path, hub = str(resource("corpora") / "sample" / "sentences.tsv"), languages[0]
     others = list(languages[1:]) or [code for code in SAMPLE_COLUMNS if code != hub][:1]
     columns = SAMPLE_COLUMNS.index

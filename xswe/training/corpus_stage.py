@@ -1,4 +1,4 @@
-"""The first stage of a run: the cleaned corpus, in its parts."""
+"""The first stage of a run: the cleaned corpus, split into parts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Pair = tuple[str, ...]  # two languages, or one alone
 def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]]:
     """Return the language pairs to train on.
 
-    A mapping ``corpus.paths`` names them (entries of other languages are left aside); else it is the first language with
-    each other. ConfigError: a name is no pair of known languages, or none of them is of the model's languages.
+    If ``corpus.paths`` is a mapping, it names them (entries of other languages are ignored); otherwise they are the first
+    language with each of the others. ConfigError: a name is not a pair of known languages, or no pair is of the model's
+    languages.
     """
     if isinstance(paths, Mapping):
         named = [check_languages(str(name).split("-")) for name in paths]
@@ -41,11 +42,11 @@ class Corpus:
     """The corpus stage of a run, which the later stages read."""
 
     stages: Stages  # of the run
-    folder: Path  # of the stage: one sub-folder a part, and ``report.json``
+    folder: Path  # of the stage: one subfolder per part, and ``report.json``
     identity: str  # of the stage
-    pairs: Sequence[Pair]  # the language pairs; of the sentences of a single language that alone
-    seed: int = 0  # decides what is drawn
-    threads: int = 1  # how many work
+    pairs: Sequence[Pair]  # the language pairs; for monolingual text only the language
+    seed: int = 0  # decides which texts are drawn
+    threads: int = 1  # number of threads
 
     def part(self, name: str) -> Sequence[Bitext | Sentences]:
         """Memory-map one part: ``train``, ``development`` or ``held_out``."""
@@ -53,7 +54,7 @@ class Corpus:
 
 
 def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int, threads: int = 1) -> Corpus:
-    """Stage ``corpus``: read, clean and split the bitexts, or the sentences of a single language."""
+    """Stage ``corpus``: read, clean and split bitexts, or the sentences of a single language."""
     if len(languages) == 1:
         folder, identity = _make_sentences(stages, languages[0], config, seed, threads)
         return Corpus(stages, folder, identity, [(languages[0],)], seed, threads)
@@ -76,7 +77,7 @@ def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, 
 
 
 def _check_texts(stage: Path, pairs: Sequence[Pair]) -> None:
-    """Check the training texts, which are outside the stage's folder; a missing one is reported when it is opened."""
+    """Check the training texts, which are outside the stage's folder; a missing text is reported when it is opened."""
     for pair in pairs:
         where = read_json(stage / "train" / f"{'-'.join(pair)}.json")
         place = Path(os.path.normpath(stage / where["text"]))
@@ -100,7 +101,7 @@ def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: i
 
 
 def open_part(corpus: Path, part: str, pair: Pair) -> Bitext | Sentences:
-    """Open a part of a converted corpus."""
+    """Open one part of a converted corpus."""
     if len(pair) == 1:
         return Sentences.open(corpus / part, (pair[0],))
     languages = (pair[0], pair[1])

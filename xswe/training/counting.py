@@ -1,4 +1,4 @@
-"""Counting of the words of a corpus, in shards."""
+"""Counting the words of a corpus in shards."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from xswe.work.once import once
 from xswe.work.run import OPENED, run_shards
 from xswe.work.stage import Job, Stage
 
-_TEXTS_PER_SHARD = 1 << 18  # whose words are counted as one shard
+_TEXTS_PER_SHARD = 1 << 18
 
 
 @dataclass(frozen=True)
 class CountJob(Job):
     """Count the words of a range of a language's training texts."""
 
-    folder: Path  # of the stage; the splitter is beside the shards
+    folder: Path  # of the stage; holds the splitter, too
     corpus: Path  # folder of the corpus stage
     pairs: tuple[Pair, ...]
-    sizes: tuple[tuple[str, int], ...]  # each language, and how many texts it has; the shards of the first come first
-    texts: int  # of a shard
+    sizes: tuple[tuple[str, int], ...]  # (language, number of texts); shards come in this order
+    texts: int  # texts per shard
 
     def open(
         self, splitter: WordSplitter | None = None, threads: int = 1
     ) -> tuple[WordCounter, dict[str, Texts | TextView], int]:
-        """Map the texts, and load the splitter unless it is loaded."""
+        """Memory-map the texts, and load the splitter unless it is given."""
         if splitter is None:
             splitter = WordUnits.load(self.folder / OPENED).splitter
         bitexts = [open_part(self.corpus, "train", pair) for pair in self.pairs]
@@ -68,7 +68,7 @@ def _without_words(splitter: WordSplitter) -> WordUnits:
 def count_by_shards(
     corpus: Corpus, languages: Sequence[str], splitter: WordSplitter, folder: Path
 ) -> dict[str, list[Path]]:
-    """Count the words of the training texts in shards; returns the files of each language."""
+    """Count the words of the training texts in shards; return the files of each language."""
     execution, bitexts = corpus.stages.execution, corpus.part("train")
     sizes = tuple((code, len(texts_of(bitexts, code))) for code in languages)
     job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS_PER_SHARD)
@@ -77,6 +77,6 @@ def count_by_shards(
 
     stage = Stage(job.folder, "count words", len(shards), COUNTED, job, identity)
     stage.begin()
-    # A shard at a time, of which all threads count their share: there may be but one a language.
+    # One shard at a time, counted by all threads, because a language may have only one.
     run_shards(stage, execution, 1, opened=job.open(splitter, corpus.threads))
     return {code: [stage.sound(n) for n, (own, _) in enumerate(shards) if own == code] for code in languages}

@@ -1,8 +1,8 @@
 """Step 1 of the papers: static vectors as means of a teacher's token states over real sentences (EN paper 3.1).
 
-Every sentence is encoded once and harvested for all the units it was chosen for, where the reference implementation
-encodes each (unit, sentence) pair anew. Units and the teacher's tokens meet by character offsets: a unit's state in a
-sentence is the mean over the tokens that overlap its first occurrence there, whatever the two tokenisations are.
+Every sentence is encoded once and harvested for all the units it was chosen for, whereas the reference implementation
+encodes it again for each (unit, sentence) pair. Units and the teacher's tokens are matched by character offsets: a unit's
+state in a sentence is the mean over the tokens that overlap its first occurrence there, whatever the two tokenisations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from xswe.work.stage import Advancing, Job, Made, Stage
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]
-_WEIGHTED = for_all(Merge, {"average": False, "frequency": True, "separate": False})
+_BY_FREQUENCY = for_all(Merge, {"average": False, "frequency": True, "separate": False})
 SEPARATE = for_all(Merge, {"average": False, "frequency": False, "separate": True})
 Shared = Literal["contexts", "vocabulary"]
 BY_VOCABULARY = for_all(Shared, {"contexts": False, "vocabulary": True})
@@ -49,13 +49,13 @@ class ExtractConfig:
     """Settings of the extraction.
 
     Attributes:
-        merge: a unit that several languages share gets the ``average`` of its language means (the reference code),
-            their mean weighted by the unit's ``frequency`` in each language, or a vector of its own in each language
+        merge: a unit shared by several languages gets the ``average`` of its means in each language (the reference code),
+            their mean weighted by the unit's ``frequency`` in each language, or a separate vector in each language
             (``separate``).
-        shared: for ``merge``, a word is one of those languages that have ``contexts`` of it, or whose own
-            ``vocabulary`` of most frequent words it is in (the reference code); the others then give it no contexts.
-            Sub-words have but one vocabulary, and are shared by their contexts.
-        isolated: a unit without any context sentence gets the teacher's state of the unit alone; otherwise zero.
+        shared: for ``merge``, a word belongs to the languages that have ``contexts`` of it, or to those that have it among
+            the most frequent words of their own ``vocabulary`` (the reference code); other languages then give it no
+            contexts. Sub-words have only one vocabulary, so their contexts decide.
+        isolated: a unit without any context sentence gets the teacher's state of the unit alone; otherwise it stays zero.
     """
 
     merge: Merge = "frequency"
@@ -73,18 +73,18 @@ class LanguageSample:
 
     code: str  # the language
     texts: Texts  # the chosen sentences only, in the order of ``contexts.sentences``
-    contexts: Contexts  # which units each of them stands for
-    counts: np.ndarray  # int64 (units,), how often each unit occurs in the language's corpus
+    contexts: Contexts  # which units each sentence represents
+    counts: np.ndarray  # int64 (units,), occurrences of each unit in the language's corpus
 
 
 @dataclass(frozen=True, eq=False)
 class Extraction:
-    """The outcome."""
+    """The result of the extraction."""
 
-    # float32 (units, d), the mean states; zero for a unit that was nowhere found. With ``separate`` the languages'
-    # tables one under the other; a unit that a language lacks has the mean of the others there
+    # float32 (units, d), the mean states; zero for a unit that was not found. With ``separate`` the languages' tables are
+    # stacked; a unit missing in a language gets the mean of the others
     matrix: np.ndarray
-    contexts: np.ndarray  # int64 (units,) or as many as the matrix has rows, sentences each vector is the mean of
+    contexts: np.ndarray  # int64 (rows,), number of sentences that each row is the mean of
     passes: int  # sentences encoded
     reference_passes: int  # sentences the reference implementation would encode for the same vectors
 
@@ -106,17 +106,17 @@ def _harvest(
     sums: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units in text order.
+    """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units are in text order.
 
-    ``done``, uint8 zeros, one a wanted unit of each sentence, receives 1 for those found; ``places`` has the row of each
-    unit in ``sums``.
+    ``done``, uint8 zeros, one for each wanted unit of each sentence, is set to 1 for units found; ``places`` has the row of
+    each unit in ``sums``.
     """
     width = hidden.shape[1]
     for i in range(len(offsets) - 1):
         first = offsets[i]
         for u in range(unit_offsets[i], unit_offsets[i + 1]):
             slot, high = wanted_offsets[i], wanted_offsets[i + 1]
-            while slot < high:  # numpy's search takes as long to compile as all else here
+            while slot < high:  # by hand: numpy's search takes as long to compile as the rest of this function
                 middle = (slot + high) // 2
                 if wanted[middle] < units[u]:
                     slot = middle + 1
@@ -130,7 +130,7 @@ def _harvest(
             while last < offsets[i + 1] and starts[last] < unit_ends[u]:
                 last += 1
             if last == first:
-                continue  # beyond the teacher's longest input
+                continue  # beyond the teacher's maximum input length
             done[slot] = 1
             share, place = np.float32(1.0 / (last - first)), places[units[u]]
             for t in range(first, last):
@@ -140,9 +140,9 @@ def _harvest(
 
 
 class _Harvest:
-    """Sums of states, of a width, of some of the units, int32, each once.
+    """Sums of the states of ``some`` units, distinct int32.
 
-    ``arrays``: ``units``; ``sums``, float32 (n, width); ``counts``, int64 (n,), the sentences that each is the sum of.
+    ``arrays``: ``units``; ``sums``, float32 (n, width); ``counts``, int64 (n,), the number of sentences in each sum.
     """
 
     def __init__(self, some: np.ndarray, units: Units, width: int) -> None:
@@ -155,7 +155,7 @@ class _Harvest:
         }
 
     def harvest(self, states: States, texts: Texts, contexts: Contexts) -> int:
-        """Add the states of a batch; returns how many sentences it has."""
+        """Add the states of a batch, and return its number of sentences."""
         located = self._units.exact.locate(texts.take(states.rows))
         wanted = contexts.bags.take(states.rows)
         _harvest(
@@ -177,20 +177,20 @@ class _Harvest:
         return len(states.rows)
 
 
-_LEAST, _MOST = 8192, 256  # sentences of a shard, and shards of a language
+_MIN_SHARD_SENTENCES, _MAX_SHARDS = 8192, 256  # minimum sentences per shard, and maximum shards per language
 
 
 def shards_of(batches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
-    """Cut a language's batches into shards: (first, one past the last) batch of each.
+    """Divide a language's batches into shards: (first, one past the last) batch of each.
 
-    The states of a shard are summed by themselves, and the shards' sums in order, whoever made them: so the vectors do not
-    depend on how many shared the work. Up to a few thousand sentences are one shard; beyond, the number is bounded, for
-    each may leave a sum a unit.
+    Each shard is summed separately, and the shards' sums are added in order, whoever computed them, so the vectors do not
+    depend on who shared the work. Up to a few thousand sentences are one shard; the number of shards is bounded, because
+    each may hold a sum for every unit.
     """
     ends = np.cumsum([len(rows) for rows in batches])
     if not len(ends):
         return []
-    size = max(_LEAST, -(-int(ends[-1]) // _MOST))
+    size = max(_MIN_SHARD_SENTENCES, -(-int(ends[-1]) // _MAX_SHARDS))
     wanted = np.arange(size, int(ends[-1]) + size, size)
     bounds = np.unique(np.minimum(np.searchsorted(ends, wanted) + 1, len(ends))).tolist()
     return list(pairwise([0, *bounds]))
@@ -198,7 +198,7 @@ def shards_of(batches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
 
 @dataclass
 class _Opened(Advancing):
-    """The state of a worker: teacher, units, and the sentences of each language with their units."""
+    """The state of a worker: teacher, units, and each language's sentences with their contexts."""
 
     teacher: Teacher
     units: Units
@@ -206,14 +206,14 @@ class _Opened(Advancing):
 
     @cached_property
     def shards(self) -> list[tuple[int, list[np.ndarray]]]:
-        """Return the language of each shard, and its batches."""
+        """The language and the batches of each shard."""
         batches = [self.teacher.batches(texts) for texts, _ in self.samples]
         return [(n, each[first:last]) for n, each in enumerate(batches) for first, last in shards_of(each)]
 
 
 @dataclass(frozen=True)
 class ExtractJob(Job):
-    """Sum the states of the sentences of a shard."""
+    """Sum the states of a shard's sentences."""
 
     folder: Path  # of the stage
     teacher: SharedTeacher
@@ -221,7 +221,7 @@ class ExtractJob(Job):
     heavy = True
 
     def open(self) -> _Opened:
-        """Load the teacher and the units; the sentences stay on the disk."""
+        """Load the teacher and the units, and memory-map the sentences."""
         place = self.folder / OPENED
         samples = [(Texts.open(place, f"{n}-texts"), Contexts.open(place, f"{n}-contexts")) for n in range(self.languages)]
         return _Opened(self.teacher.load(), load_units(place), samples)
@@ -240,12 +240,12 @@ class ExtractJob(Job):
         once(self.folder / OPENED, self.teacher.identity, write)
 
     def compute(self, opened: _Opened, shard: int) -> Made:
-        """Return the sums and counts of the units that the shard holds."""
+        """Return the sums and counts of the units in the shard."""
         language, batches = opened.shards[shard]
         texts, contexts = opened.samples[language]
         rows = np.concatenate(batches)
         sums = _Harvest(np.unique(contexts.bags.take(rows).ids), opened.units, opened.teacher.dim)
-        # The teacher is not kept waiting: a batch is harvested while it works on the next.
+        # A batch is harvested while the teacher encodes the next one.
         encoded = opened.teacher.states(texts, batches)
         with closing(alongside(lambda states: sums.harvest(states, texts, contexts), encoded)) as harvested:
             for sentences in harvested:
@@ -264,8 +264,8 @@ def sums_by_shard(
 ) -> Sums:
     """Return the sums of the shards, language by language, for :func:`averaged`; long work is kept in the folder.
 
-    With ``array`` all are there when this returns, else they are made as they are asked for. ConfigError: the workers of a
-    cluster cannot load the teacher. Unfinished: with an array, the others are not done yet.
+    With ``array`` all are complete when this returns, otherwise they are computed on demand. ConfigError: the workers of a
+    cluster cannot load the teacher. Unfinished: with an array, the other tasks are not done yet.
     """
     folder, shared = folder.absolute(), SharedTeacher.of(teacher, execution)
     opened = _Opened(teacher, units, [(sample.texts, sample.contexts) for sample in samples])
@@ -287,11 +287,11 @@ def sums_by_shard(
     return Sums(means, found)
 
 
-_ROWS = 4096  # of a shard's sums that are added at a time
+_ROWS = 4096  # rows of a shard's sums added at a time
 
 
 class _Means:
-    """The sums of a language, and the weighted means of those before it."""
+    """The sums of the current language, and the weighted means of the languages before it."""
 
     def __init__(self, units: int, width: int, tables: int = 1) -> None:
         self.sums, self.counts = np.zeros((units, width), np.float32), np.zeros(units, np.int64)
@@ -309,7 +309,7 @@ class _Means:
     def close_language(self, corpus_counts: np.ndarray, merge: Merge) -> None:
         """Fold the current language's means into the total."""
         found = self.counts > 0
-        weight = np.where(found, np.maximum(corpus_counts, 1) if _WEIGHTED[merge] else 1.0, 0.0)
+        weight = np.where(found, np.maximum(corpus_counts, 1) if _BY_FREQUENCY[merge] else 1.0, 0.0)
         share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
         first = int(self.language) * len(self.sums) if SEPARATE[merge] else 0
         table = slice(first, first + len(self.sums))
@@ -322,7 +322,7 @@ class _Means:
 
 
 class Sums(NamedTuple):
-    """Sums of shards, and the totals that they are added to."""
+    """The sums of shards, and the totals to add them to."""
 
     means: _Means
     shards: Iterable[Mapping[str, np.ndarray]]
@@ -337,7 +337,7 @@ def averaged(
 ) -> Extraction:
     """Average the teacher's states of every unit over its context sentences, given the sums of all shards.
 
-    The same inputs give the same bytes, interrupted or not, and whoever did it.
+    The same inputs give the same bytes, interrupted or not, whoever did the work.
     """
     state = sums.means
     for arrays in sums.shards:
@@ -362,7 +362,7 @@ def averaged(
 
 
 def _fill_isolated(teacher: Teacher, units: Units, tables: np.ndarray, found: Any) -> None:
-    """Give units without a context, in all tables, the teacher's mean state of the unit alone."""
+    """Set units without a context, in all tables, to the teacher's mean state of the unit alone."""
     tokens = units.tokens
     missing = np.array([i for i in np.flatnonzero(~found) if tokens[i].replace("▁", " ").strip()], np.int64)
     texts = Texts.of(tokens[i].replace("▁", " ").strip() for i in missing)

@@ -1,4 +1,4 @@
-"""Pairs with graded similarity: their files, and the CoSENT loss."""
+"""Pairs graded for similarity: their files, and the CoSENT loss."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from xswe.text.units import Units
 
 @dataclass(frozen=True)
 class GradedConfig:
-    """Settings of supervised similarity.
+    """Settings of training on graded pairs.
 
     Attributes:
         paths: files of ``score<TAB>text<TAB>text`` lines, in any of the model's languages, within one or across; none to
-            train without. Scores are compared within a file, never between two.
-        weight: of the loss, beside those of the objective.
+            train without. Scores are compared only within a file.
+        weight: of the loss, in addition to those of the objective.
         temperature: of the differences of cosines (CoSENT: 0.05).
-        batch_size: graded pairs a step, drawn at random from one file.
+        batch_size: graded pairs per step, drawn at random from one file.
     """
 
     paths: tuple[str, ...] = ()
@@ -44,34 +44,34 @@ class Graded:
 
     left: Bags  # n bags
     right: Bags  # n bags
-    scores: np.ndarray  # float64 (n,), the higher the more alike
+    scores: np.ndarray  # float64 (n,), higher for more similar pairs
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def batch(self, rows: np.ndarray) -> Bags:
-        """Return the bags of some pairs: the left ones, then the right ones."""
+        """Return the bags of some pairs: first the left ones, then the right ones."""
         return concatenate_bags([self.left.take(rows), self.right.take(rows)])
 
 
 def read_graded(paths: Sequence[str], units: Units) -> list[Graded]:
     """Read files of graded pairs.
 
-    ConfigError: all pairs of a file have one score. InputError: a file is missing or damaged.
+    ConfigError: all pairs of a file have the same score. InputError: a file is missing or damaged.
     """
     found = []
     for path in paths:
         scores, left, right = read_scored(Path(path))
         if len(np.unique(scores)) < 2:
             raise ConfigError(
-                f"graded.paths: {path}: all {len(scores):,} pairs have the score {scores[0]:g}: none is better"
+                f"graded.paths: {path}: all {len(scores):,} pairs have the score {scores[0]:g}: give different grades"
             )
         found.append(Graded(units.bags(left), units.bags(right), scores))
     return found
 
 
 def describe_graded(config: GradedConfig) -> list[object]:
-    """Return the inputs and settings of graded pairs for a stage's fingerprint; empty without any."""
+    """Return the inputs and settings of graded pairs for a stage's fingerprint; empty without pairs."""
     if not config.paths:
         return []
     how = [config.weight, config.temperature, config.batch_size]
@@ -80,14 +80,14 @@ def describe_graded(config: GradedConfig) -> list[object]:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """A loss of some graded pairs that a trainer adds to each step."""
+    """The loss of graded pairs, which a trainer adds to each step."""
 
-    files: Sequence[Graded]  # the graded pairs of each
-    config: GradedConfig  # the settings
+    files: Sequence[Graded]  # the graded pairs of each file
+    config: GradedConfig
     seed: int = 0  # decides which pairs a step sees
 
     def draw(self, step: int) -> tuple[Bags, np.ndarray]:
-        """Return the bags of a step's pairs (the left ones, then the right ones) and their scores, each (k,)."""
+        """Return the bags of a step's k pairs (first the left ones, then the right ones), and their scores (k,)."""
         generator = np.random.default_rng([self.seed, 43, step])
         sizes = np.array([len(file) for file in self.files])
         file = self.files[generator.choice(len(sizes), p=sizes / sizes.sum())]
@@ -95,9 +95,9 @@ class GradedLoss:
         return file.batch(rows), file.scores[rows]
 
     def __call__(self, unit: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the weighted loss of a step's pairs and its gradient, given scores, float (k,), and unit vectors.
+        """Return the weighted loss of a step's pairs and its gradient.
 
-        Those are float32 (2k, d), of the left texts, then of the right ones.
+        ``unit``, float32 (2k, d), are unit vectors of the left texts, then of the right ones; ``scores`` are float (k,).
         """
         size = len(scores)
         loss, *gradients = cosent(unit[:size], unit[size:], scores, self.config.temperature)
@@ -107,7 +107,7 @@ class GradedLoss:
 def cosent(
     left: np.ndarray, right: np.ndarray, scores: np.ndarray, temperature: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return CoSENT's loss on graded pairs, and its gradients with respect to ``left`` and ``right``, by hand.
+    """Return the CoSENT loss of graded pairs, and its gradients with respect to ``left`` and ``right``, derived by hand.
 
     With c_i = cosine(left_i, right_i): loss = log(1 + sum over i, j with score_i > score_j of exp((c_j - c_i) / T)).
     Rows, float32 (k, d), have norm 1 (or 0).

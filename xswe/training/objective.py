@@ -1,8 +1,8 @@
 """The training objective: losses, their weights, and their sums over prefixes of the dimensions.
 
-Summed over prefixes, vectors can be truncated (Matryoshka; Kusupati et al. 2022). A prefix's cosines are its inner
-products, divided by its norms, and the inner products of a longer prefix are those of the shorter plus one block of
-dimensions more: all prefixes together cost one matrix product forward, and two backward, like the full vectors alone.
+Losses summed over prefixes let vectors be truncated (Matryoshka; Kusupati et al. 2022). A prefix's cosines are its inner
+products divided by its norms, and a longer prefix adds one block of dimensions to the inner products of the shorter: all
+prefixes together cost one matrix product forward and two backward, like the full vectors alone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Prefixes:
 
     @classmethod
     def of(cls, sizes: Sequence[int], weights: Sequence[float]) -> Prefixes:
-        """Sort prefixes by size; no weights mean 1 each.
+        """Return prefixes sorted by size; without weights each has weight 1.
 
-        ConfigError: a size is not positive or given twice, or the weights are not one a size, or all 0.
+        ConfigError: a size is not positive or given twice, or the weights are not one per size, negative, or all 0.
         """
         weights = tuple(weights) or (1.0,) * len(sizes)
         counted = all(weight >= 0 for weight in weights) and 0 < sum(weights) < math.inf
@@ -49,7 +49,7 @@ class Prefixes:
 
 @njit(nogil=True, cache=True)
 def _inverse_norms(vectors: np.ndarray, bounds: np.ndarray, out: np.ndarray) -> None:
-    """out[p, i] = 1 / norm of the first ``bounds[p + 1]`` dimensions of row i; 0 where that is 0."""
+    """out[p, i] = 1 / norm of the first ``bounds[p + 1]`` dimensions of row i; 0 if the norm is 0."""
     for i in range(len(vectors)):
         total = np.float32(0.0)
         for p in range(len(bounds) - 1):
@@ -76,9 +76,9 @@ def _unscale(
     along_left: np.ndarray,
     along_right: np.ndarray,
 ) -> None:
-    """Turn the gradient by cosines into that by inner products, in place.
+    """Turn the gradient with respect to cosines into that with respect to inner products, in place.
 
-    ``along_left[i]`` and ``along_right[j]`` receive (the latter: are increased by) the sums of gradient times cosine.
+    The sums of gradient times inner product are written to ``along_left[i]``, and added to ``along_right[j]``.
     """
     for i in range(products.shape[0]):
         total = np.float32(0.0)
@@ -96,7 +96,7 @@ def over_prefixes(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return sum_p weight_p * loss(cosines of left[:, :p] and right[:, :p]), and its gradients by ``left`` and ``right``.
 
-    These are float32 (k, d) and (n, d), of any norm. Where they are one array, the first gradient is the whole one and
+    Both sides are float32, (k, d) and (n, d), of any norm. If they are the same array, the first gradient is the total and
     the second is zero. Without ``gradient`` both are empty. ConfigError: a prefix is longer than the vectors.
     """
     size, width = left.shape
@@ -121,7 +121,7 @@ def over_prefixes(
     right_above = np.zeros(len(right), np.float32)
     for p in reversed(range(len(blocks))):
         block, (part, along_left, along_right) = blocks[p], kept.pop()
-        # A dimension serves its own prefix and every longer one; the norms' share is a multiple of the vector itself.
+        # A dimension is part of its own prefix and of longer ones; the norms' gradient is a multiple of the vector.
         left_above += by_left[p] ** 2 * along_left
         right_above += by_right[p] ** 2 * along_right
         d_right[:, block] = _backward(above, part, left[:, block], right[:, block], d_left[:, block], threads)
@@ -142,7 +142,7 @@ def _forward(
     loss: CosineLoss,
     threads: int,
 ) -> float:
-    """Add a block of dimensions to the inner products, and return the loss by the cosines of the prefix that now ends."""
+    """Add a block of dimensions to the inner products, and return the loss of the cosines of the prefix up to there."""
 
     def work(a: int, b: int) -> Any:
         products[a:b] += left[a:b] @ right.T
@@ -161,7 +161,7 @@ def _by_products(
     loss: CosineLoss,
     threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the gradient by inner products, and the sums of gradient times cosine, by row and column."""
+    """Turn cosines into the gradient by inner products; return the sums of their products, by row and by column."""
     along_left = np.empty(len(products), np.float32)
 
     def work(a: int, b: int) -> np.ndarray:
@@ -176,7 +176,7 @@ def _by_products(
 def _backward(
     above: np.ndarray, part: np.ndarray, left: np.ndarray, right: np.ndarray, d_left: np.ndarray, threads: int
 ) -> np.ndarray:
-    """Add a prefix's gradient to that of the longer ones, and carry it to a block of the left and (returned) right."""
+    """Add a prefix's gradient to that of longer ones; write its block of ``d_left``, and return that of the right side."""
 
     def work(a: int, b: int) -> np.ndarray:
         above[a:b] += part[a:b]
@@ -189,7 +189,7 @@ def _backward(
 Gradients = tuple[float, np.ndarray, np.ndarray]
 SIDES = ("source", "target", "cross")
 Directions = Literal["both", "source"]
-_BOTH = for_all(Directions, {"both": True, "source": False})
+_RANKS_BOTH = for_all(Directions, {"both": True, "source": False})
 
 
 @dataclass(frozen=True)
@@ -197,21 +197,21 @@ class Objective:
     """A weighted sum of losses on a batch of translation pairs, or of sentences of one language.
 
     Attributes:
-        temperature: of the ranking loss (paper: 0.05).
+        temperature: temperature of the ranking loss (paper: 0.05).
         margin: additive margin on the true pairs (paper: 0).
-        distillation: weight of each relational loss, 0 for none; it needs a teacher's sentence vectors.
-        distillation_temperature: of the relational losses (paper: 0.05).
+        distillation: weight of each relational loss, 0 for none; needs a teacher's sentence vectors.
+        distillation_temperature: temperature of the relational losses (paper: 0.05).
         distillation_on: which similarities imitate the teacher's: within the ``source`` sentences, within the
             ``target`` sentences, and ``cross`` from source i to target j.
-        distillation_centred: take the mean of the teacher's vectors off them first. The similarities of many encoders
-            keep to a narrow range far from 0, and a table that imitates them (paper) gets back the direction common to
-            all sentences that the sentence PCA has removed.
-        ranking: weight of the ranking loss; 0 for distillation alone (paper, one language).
-        prefixes: numbers of dimensions; every loss is summed over these prefixes of the vectors. None for the full
-            vectors alone.
-        prefix_weights: one a prefix; empty for 1 each.
-        directions: of the ranking: ``both`` (paper), or ``source`` for the targets of each source alone, which is multiple
-            negatives ranking as sentence-transformers has it.
+        distillation_centred: subtract the mean of the teacher's vectors first. The similarities of many encoders lie in a
+            narrow range far from 0, and a table that imitates them (paper) gets back the direction common to all
+            sentences, which the sentence PCA has removed.
+        ranking: weight of the ranking loss; 0 for distillation only (paper, one language).
+        prefixes: numbers of dimensions; every loss is summed over these prefixes of the vectors. Empty for the full vectors
+            only.
+        prefix_weights: one weight per prefix; empty for 1 each.
+        directions: of the ranking: ``both`` (paper), or ``source`` to rank only the targets of each source, which is
+            multiple negatives ranking as in sentence-transformers.
     """
 
     temperature: float = 0.05
@@ -245,11 +245,11 @@ class Objective:
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether a loss compares translations; else sentences of a single language are enough."""
+        """Whether a loss compares translations; otherwise sentences of a single language suffice."""
         return any(getattr(self, name) > 0 for name, loss in LOSSES.items() if loss.compares_translations)
 
     def _summed(self, left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int, gradient: bool) -> Gradients:
-        """Return one loss, without its weight, on the whole vectors or over their prefixes."""
+        """Return one unweighted loss, on the full vectors or summed over prefixes."""
         if not self.prefixes:
             return on_products(left, right, loss, threads, gradient)
         return over_prefixes(left, right, Prefixes.of(self.prefixes, self.prefix_weights), loss, threads, gradient)
@@ -265,11 +265,11 @@ class Objective:
     ) -> Gradients:
         """Return the loss of a batch and its gradients with respect to ``source`` and ``target``.
 
-        ``source``, float32 (k, d), and ``target``, (k + n, d), are unit vectors, row i of the target the translation of
-        source i, the last n further negatives of the ranking; (0, d) for sentences of a single language. Equal numbers in
-        ``same`` mark equal texts: int (k,) of the sources, int (k + n,) of the targets; where sources may be among the
-        targets, a third of (k,), the sources as the targets are numbered. ``teacher``, float32 (k, e), has its unit
-        vectors of the pairs, or is None. Without ``gradient``, as for development pairs, the gradients mean nothing.
+        ``source``, float32 (k, d), and ``target``, (k + n, d), are unit vectors: target i is the translation of source i,
+        and the last n are additional negatives for the ranking; (0, d) for sentences of a single language. Equal numbers
+        in ``same`` mark equal texts: int (k,) of the sources and int (k + n,) of the targets; if sources may be among the
+        targets, a third array (k,) numbers the sources as targets. ``teacher``, float32 (k, e), are the teacher's unit
+        vectors of the pairs, or None. Without ``gradient``, as for development pairs, the gradients are meaningless.
         """
         value, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
         batch = Batch(source, target, same, teacher, threads)
@@ -289,7 +289,7 @@ class Objective:
 
 
 class Batch(NamedTuple):
-    """What a loss is computed from: the arguments of an objective."""
+    """The input of a loss: the arguments of an objective."""
 
     source: np.ndarray
     target: np.ndarray
@@ -298,12 +298,12 @@ class Batch(NamedTuple):
     threads: int
 
 
-# The vectors that a loss compares, the sources or the first of the targets on either side, and the loss of their cosines.
+# The vectors that a loss compares (on either side the sources, or the targets), and the loss of their cosines.
 Term = tuple[np.ndarray, np.ndarray, CosineLoss]
 
 
 def _ranking(objective: Objective, batch: Batch) -> Iterator[Term]:
-    directions = _BOTH[objective.directions]
+    directions = _RANKS_BOTH[objective.directions]
     yield batch.source, batch.target, RankingLoss(batch.same, objective.temperature, objective.margin, directions)
 
 
@@ -319,9 +319,9 @@ def _distillation(objective: Objective, batch: Batch) -> Iterator[Term]:
 
 
 class Loss(NamedTuple):
-    """A loss of the objective, whose weight is the setting of its name."""
+    """A loss of the objective; its weight is the setting of the same name."""
 
-    compares_translations: bool  # or else sentences of a single language are enough
+    compares_translations: bool  # otherwise sentences of a single language suffice
     terms: Callable[[Objective, Batch], Iterator[Term]]
 
 

@@ -1,9 +1,9 @@
 """Adam on an embedding table: lazily on the rows of a batch, or densely on every row.
 
-``lazy`` moves, and pays for, only the rows that occur in the batch; its formula is that of torch's SparseAdam. ``dense``
-is the papers' Adam: rows absent from the batch still move by their momentum, at the price of touching the whole table at
-each step. Both read the gradient straight from the bags' gradients: a row's gradient is the sum over its occurrences, and
-no (units x d) gradient is ever formed for ``lazy``.
+``lazy`` updates only the rows that occur in the batch, by the formula of torch's SparseAdam. ``dense`` is the papers' Adam:
+rows absent from the batch still move by their momentum, at the price of touching the whole table at each step. Both read
+the gradient directly from the bags' gradients: a row's gradient is the sum over its occurrences, and ``lazy`` never forms a
+(units x d) gradient.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from xswe.io.parallel import over_blocks
 from xswe.io.settings import for_all
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-_AHEAD = 2  # rows that are fetched before their turn
-_LINE = LINE // 4  # numbers that memory moves at a time
+_AHEAD = 2  # rows to prefetch ahead
+_LINE = LINE // 4  # float32 numbers per cache line
 
 
 @njit(**LEAN)
@@ -66,7 +66,7 @@ def _group(
 
 @njit(nogil=True, cache=True, fastmath=True)
 def _squared_norm(first: int, last: int, ends: np.ndarray, bags: np.ndarray, gradients: np.ndarray) -> float:
-    """Sum of squares of the row gradients of rows first..last."""
+    """Return the sum of squares of the gradients of ``rows[first:last]``."""
     width = gradients.shape[1]
     gradient = np.empty(width, np.float32)
     total = 0.0
@@ -97,7 +97,7 @@ def _lazy_step(
     beta2: np.float32,
     epsilon: np.float32,
 ) -> None:
-    """One Adam step on rows[first:last]; accumulates each row's gradient and applies it while it is in the cache."""
+    """Take an Adam step on ``rows[first:last]``, accumulating each row's gradient and applying it while it is cached."""
     width = matrix.shape[1]
     gradient = np.empty(width, np.float32)
     one = np.float32(1.0)
@@ -110,7 +110,7 @@ def _lazy_step(
         row, coming = rows[u], np.int64(rows[min(u + _AHEAD, last - 1)])
         own, mean, square = matrix[row], moments[row, :width], moments[row, width:]
         for start in range(0, width, _LINE):
-            # What memory is asked for line by line it brings while this row is computed.
+            # Prefetched line by line, a later row arrives while this one is computed.
             prefetch(matrix, coming * width + start)
             prefetch(moments, 2 * coming * width + start)
             prefetch(moments, (2 * coming + 1) * width + start)
@@ -138,7 +138,7 @@ def _dense_step(
     beta2: np.float32,
     epsilon: np.float32,
 ) -> None:
-    """One Adam step on all rows of a block; ``group_of[row]`` is the row's group, or -1 where its gradient is zero."""
+    """Take an Adam step on all rows of a block; ``group_of[row]`` is the row's group, or -1 if its gradient is zero."""
     width = matrix.shape[1]
     gradient = np.empty(width, np.float32)
     one = np.float32(1.0)
@@ -165,27 +165,27 @@ _LAZY = for_all(Optimiser, {"lazy": True, "dense": False})
 
 @dataclass
 class Adam:
-    """Adam state for one table."""
+    """The state of Adam for one table."""
 
     matrix: np.ndarray  # float32 (units, d), changed in place by :meth:`step`
-    # ``lazy`` (rows of the batch only) or ``dense`` (every row, the papers' choice)
+    # ``lazy`` (only rows of the batch) or ``dense`` (every row, as in the papers)
     kind: Optimiser = "lazy"
-    clip: float = 0.0  # scale the gradient down to this Euclidean norm (over all rows together); 0 for never
-    threads: int = 1  # how many threads share the rows
-    steps: int = 0  # how many steps were taken
-    # before a step, the rows that it moves shrink by this times the rate (AdamW; Loshchilov and Hutter 2019)
+    clip: float = 0.0  # maximum Euclidean norm of the gradient (of all rows together), 0 for no clipping
+    threads: int = 1  # threads that share the rows
+    steps: int = 0  # steps taken
+    # weight decay: before a step its rows shrink by this times the rate (AdamW; Loshchilov and Hutter 2019)
     decay: float = 0.0
     # float32 (units, 2 d), the running means of each row's gradient and of its square
     moments: np.ndarray = field(init=False, repr=False)
     _slot: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Rows are touched in no order, and what costs is to reach them: both moments of a row stand in one place.
+        # Rows are accessed at random, which is what costs, so both moments of a row are stored together.
         self.moments = np.zeros((len(self.matrix), 2 * self.matrix.shape[1]), np.float32)
         self._slot = np.full(len(self.matrix), -1, np.int32)
 
     def step(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, gradients: np.ndarray, rate: float) -> None:
-        """Move the table against the gradient of a batch, whose bag ``i`` has the rows ``ids[starts[i]:stops[i]]``.
+        """Update the table by the gradient of a batch, whose bag ``i`` holds the rows ``ids[starts[i]:stops[i]]``.
 
         ``gradients``, float32 (bags, d), are with respect to the *sum* of each bag's rows; ``rate`` is the learning rate.
         """

@@ -1,4 +1,4 @@
-"""A tokenised corpus for the trainer: translation pairs, or sentences of one language, with equal and similar ones.
+"""A tokenised corpus for the trainer: translation pairs, or sentences of one language, and which are equal or similar.
 
 Also which pairs a refinement samples, and how often each word occurs in each language's text.
 """
@@ -28,23 +28,23 @@ from xswe.training.teacher_vectors import RowVectors
 
 logger = logging.getLogger(__name__)
 _ROWS = 8192
-_WIDTH = 48  # of the random projection by which near pairs are found
+_PROJECTED_DIM = 48  # dimensions of the random projection for finding near pairs
 _FILE = "counts.safetensors"
-_BAGS_AT_A_TIME = 1 << 18  # bags read at a time when all are
-_SHARE = 1 << 21  # bags that are numbered at a time when there are more
-_STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
+_BAGS_AT_A_TIME = 1 << 18  # bags read at a time when reading all
+_SHARE = 1 << 21  # more bags than this are numbered in shares
+_MAX_RESIDENT = 1 << 30  # largest mapped side, in bytes, to keep in memory; a larger one is read bag by bag, half as fast
 
 
 @njit(nogil=True, cache=True)
 def _ends(offsets: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-    """Write the offsets of the bags ``rows``, one after the other, after ``out[0]``."""
+    """Write the offsets of the bags ``rows``, placed one after the other, starting from ``out[0]``."""
     for k in range(len(rows)):
         out[k + 1] = out[k] + offsets[rows[k] + 1] - offsets[rows[k]]
 
 
 @njit(nogil=True, cache=True)
 def _copy(ids: np.ndarray, starts: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
-    """Copy ids from ``starts[k]`` on to ``out[places[k]:places[k + 1]]``."""
+    """Copy the ids that begin at ``starts[k]`` to ``out[places[k]:places[k + 1]]``."""
     for k in range(len(starts)):
         shift = starts[k] - places[k]
         for t in range(places[k], places[k + 1]):
@@ -55,9 +55,9 @@ def _copy(ids: np.ndarray, starts: np.ndarray, places: np.ndarray, out: np.ndarr
 class ParallelBags:
     """A tokenised bitext: ``source`` and ``target`` are translations of each other, row by row.
 
-    ``teacher``, float (n, e), has a teacher's unit vectors of the sentences, for distillation. ``alike`` says that both
-    sides are of one language, so that a text of one may also be on the other. ``negatives``, m bags, say something else
-    than the source of their pair.
+    ``teacher``, float (n, e), are a teacher's unit vectors of the sentences, for distillation. ``alike``: both sides are in
+    the same language, so a text may be on either side. ``negatives``, m bags, are not translations of the source of their
+    pair.
     """
 
     source: Bags  # n bags
@@ -69,11 +69,11 @@ class ParallelBags:
     same_source: np.ndarray = field(init=False, repr=False)
     same_target: np.ndarray = field(init=False, repr=False)
     same_negative: np.ndarray = field(init=False, repr=False)
-    readers: list[Spans | None] = field(init=False, repr=False)  # of sides too large to stay in memory
+    readers: list[Spans | None] = field(init=False, repr=False)  # for sides too large to stay in memory
 
     def __post_init__(self) -> None:
         columns = [self.source, *(side for side in (self.target, self.negatives) if side is not None)]
-        # What can be equal is numbered together.
+        # Columns with texts that can be equal are numbered together.
         groups = [columns] if self.alike or self.target is None else [columns[:1], columns[1:]]
         numbers = [one for group in groups for one in numbered_together(group)]
         object.__setattr__(self, "same_source", numbers[0])
@@ -81,8 +81,8 @@ class ParallelBags:
         none = np.zeros(0, np.int32)
         object.__setattr__(self, "same_negative", none if self.negatives is None else numbers[-1])
         if self.negatives is not None:
-            self.same_negative[self.negatives.lengths == 0] = -1  # nothing in it is known: no negative at all
-        readers = [Spans.of(side.ids) if side.ids.nbytes > _STAYS else None for side in columns]
+            self.same_negative[self.negatives.lengths == 0] = -1  # no known unit, so not a negative
+        readers = [Spans.of(side.ids) if side.ids.nbytes > _MAX_RESIDENT else None for side in columns]
         object.__setattr__(self, "readers", readers)
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class ParallelBags:
         return self.source.lengths if self.target is None else np.maximum(self.source.lengths, self.target.lengths)
 
     def negatives_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the negatives of the pairs ``rows``, one pair after the other; those of no known unit are left out."""
+        """Return the negatives of the pairs ``rows``, one pair after the other, without any that has no known unit."""
         if self.bounds is None:
             return np.zeros(0, np.int64)
         found = Bags(np.arange(len(self.same_negative)), np.asarray(self.bounds)).take(rows).ids
@@ -139,7 +139,7 @@ class ParallelBags:
     def texts(self) -> PairTexts:
         """Return which texts are equal, for :class:`~xswe.training.loop.Schedule`."""
         bounds = np.zeros(len(self) + 1, np.int64) if self.bounds is None else np.asarray(self.bounds)
-        # A sentence alone is no pair, and its only text must not stand in its own way.
+        # Sentences of one language get distinct targets, so that their only text does not exclude itself.
         target = np.arange(len(self), dtype=np.int32) if self.target is None else self.same_target
         return PairTexts(self.same_source, target, self.same_negative, bounds, self.alike and self.target is not None)
 
@@ -149,12 +149,12 @@ class ParallelBags:
 
 
 def equal_bags(bags: Bags) -> np.ndarray:
-    """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
+    """Number the bags, int32 (n,), with the same number for equal ones (the same ids in the same order)."""
     return numbered_together([bags])[0]
 
 
 def numbered_together(columns: Sequence[Bags]) -> list[np.ndarray]:
-    """Number the bags of several columns so that equal ones share a number, int32 (n,) a column."""
+    """Number the bags of several columns, int32 (n,) each, with the same number for equal ones."""
     if len(columns) == 1:
         return [_numbered(columns[0])]
     keys = np.concatenate([_keys(bags) for bags in columns])
@@ -163,7 +163,7 @@ def numbered_together(columns: Sequence[Bags]) -> list[np.ndarray]:
 
 
 def _keys(bags: Bags) -> np.ndarray:
-    """Return keys that are equal where bags are, uint64 (n,)."""
+    """Return keys, uint64 (n,), that are equal for equal bags."""
     keys = np.empty(len(bags), np.uint64)
     for start in range(0, len(bags), _BAGS_AT_A_TIME):
         _hash(bags.block(start, start + _BAGS_AT_A_TIME), keys[start : start + _BAGS_AT_A_TIME])
@@ -179,17 +179,17 @@ def _hash(block: Bags, keys: np.ndarray) -> None:
 def distinct_rows(*bags: Bags) -> np.ndarray:
     """Return the first row of each distinct bag, ascending, int64.
 
-    Where the same texts are given as bags of several kinds, a row stays that is new in one of them.
+    If the same texts are given as bags of several kinds, a row is kept if it is distinct in any of them.
     """
     first = RowSet(len(bags[0]))
     for kind in bags:
         for rows, keys in _by_key(kind):
             first.set(rows[np.unique(keys, return_index=True)[1]], True)
-    return first.rows(_room(bags[0], len(first), np.int64))
+    return first.rows(_array_for(bags[0], len(first), np.int64))
 
 
-def _room(bags: Bags, size: int, dtype: type[np.generic]) -> np.ndarray:
-    """Return an uninitialised array; of very many mapped bags one in a hidden file beside them."""
+def _array_for(bags: Bags, size: int, dtype: type[np.generic]) -> np.ndarray:
+    """Return an uninitialised array, for very many mapped bags in a hidden file beside them."""
     if size <= _SHARE or (beside := _folder_of(bags)) is None:
         return np.empty(size, dtype)
     with tempfile.TemporaryFile(dir=beside) as stream:
@@ -203,7 +203,7 @@ def _folder_of(bags: Bags) -> Path | None:
 
 
 def _numbered(bags: Bags) -> np.ndarray:
-    numbers, before = _room(bags, len(bags), np.int32), 0
+    numbers, before = _array_for(bags, len(bags), np.int32), 0
     for rows, keys in _by_key(bags):
         distinct, inverse = np.unique(keys, return_inverse=True)
         numbers[rows] = inverse + before
@@ -212,10 +212,10 @@ def _numbered(bags: Bags) -> np.ndarray:
 
 
 def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of bags and their keys, a range of the keys at a time, the least first; rows ascending in each.
+    """Yield the rows of bags and their keys, by ascending ranges of keys, with rows ascending in each range.
 
-    Above a few million bags the keys wait in a file (beside mapped bags, which are as large), so that memory has only one
-    range of them.
+    For more than a few million bags the keys are spooled to a file (beside mapped bags, which are as large), so that only
+    one range is in memory.
     """
     shares = 1 << max(0, (len(bags) // _SHARE).bit_length())
     if shares == 1:
@@ -223,7 +223,7 @@ def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return
     with tempfile.TemporaryFile(dir=_folder_of(bags)) as stream:
         kind = np.dtype([("key", np.uint64), ("row", np.uint32)])
-        # Where the entries of each block and share are: a share is read block by block, which keeps its rows in order.
+        # The bounds of each share in each block: a share is read block by block, which keeps its rows in order.
         bounds = []
         for start in range(0, len(bags), _BAGS_AT_A_TIME):
             block = bags.block(start, start + _BAGS_AT_A_TIME)
@@ -251,13 +251,13 @@ def grouped(
     vectors: Callable[[Bags], tuple[np.ndarray, np.ndarray]], bitext: ParallelBags, size: int, seed: int
 ) -> np.ndarray:
     """Return an order of the pairs of a bitext, int64 (n,), in which each run of ``size`` pairs is a neighbourhood."""
-    points = np.empty((len(bitext), _WIDTH), np.float32)
+    points = np.empty((len(bitext), _PROJECTED_DIM), np.float32)
     projection: np.ndarray | None = None
     for start in range(0, len(bitext), _ROWS):
         rows = np.arange(start, min(start + _ROWS, len(bitext)))
         unit, _ = vectors(bitext.batch(rows))
         if projection is None:
-            shape = unit.shape[1], _WIDTH
+            shape = unit.shape[1], _PROJECTED_DIM
             projection = np.random.default_rng([seed, 23]).normal(0, shape[0] ** -0.5, shape).astype(np.float32)
         both = unit[: len(rows)] + unit[len(rows) : 2 * len(rows)] if len(unit) > len(rows) else unit
         points[rows] = both @ projection
@@ -267,8 +267,8 @@ def grouped(
 def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Return an order of points, int64 (n,), in which each run of ``size`` of them is a neighbourhood.
 
-    The points are halved again and again, each time by the plane between two of them drawn at random (as Annoy does) and
-    at a multiple of ``size``: n log n steps, where all pairs of neighbours would take n squared.
+    The points are halved recursively at a multiple of ``size``, each time along the direction between two of them drawn at
+    random (as in Annoy): n log n steps, where comparing all pairs would take n squared.
     """
     generator = np.random.default_rng([seed, 29])
     out = np.arange(len(points), dtype=np.int64)
@@ -292,12 +292,12 @@ def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
 class WordCounts:
     """The counts of a vocabulary of words."""
 
-    counts: np.ndarray  # int64 (languages, words), of each language's own words in its training text; others: 0
+    counts: np.ndarray  # int64 (languages, words), of each language's own words in its training text; 0 for others
     own: np.ndarray  # bool (languages, words), True for the language's own most frequent words
 
     @classmethod
     def of(cls, counts: Mapping[str, Counter[str]], sizes: Mapping[str, int], words: Sequence[str]) -> WordCounts:
-        """Arrange counts by language and word; ``sizes`` says how many words each language's own list has."""
+        """Arrange counts by language and word; ``sizes`` is the length of each language's own word list."""
         index, lists = {word: i for i, word in enumerate(words)}, own_words(counts, sizes)
         own = np.zeros((len(counts), len(words)), bool)
         for row, code in zip(own, counts, strict=True):
@@ -311,7 +311,7 @@ class WordCounts:
 
     @classmethod
     def open(cls, folder: Path) -> WordCounts:
-        """Read what :meth:`save` wrote; ModelError: an earlier version made the folder, without counts."""
+        """Read what :meth:`save` wrote; ModelError: the folder has no counts, as in earlier versions."""
         if not (folder / _FILE).is_file():
             raise ModelError(
                 f"{folder}: there is no {_FILE}, which this version needs; remove {folder} and give the same command again"
@@ -322,10 +322,10 @@ class WordCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Some pairs of a bitext (or sentences of one language) split in two, as ascending rows."""
+    """A split of some pairs of a bitext, or sentences of one language, as ascending rows."""
 
     train: np.ndarray  # training pairs
-    development: np.ndarray  # decide when to stop
+    development: np.ndarray  # development pairs
 
 
 def draw_pairs(
@@ -338,9 +338,9 @@ def draw_pairs(
 ) -> list[PairRows]:
     """Sample the pairs of each bitext that have a side chosen as a context of some unit (EN paper 3.3).
 
-    ``pairs`` are the languages of each bitext, two or one; ``contexts`` of each language have the rows of its sides in all
-    bitexts, one after the other. Pairs are drawn by at most ``per_unit`` contexts of each unit, 0 for all; ``development``
-    says how many development pairs to take, by their number.
+    ``pairs`` are the languages of each bitext, two or one; the rows in ``contexts`` of each language number its sides in
+    all bitexts, one after the other. Each unit draws pairs by at most ``per_unit`` of its contexts, 0 for all;
+    ``development`` returns the number of development pairs to take from a number of pairs.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []
     some = {code: one.sampled(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}
@@ -362,7 +362,7 @@ def draw_pairs(
 def _cut(sides: Sequence[Bags], chosen: np.ndarray, sampled: np.ndarray, development: int, seed: Sequence[int]) -> PairRows:
     """Split off random development pairs, and drop training pairs that share a side with one of them.
 
-    ``chosen`` are the ascending rows from which development pairs are sampled, ``drawn`` those to train on.
+    ``chosen`` are the ascending rows from which development pairs are sampled, ``sampled`` those to train on.
     """
     apart = np.sort(np.random.default_rng(seed).permutation(chosen)[:development])
     rows = np.union1d(apart, sampled)

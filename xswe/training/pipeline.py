@@ -1,7 +1,7 @@
-"""The pipeline of training: corpus, units, bags, extraction, sentence PCA, teacher's vectors, refinement, model.
+"""The training pipeline: corpus, units, bags, extraction, sentence PCA, teacher's vectors, refinement, model.
 
-Each stage is a function of earlier stages and its own settings and leaves one artefact in the run folder; a run that was
-killed goes on where it stopped, and a run with other settings redoes only what they change.
+Each stage is a function of earlier stages and its own settings and leaves one artefact in the run folder; a killed run
+resumes where it stopped, and a run with other settings repeats only the stages that they change.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ from xswe.training.units_stage import make_units, read_report, token_lengths
 from xswe.work.config import LOCAL, ExecutionConfig
 
 logger = logging.getLogger(__name__)
-# Told apart from fewer pairs than this, a pair is found at once: the loss (of one pair, always zero) no longer falls while
-# the table still improves, and would discard the training.
-_LEAST_DEVELOPMENT = 10
+# Among fewer pairs than this, translations are found at once: the loss (always zero for a single pair) stops falling while
+# the table still improves, and early stopping would discard the training.
+_MIN_DEVELOPMENT = 10
 
 
 def run_stages(
@@ -77,16 +77,16 @@ def run_stages(
     shared: Path | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> Trained:
-    """Train a model; nothing but stages is written into the run folder, or into ``shared``, which several runs share.
+    """Train a model, writing only stages into the run folder, or into ``shared``, which several runs may share.
 
-    The start are a teacher's states, some units are made of its tokenizer; without one it is random. Where
-    ``objective.distillation`` is above 0, the vectors that ``distilled`` makes of each pair's side in the model's first
-    language (the source, where neither is) are imitated.
+    Training starts from a teacher's states, and some kinds of units use its tokenizer; without a teacher it starts from
+    random vectors. If ``objective.distillation`` is above 0, the model imitates ``distilled``'s vectors of each pair's side
+    in the model's first language (or of the source if neither side is).
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
     place, peers = shared or folder, execution.has_peers
-    several = peers or shared is not None  # processes that are at work in the place
+    several = peers or shared is not None  # whether several processes may be at work in the place
     with nullcontext() if place == folder else only_run(folder, peers), only_run(place, several), single_threaded_blas():
         stages = Stages(place, several, execution)
         pieces = None if teacher is None else teacher.tokenizer
@@ -117,13 +117,13 @@ def run_stages(
 
 
 def corpus_of(config: TrainConfig) -> tuple[tuple[str, ...], CorpusConfig]:
-    """Return the languages of the bitexts (a single one that ranks is both sides), and the settings of the corpus."""
+    """Return the languages of the bitexts (a single language that ranks is both sides), and the corpus settings."""
     sampled = OF_CONTEXTS[config.refine.sample_from]
     single = len(config.languages) == 1 and config.objective.needs_pairs
     languages, corpus = _own_pairs(config) if single else (config.languages, config.corpus)
     if corpus.paths == SAMPLE:
         corpus = replace(corpus, paths=sample_paths(languages))
-    # Development pairs are then drawn from those of the contexts, and none are set aside before.
+    # With contexts, development pairs are drawn later from pairs with a context, so none are set aside here.
     return languages, replace(corpus, development=0.0) if sampled else corpus
 
 
@@ -143,7 +143,7 @@ def _own_pairs(config: TrainConfig) -> tuple[tuple[str, str], CorpusConfig]:
 
 @dataclass
 class _Run:
-    """The stages after the corpus is looked up; their results are handed from one to the next by :func:`run_stages`."""
+    """The stages after the look-up of the corpus; :func:`run_stages` passes their results from one to the next."""
 
     config: TrainConfig
     teacher: Teacher | None
@@ -166,7 +166,7 @@ class _Run:
 
     @property
     def sampled(self) -> bool:
-        """Whether pairs are drawn from those of the contexts."""
+        """Whether pairs are drawn from those with a context sentence."""
         return OF_CONTEXTS[self.config.refine.sample_from]
 
     @cached_property
@@ -180,7 +180,7 @@ class _Run:
             return None
 
         def make(folder: Path, _: str) -> None:
-            """Count, and save which units each bigram has."""
+            """Count bigrams, and save the units of each."""
             sides = (side for pair in self.pairs for side in open_bags(self.bags, "train", pair) if side is not None)
             if (found := frequent_bigrams(sides, len(self.units), most)) is None:
                 raise ConfigError("refine.bigrams: none is frequent; give a larger corpus, or set refine.bigrams=0")
@@ -216,15 +216,15 @@ class _Run:
         return bags_of(self.bags, self.pairs, language)
 
     def forms_of(self, language: str) -> Texts:
-        """Return how the training texts of a language write each unit."""
+        """Return the forms of each unit in the training texts of a language."""
         return count_forms(self.units, texts_of(self.corpus.part("train"), language), language, self.config.threads)
 
     def vectors(self) -> dict[str, list[RowVectors]]:
-        """Stage ``vectors``: the distilled encoder's vectors of one side of each bitext, by part of the corpus."""
+        """Stage ``vectors``: the imitated encoder's vectors of one side of each bitext, by part of the corpus."""
         if self.distilled is None:
             return {}
         hub, alone = self.config.languages[0], len(self.pairs[0]) == 1
-        parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is measured by the encoder, too
+        parts = ["train", "development"] + (["held_out"] if alone else [])  # for evaluation against the encoder
         texts, read = [], []
         for part in parts:
             for bitext in self.part(part):
@@ -233,7 +233,7 @@ class _Run:
                 texts.append(side[:])
                 read.append(name)
         inputs: list[Any] = [self.corpus.identity, self.distilled.identity, *parts[1:]]
-        inputs += [read] if "target" in read else []  # left out where it is as it usually is
+        inputs += [read] if "target" in read else []  # omitted in the usual case
         inputs += [{"drawn": self.drawn_inputs()}] if self.sampled else []
         made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
         return {part: [next(made) for _ in self.pairs] for part in parts}
@@ -283,7 +283,7 @@ class _Run:
             yield LanguageSample(language, texts, chosen, self.exact_bags_of(language).counts(len(self.units.tokens)))
 
     def part(self, name: str) -> Sequence[Bitext | Sentences]:
-        """Return the bitexts that the refinement learns from (``train``, ``development``), or is measured on."""
+        """Return the bitexts for refinement (``train``, ``development``), or for evaluation (``held_out``)."""
         if not self.sampled or name == "held_out":
             return self.corpus.part(name)
         whole = zip(self.corpus.part("train"), self.sampled_rows, strict=True)
@@ -291,7 +291,7 @@ class _Run:
 
     @cached_property
     def sampled_rows(self) -> list[PairRows]:
-        """The pairs to refine on, for each bitext: those with a sentence that represents a unit."""
+        """The pairs of each bitext to refine on: those with a context sentence of some unit."""
         c = self.config
         bitexts = [[side for side in open_bags(self.bags, "train", pair) if side is not None] for pair in self.pairs]
 
@@ -313,7 +313,7 @@ class _Run:
             return samples, sums_by_shard(teacher, self.units, samples, c.extract, shards, self.stages.execution)
 
         def make(folder: Path, shared: tuple[list[LanguageSample], Sums]) -> None:
-            """Extract, and save the matrix."""
+            """Average the states, and save the matrix."""
             made = averaged(teacher, self.units, shared[0], c.extract, shared[1])
             save_tensors(folder / "extract.safetensors", {"embeddings": made.matrix, "contexts": made.contexts})
             write_json(
@@ -331,7 +331,7 @@ class _Run:
         return load_file(folder / "extract.safetensors")["embeddings"], identity
 
     def pca(self, matrix: np.ndarray, matrix_id: str, settings: PCAConfig) -> tuple[np.ndarray, str]:
-        """Stage ``pca``: fit on sentences of all languages, project the unit vectors."""
+        """Stage ``pca``: fit components on sentences of all languages, and project the vectors of units."""
 
         def make(folder: Path, _: str) -> None:
             """Fit, project, and save the matrix."""
@@ -339,7 +339,7 @@ class _Run:
             vectors = words if OF_WORDS[settings.level] else self.sentence_vectors(matrix, settings)
             pca = Components(settings.drop, settings.dim).fit(vectors)
             projected = pca.transform(matrix)
-            projected[~matrix.any(1)] = 0.0  # a unit without a vector stays without one
+            projected[~matrix.any(1)] = 0.0  # a unit without a vector keeps none
             if settings.norm:
                 norms = np.linalg.norm(projected, axis=1)
                 projected *= np.float32(settings.norm / norms[norms > 0].mean())
@@ -364,7 +364,7 @@ class _Run:
         return load_file(folder / "pca.safetensors")["embeddings"], identity
 
     def sentence_vectors(self, matrix: np.ndarray, settings: PCAConfig) -> Iterator[np.ndarray]:
-        """Yield blocks of sentence vectors: means of unit vectors, a random sample of each language."""
+        """Yield blocks of sentence vectors, which are means of units' vectors, of a random sample of each language."""
         for k, language in enumerate(self.config.languages):
             bags = self.tables.place(self.bags_of(language), language)
             distinct = self.contexts[0][language].sentences if OF_CONTEXTS[settings.sample_from] else distinct_rows(bags)
@@ -375,22 +375,22 @@ class _Run:
                 yield pool(matrix, block, normalise=False, threads=self.config.threads)
 
     def shaped(self, matrix: np.ndarray) -> np.ndarray:
-        """Temper and centre the vectors, in seconds: no stage of its own."""
+        """Temper and centre the vectors, which takes only seconds and is not a stage."""
         tempered = temper(matrix, self.config.shape.norms)
         return centred(tempered, self.sentence_vectors(tempered, self.config.pca), self.config.shape.centre)
 
     def given_start(self, name: str) -> tuple[np.ndarray, str]:
-        """The vectors of an existing model."""
+        """Return the vectors of an existing model."""
         model = load_single(locate(name))
         if model.units.tokens != self.units.tokens or model.bigrams is not None or model.dim != self.config.pca.dim:
             raise ConfigError(
-                f"refine.start={name}: {model!r} has not the units and dimensions of this run, or has bigrams; set "
+                f"refine.start={name}: {model!r} has other units or dimensions than this run, or has bigrams; set "
                 f"pca.dim={model.dim}, and as units.vocabulary the tokenizer.json of its folder, or mini"
             )
         return model.vectors, model.identity
 
     def random_start(self) -> tuple[np.ndarray, str]:
-        """Random vectors, for training without a teacher; separate tables start from the same ones."""
+        """Return random vectors, for training without a teacher; separate tables start from the same vectors."""
         c = self.config.pca
         settings: list[float] = [len(self.units.tokens), c.dim, self.config.seed]
         settings += [] if c.spread == PCAConfig.spread else [c.spread]
@@ -402,7 +402,7 @@ class _Run:
         return matrix, fingerprint("random", settings)
 
     def parallel(self, part: str, vectors: dict[str, list[RowVectors]]) -> list[ParallelBags]:
-        """Return a part of the corpus as the trainer's bags."""
+        """Return a part of the corpus as bags for the trainer."""
         teachers: Sequence[RowVectors | None] = vectors.get(part) or [None] * len(self.pairs)
         made = []
         for pair, teacher in zip(self.pairs, teachers, strict=True):
@@ -417,27 +417,27 @@ class _Run:
         return made
 
     def negatives(self, part: str, pair: Pair) -> tuple[Bags, np.ndarray] | tuple[()]:
-        """Return the negatives of a bitext, and which pair has which; nothing if it has none."""
+        """Return the negatives of a bitext, and the bounds of each pair's; empty if it has none."""
         found = open_negatives(self.bags, "train" if self.sampled else part, pair)
         if found and self.sampled:
             raise ConfigError(
-                "refine.sample_from=contexts draws pairs alone, and the corpus has negatives: set it to corpus"
+                "refine.sample_from=contexts draws pairs without negatives, but the corpus has negatives: set it to corpus"
             )
         return (self.tables.place(found[0], pair[1]), found[1]) if found else ()
 
     @cached_property
     def has_enough(self) -> list[bool]:
-        """Return which bitexts have enough development pairs for early stopping, and warn of the others."""
+        """Which bitexts have enough development pairs for early stopping; warns of those that do not."""
         parts = self.part("development")
         for one in parts:
-            if len(one) < _LEAST_DEVELOPMENT and self.config.corpus.development:
+            if len(one) < _MIN_DEVELOPMENT and self.config.corpus.development:
                 logger.warning(
                     "%s: %d development pairs are too few to stop early by, or to choose the best table: give a larger "
                     "corpus, or a larger corpus.development",
                     one.name,
                     len(one),
                 )
-        return [len(one) >= _LEAST_DEVELOPMENT for one in parts]
+        return [len(one) >= _MIN_DEVELOPMENT for one in parts]
 
     def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> tuple[np.ndarray, str]:
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
@@ -446,7 +446,7 @@ class _Run:
         log, given, bigrams = RunLog(self.folder), self.config.graded, self.bigrams
 
         def make(folder: Path, identity: str) -> None:
-            """Refine the table; a killed run goes on from its checkpoint."""
+            """Refine the table; a killed run resumes from its checkpoint."""
             imitable = as_imitated(vectors, self.config.objective.distillation_centred)
             training = self.parallel("train", imitable)
             development = self.parallel("development", imitable)
@@ -479,7 +479,7 @@ class _Run:
         return load_file(folder / "refine.safetensors")["embeddings"], identity
 
     def words(self, part: str) -> list[ParallelWords]:
-        """Cut some pairs of each bitext of a part of the corpus into words."""
+        """Split some pairs of each bitext in a part of the corpus into words."""
         if not self.config.spans.pairs:
             return []
         bitexts = self.corpus.part(part)
@@ -493,14 +493,14 @@ class _Run:
         return ParallelWords(cut_texts(cutter, part.source, threads), cut_texts(cutter, part.target, threads))
 
     def triples(self, files: Sequence[Source]) -> tuple[list[WordTriples], list[WordTriples]]:
-        """Cut the triples of files into words, and set some aside for development."""
+        """Split the triples of files into words, and set some aside for development."""
         if not files:
             return [], []
         c = self.config
         columns = read_triples(files, c.corpus, c.spans.pairs, c.seed)
         whole = cut_triples(columns, make_cutter(self.units), c.threads)
         train, development = split_triples(whole, c.corpus.development, c.corpus.max_development, c.seed)
-        return [train], [development] if len(development) >= _LEAST_DEVELOPMENT else []
+        return [train], [development] if len(development) >= _MIN_DEVELOPMENT else []
 
     def span_training(self, start: np.ndarray, start_id: str) -> np.ndarray:
         c = replace(self.config.spans, seed=self.config.seed, threads=self.config.threads)

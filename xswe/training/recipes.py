@@ -16,13 +16,13 @@ Values = dict[str, Any]
 
 
 def sections() -> dict[str, Values]:
-    """Return the defaults of every section of :class:`TrainConfig`, by its name."""
+    """Return the defaults of every section of :class:`TrainConfig` by name."""
     classes = {f.name: f.default_factory for f in fields(TrainConfig) if is_dataclass(f.default_factory)}
     return {name: defaults(cast("type[Any]", cls)) for name, cls in classes.items()}
 
 
 def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
-    """Return the settings of an encoder: one of ``conf/teacher``, or a folder or name that transformers loads."""
+    """Return the settings of an encoder: one of ``conf/teacher``, or a folder or name for transformers."""
     if teacher == "none":
         return None
     config = teacher if isinstance(teacher, TeacherConfig) else TeacherConfig.named(str(teacher))
@@ -30,9 +30,9 @@ def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
 
 
 def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:
-    """Return the settings of a recipe of ``conf/recipe`` for a model of some languages, all sections in full.
+    """Return the full settings of a recipe of ``conf/recipe`` for a model of some languages.
 
-    ``units`` and ``objective`` are choices in place of the recipe's. ConfigError: there is no such recipe or choice.
+    ``units`` and ``objective`` override the recipe's choices. ConfigError: the recipe or choice does not exist.
     """
     recipe = choose("recipe", name)
     picked = chosen(choose("", "train")["defaults"]) | chosen(recipe.pop("defaults", []))

@@ -1,8 +1,8 @@
 """Refinement of an embedding table: contrastive on parallel text, by distillation on any text (EN paper 3.3).
 
-The bags are tokenised once, before; a step gathers the rows of a batch, sums them, compares, and moves only those rows.
-Nothing here depends on where the vectors came from: random ones are refined by the same function. Also training on spans
-of a text (SLICE).
+The texts are tokenised once, beforehand; a step gathers the rows of a batch, sums them, compares the sums, and updates only
+those rows. Nothing here depends on where the vectors came from; random ones are refined in the same way. Also training on
+spans of a text (SLICE).
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from xswe.training.stages import OMIT_DEFAULT, fingerprint_fields
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples
 
 logger = logging.getLogger(__name__)
-_SOURCES_AT_A_TIME = 1024  # sources that are compared with all targets at once
+_SOURCES_AT_A_TIME = 1024  # sources compared with all targets at a time
 
 Duplicates = Literal["mask", "drop", "keep"]
-_MASKED = for_all(Duplicates, {"mask": True, "drop": True, "keep": False})  # what is dropped is in no batch twice
-_DROPPED = for_all(Duplicates, {"mask": False, "drop": True, "keep": False})
+_MASKS = for_all(Duplicates, {"mask": True, "drop": True, "keep": False})  # with drop no batch has any
+_DROPS = for_all(Duplicates, {"mask": False, "drop": True, "keep": False})
 SampledFrom = Literal["corpus", "contexts"]
 OF_CONTEXTS = for_all(SampledFrom, {"corpus": False, "contexts": True})
 Falling = Literal["linear", "cosine"]
-# The rate, of the largest one, the steps since it began to fall, those that are left, and those that it falls over.
-_FALLING: dict[str, Callable[[float, float, float, float], float]] = for_all(
+# The learning rate from its maximum, the steps since it began to fall, the steps left, and the steps of the whole fall.
+_RATES: dict[str, Callable[[float, float, float, float], float]] = for_all(
     Falling,
     {
         "linear": lambda rate, _since, left, over: rate * left / over,
@@ -55,38 +55,38 @@ _FALLING: dict[str, Callable[[float, float, float, float], float]] = for_all(
 
 @dataclass(frozen=True)
 class RefineConfig:
-    """Settings of the refinement; the defaults are the recipes', the EN paper's value is named where it differs.
+    """Settings of the refinement; values of the EN paper are given where they differ from the defaults.
 
     Attributes:
-        max_steps: most steps taken (paper: 30,000).
-        batch_size: translation pairs a batch (JA paper and code: 128).
+        max_steps: maximum number of steps (paper: 30,000).
+        batch_size: translation pairs per batch (JA paper and code: 128).
         learning_rate: Adam's learning rate (paper: 1e-3).
-        decay_start: fraction of the steps before the rate falls to zero (paper: 1.0, never).
+        decay_start: fraction of the steps before the rate begins to fall to zero (paper: 1.0, never).
         optimiser: ``lazy`` or ``dense`` (paper).
-        max_grad_norm: largest gradient norm, 0 for none (reference code: 5.0).
-        eval_steps: steps between looks at the development pairs (reference code: 40).
-        patience: looks without improvement before stopping early (reference code: 5); 0 for never.
-        patience_epochs: passes over the training pairs without improvement before stopping early, however few looks they
-            are: on a small corpus a look is many passes. 0 for never.
+        max_grad_norm: maximum gradient norm, 0 for no limit (reference code: 5.0).
+        eval_steps: steps between evaluations on the development pairs (reference code: 40).
+        patience: evaluations without improvement before stopping early (reference code: 5); 0 for never.
+        patience_epochs: passes over the training pairs without improvement before stopping early, whatever the number of
+            evaluations, which on a small corpus are many passes apart. 0 for never.
         seed: decides the batches.
-        threads: how many threads share a step.
-        duplicates: equal sentences of a batch are no negatives of each other (``mask``), no batch has a sentence twice
-            (``drop``): the second pair waits for a later batch, and another is drawn; or they are treated like any others
-            (``keep``, paper).
-        neighbours: pairs drawn together because the table finds them similar at the start of an epoch: each is a hard
-            negative of the others. 0 for batches drawn at random.
+        threads: threads that share a step.
+        duplicates: how to treat equal sentences: they are not negatives of each other (``mask``); no batch has a sentence
+            twice, but the second pair waits for a later batch and another is drawn (``drop``); or they are treated like
+            any others (``keep``, paper).
+        neighbours: number of pairs to draw together because the table finds them similar at the start of an epoch, so each
+            is a hard negative of the others. 0 for batches drawn at random.
         sample_from: training and development pairs are those of the ``corpus``, or drawn from those with a sentence chosen
-            as one of the ``contexts`` (paper): ``corpus.development`` and ``corpus.max_development`` then count in these.
-        per_unit: with ``contexts``, pairs are drawn by at most this many sentences of each unit (reference code, one
-            language: 2); 0 for all.
-        epochs: passes over the training pairs, in place of ``max_steps``; 0 goes by steps.
+            as one of the ``contexts`` (paper); ``corpus.development`` and ``corpus.max_development`` then refer to these.
+        per_unit: with ``contexts``, draw pairs by at most this many sentences of each unit (reference code, one language:
+            2); 0 for all.
+        epochs: passes over the training pairs, instead of ``max_steps``; 0 to use ``max_steps``.
         warmup: fraction of the steps, at the start, over which the rate rises linearly from zero.
         schedule: how the rate falls, after ``warmup`` and ``decay_start``: ``linear`` or ``cosine``.
-        weight_decay: weight decay of AdamW, decoupled from the gradient; ``lazy`` lets only the rows of a batch decay.
-        start: a model that the refinement starts from, in place of a teacher's or random vectors: a folder, ``mini``, or
-            ``user/repository`` on the hub, with the units of the run (``units.vocabulary=FOLDER/tokenizer.json``).
-        bigrams: the most frequent pairs of neighbouring units that get rows, too, which are zero at the start; 0 for none.
-            Such a model is better and larger, takes longer to encode, and no other library opens it.
+        weight_decay: weight decay of AdamW, decoupled from the gradient; with ``lazy`` only the rows of a batch decay.
+        start: a model to start from, instead of a teacher's or random vectors: a folder, ``mini``, or ``user/repository``
+            on the hub, with the units of the run (``units.vocabulary=FOLDER/tokenizer.json``).
+        bigrams: number of most frequent pairs of neighbouring units that get rows, too, zero at the start; 0 for none.
+            Such a model is better and larger, but encodes more slowly, and other libraries cannot open it.
     """
 
     max_steps: int = 2500
@@ -140,20 +140,20 @@ class RefineConfig:
 
     @property
     def trains(self) -> bool:
-        """True if there is any step to take."""
+        """Whether there are steps to take."""
         return self.max_steps > 0 or self.epochs > 0
 
     def for_corpus(self, per_epoch: int) -> RefineConfig:
-        """Return the settings by steps alone, ``per_epoch`` of them a pass over the training pairs."""
+        """Return the settings with epochs converted to steps, ``per_epoch`` each."""
         return replace(self, max_steps=math.ceil(self.epochs * per_epoch), epochs=0.0) if self.epochs else self
 
     def waited(self, steps: int, per_epoch: int) -> bool:
-        """Return True if ``steps`` steps without improvement are enough, where a pass over the pairs has ``per_epoch``."""
+        """Return True if training should stop after ``steps`` without improvement; an epoch has ``per_epoch``."""
         looks, epochs = steps // self.eval_steps, steps / per_epoch
         return 0 < self.patience <= looks or 0 < self.patience_epochs <= epochs
 
     def rate_at(self, step: int) -> float:
-        """Return the learning rate of ``step`` (from 0)."""
+        """Return the learning rate of ``step``, counted from 0."""
         rising = math.ceil(self.warmup * self.max_steps)
         if step < rising:
             return self.learning_rate * step / rising
@@ -161,21 +161,21 @@ class RefineConfig:
         if step < start:
             return self.learning_rate
         over = max(1.0, self.max_steps - start)
-        return _FALLING[self.schedule](self.learning_rate, step - start, self.max_steps - step, over)
+        return _RATES[self.schedule](self.learning_rate, step - start, self.max_steps - step, over)
 
 
 @dataclass
 class RefineResult:
     """The result of :func:`refine`."""
 
-    matrix: np.ndarray  # float32 (rows, d), the table at the step with the lowest development loss
+    matrix: np.ndarray  # float32 (rows, d), the table with the lowest development loss
     steps: int  # steps taken
     best_step: int  # the step of that table
-    history: list[dict[str, float]]  # one row an evaluation: step, training loss, development loss
+    history: list[dict[str, float]]  # one row per evaluation: step, training loss, development loss
 
 
 class Trainer:
-    """One table, one optimiser, one objective; :meth:`step` is all of training."""
+    """Trains one table with one optimiser and one objective, by :meth:`step`."""
 
     def __init__(
         self,
@@ -190,11 +190,11 @@ class Trainer:
         self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)
 
     def widen(self, bags: Bags) -> Bags:
-        """Return bags of units with the rows of their bigrams, if any have rows."""
+        """Return bags of units extended by the rows of their bigrams, if there are bigrams."""
         return bags if self.bigrams is None else self.bigrams.widen(bags)
 
     def vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
-        """Return unit vectors of bags of units and the norms of their sums, float32 (n, d) and (n,)."""
+        """Return the unit vectors of bags and the norms of their sums, float32 (n, d) and (n,)."""
         return self._pooled(self.widen(bags))
 
     def _pooled(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
@@ -209,14 +209,14 @@ class Trainer:
         return out, norms
 
     def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return numbers that are equal for equal sources, and for equal targets, of a batch."""
+        """Return numbers that are equal for equal sources and for equal targets of a batch, or distinct for all."""
         found = bitext.same(rows)
-        return found if _MASKED[self.config.duplicates] else tuple(np.arange(len(numbers)) for numbers in found[:2])
+        return found if _MASKS[self.config.duplicates] else tuple(np.arange(len(numbers)) for numbers in found[:2])
 
     def measure(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[float, float | None]:
-        """Return a batch's loss, without its gradient, and in how many of its pairs the nearest target is the true one.
+        """Return a batch's loss, without gradient, and the fraction of its pairs whose nearest target is the true one.
 
-        The latter is a fraction, None for sentences of one language alone.
+        The latter is None for sentences of a single language.
         """
         unit, _ = self.vectors(bitext.batch(rows))
         source, target = unit[: len(rows)], unit[len(rows) :]
@@ -232,7 +232,7 @@ class Trainer:
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
         """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it.
 
-        Graded pairs, where there are any, are a part of the same batch: one look-up, and one move of each row.
+        Graded pairs, if any, are part of the same batch, with one look-up and one update of each row.
         """
         threads, bags = self.config.threads, bitext.batch(rows)
         own, scores = len(bags), np.zeros(0)
@@ -253,7 +253,7 @@ class Trainer:
 
 
 def _measured(trainer: Trainer, development: list[ParallelBags]) -> dict[str, float]:
-    """Return the mean loss, and accuracy where there are pairs, of the development data, in batches as in training."""
+    """Return the mean loss on development data, and the accuracy if it has pairs, in batches as in training."""
     totals: dict[str, tuple[float, int]] = {"development_loss": (0.0, 0)}
     for bitext in development:
         for start in range(0, len(bitext), trainer.config.batch_size):
@@ -281,16 +281,15 @@ def refine(
 ) -> RefineResult:
     """Refine an embedding table, float32 (units, d), which is not changed, on pairs or sentences of one language.
 
-    ``bitexts`` has an entry a language pair, and so has ``development``, the held-out pairs for early stopping; without
-    any the last table is the result. The development loss excludes the ``graded`` pairs. The rows of ``bigrams``, zero at
-    the start, are learnt behind those of the units. The state is saved now and then
-    to ``checkpoint``, and resumed from there if it fits; ``log`` gets the history after each evaluation. The same inputs
-    give the same bytes, interrupted or not.
+    ``bitexts`` has an entry per language pair, and so has ``development``, the development pairs for early stopping;
+    without any the last table is the result. The development loss excludes ``graded`` pairs. The rows of ``bigrams``, zero
+    at the start, follow those of the units. The state is saved at intervals to ``checkpoint``, and resumed from there if it
+    fits; ``log`` gets the history after each evaluation. The same inputs give the same bytes, interrupted or not.
     """
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
     schedule = Schedule(tuple(len(b) for b in bitexts), config.batch_size, config.seed, config.neighbours)
-    if _DROPPED[config.duplicates]:
+    if _DROPS[config.duplicates]:
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
     new = np.zeros((len(bigrams or ()), matrix.shape[1]), np.float32)
@@ -322,28 +321,28 @@ def refine(
 
 
 def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], step: int) -> None:
-    """At the start of an epoch, group the pairs that are near each other in the current table."""
+    """At the start of an epoch, group pairs that are near each other in the current table."""
     if schedule.groups_epoch != schedule.epoch_of(step):
         c = trainer.config
         schedule.regroup(step, [grouped(trainer.vectors, bitext, c.neighbours, c.seed) for bitext in bitexts])
 
 
 class SpanTrainer:
-    """One table, one optimiser; :meth:`step` is all of training."""
+    """Trains one table for span search with one optimiser, by :meth:`step`."""
 
     def __init__(self, matrix: np.ndarray, config: SpanTraining) -> None:
         self.matrix, self.config = matrix, config
         self.optimiser = Adam(matrix, config.optimiser, threads=config.threads)
 
     def _vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
-        """Return unit vectors of bags, and the norms of their sums."""
+        """Return the unit vectors of bags, and the norms of their sums."""
         sums = pool(self.matrix, bags, normalise=False, threads=self.config.threads)
         sums *= bags.lengths[:, None].astype(np.float32)
         norms = np.linalg.norm(sums, axis=1)
         return sums / np.where(norms > 0, norms, 1.0)[:, None].astype(np.float32), norms
 
     def _forward(self, triplets: Triplets) -> tuple[Bags, np.ndarray, np.ndarray]:
-        """Return the bags of the phrases and of the best spans (true, then false), their unit vectors and norms."""
+        """Return the bags of phrases and best spans (true, then false), their unit vectors, and the norms of their sums."""
         c = self.config
         phrases, norms = self._vectors(triplets.phrases)
         bags, units, lengths = [triplets.phrases], [phrases], [norms]
@@ -356,10 +355,10 @@ class SpanTrainer:
         return concatenate_bags(bags), np.concatenate(units), np.concatenate(lengths)
 
     def harden(self, triplets: Triplets) -> Triplets:
-        """Return the triplets with the false passage nearest to the phrase, of its own and those of ``hard`` others."""
+        """Return the triplets with the nearest negative passage: the given one, or a passage of ``hard`` other triplets."""
         c, size = self.config, len(triplets.phrases)
         phrases, _ = self._vectors(triplets.phrases)
-        # What says the phrase, or something that is asked for in the same words, is no passage that does not.
+        # A passage of an equal phrase, or one equal to the triplet's own passage, is not a negative.
         asked, said = equal_bags(triplets.phrases), equal_bags(triplets.true.bags)
         every = np.arange(size)
         choice, nearest = every.copy(), np.full(size, -np.inf)
@@ -409,11 +408,11 @@ def train_spans(
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Train an embedding table, float32 (rows, d), which is not changed, for span search.
 
-    ``bitexts`` has an entry a language pair, split into words, or triples, and so has ``development``; without any the
-    last table is the result, else the one with the lowest development loss. The history, which ``log`` gets after each
-    look, has one row a look: step, loss, development loss. The state is saved now and then to ``checkpoint``, and resumed
-    from there if it fits. The same inputs give the same bytes, interrupted or not. ConfigError: no pair has sides as
-    short as a span.
+    ``bitexts`` has an entry per language pair, split into words, or triples, and so has ``development``; without any the
+    last table is the result, otherwise the table with the lowest development loss. The history, which ``log`` gets after
+    each evaluation, has one row per evaluation: step, loss, development loss. The state is saved at intervals to
+    ``checkpoint``, and resumed from there if it fits. The same inputs give the same bytes, interrupted or not. ConfigError:
+    no pair has sides that a span can cover.
     """
     usable = [bitext.usable(config.min_size, config.max_size) for bitext in bitexts]
     if not any(map(len, usable)):

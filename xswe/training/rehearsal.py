@@ -1,6 +1,6 @@
-"""Estimates of time, memory and disk of a run, without training.
+"""Estimates of the time, memory and disk that a run needs, without training.
 
-Nothing is trained, no weights are loaded, and what a corpus card names is not fetched.
+Nothing is trained, no weights are loaded, and files of corpus cards are not fetched.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from xswe.training.config import TrainConfig, check_settings
 from xswe.training.corpus_stage import language_pairs
 from xswe.training.pipeline import corpus_of
 
-SAMPLE = 20_000  # pairs that are read of each file
-_TIMED = 0.3  # seconds that products are timed
-_EFFICIENCY = 0.5  # part of the speed of products that an encoder reaches, padding and all that is no product included
+SAMPLE = 20_000  # pairs read from each file
+_TIMED = 0.3  # seconds spent on timing products
+_EFFICIENCY = 0.5  # fraction of the products' speed that an encoder reaches, with padding and everything else
 _SIZES = {"float32": 4, "bfloat16": 2}
-_FIT = 0.9  # of what is there
+_FIT = 0.9  # usable fraction of memory and disk
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class Side:
     """The texts of one language."""
 
     language: str
-    pairs: float  # that are learnt from, estimated
+    pairs: float  # estimated number of training pairs
     known: bool  # whether all were counted
     texts: list[str]  # a sample
-    characters: float  # bytes a text
+    characters: float  # bytes per text
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Estimates of a run; printed, a table and remarks."""
+    """Estimates for a run, printed as a table with remarks."""
 
     rows: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]
     seconds: float  # of the teacher
-    memory: float  # bytes at once
+    memory: float  # maximum bytes at a time
     disk: float  # bytes
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Rehearsal:
 def rehearse(config: TrainConfig, folder: Path) -> Rehearsal:
     """Check the settings of a run with its teacher and a sample of its corpus, and estimate time, memory and disk.
 
-    Raises what the run itself would raise.
+    Raise what the run itself would raise.
     """
     outlines = {name: _outline(one) for name, one in (("teacher", config.teacher), ("distilled", config.distilled))}
     teacher = outlines["teacher"]
@@ -99,7 +99,7 @@ def _outline(config: TeacherConfig | None) -> Outline | None:
 
 
 def operations_a_second(config: TeacherConfig, threads: int) -> float:
-    """Time products of the teacher's type where it would run: operations a second."""
+    """Time products in the teacher's type on the device where it would run, in operations per second."""
     import torch
 
     from xswe.teacher.transformer import place_of, type_of
@@ -112,16 +112,16 @@ def operations_a_second(config: TeacherConfig, threads: int) -> float:
     try:
         rounds, start = 0, time.perf_counter()
         while rounds < 3 or time.perf_counter() - start < _TIMED:
-            float((a @ b)[0, 0])  # which a card has to finish
+            float((a @ b)[0, 0])  # makes a GPU finish
             rounds += 1
-            start = time.perf_counter() if rounds == 2 else start  # the first ones start libraries
+            start = time.perf_counter() if rounds == 2 else start  # the first ones initialise libraries
         return (rounds - 2) * 2.0 * size**3 / (time.perf_counter() - start)
     finally:
         torch.set_num_threads(before)
 
 
 def _sides(config: TrainConfig) -> list[Side]:
-    """Return the texts of each language, of all its bitexts."""
+    """Return the texts of each language in all its bitexts."""
     codes, corpus = corpus_of(config)
     found: dict[str, list[tuple[float, bool, list[str]]]] = {}
     pairs: Sequence[tuple[str, ...]] = [codes] if len(codes) == 1 else language_pairs(codes, corpus.paths)
@@ -137,7 +137,7 @@ def _sides(config: TrainConfig) -> list[Side]:
 
 
 def _sampled(corpus: CorpusConfig, pair: tuple[str, ...], threads: int) -> list[tuple[float, bool, list[str]]]:
-    """Return how many pairs there are, whether all were read, and some of their texts, for each side of a pair."""
+    """Return, for each side of a pair, the number of pairs, whether all were read, and some of the texts."""
     if len(pair) == 1:
         return [_alone(corpus, pair[0], threads)]
     both = (pair[0], pair[1])
@@ -150,7 +150,7 @@ def _sampled(corpus: CorpusConfig, pair: tuple[str, ...], threads: int) -> list[
         for file in find_sources([entry], both, corpus.columns, corpus.cache, corpus.offline):
             count, whole = _read(file, corpus, both, threads, sides)
             total, known = total + count, known and whole
-    if not sides[0]:  # of cards alone, sentences of the usual length
+    if not sides[0]:  # only cards: assume sentences of the usual length
         sample = sample_sentences()
         sides = (sample.get(both[0], sample["en"]), sample.get(both[1], sample["en"]))
     if corpus.limit and corpus.limit < total:
@@ -159,7 +159,7 @@ def _sampled(corpus: CorpusConfig, pair: tuple[str, ...], threads: int) -> list[
 
 
 def _alone(corpus: CorpusConfig, language: str, threads: int) -> tuple[float, bool, list[str]]:
-    """Do the same for a single language, whose texts stand alone."""
+    """Do the same for the texts of a single language."""
     entries = entries_of(corpus.paths, (language,))
     if any(map(is_card, entries)):
         return float(corpus.limit or 1e6), False, sample_sentences().get(language, sample_sentences()["en"])
@@ -173,7 +173,7 @@ def _alone(corpus: CorpusConfig, language: str, threads: int) -> tuple[float, bo
 
 
 def _bytes_of(files: Sequence[Path]) -> float:
-    """Return the bytes of files, unpacked: text is packed to about a third."""
+    """Return the uncompressed bytes of files, as text is compressed to about a third."""
     packed = (".gz", ".xz", ".zst", ".bz2", ".zip")
     return sum(path.stat().st_size * (3.0 if path.suffix in packed else 1.0) for path in files)
 
@@ -181,7 +181,7 @@ def _bytes_of(files: Sequence[Path]) -> float:
 def _read(
     file: Source, corpus: CorpusConfig, pair: tuple[str, str], threads: int, sides: tuple[list[str], list[str]]
 ) -> tuple[float, bool]:
-    """Read the first pairs of a file; returns how many it has, and whether that is no estimate."""
+    """Read the first pairs of a file; return the number of pairs in it, and whether that is exact."""
     kept = taken = read = 0
     admission, whole = make_admission(corpus), True
     for block in clean_file(file, corpus, make_cleaner(pair, corpus, threads), threads):
@@ -197,7 +197,7 @@ def _read(
 
 
 def stated(entry: Mapping[str, Any], pair: tuple[str, str]) -> float:
-    """Return how many pairs a corpus card says that its files have; a million where it says nothing."""
+    """Return the number of pairs that a corpus card states; a million if it states none."""
     name, version = card_version(entry)
     sizes = find_card(name).release_for(pair, version).pairs
     said = next((size for key, size in sizes.items() if set(key.split("-")) == set(pair) and size), None)
@@ -206,7 +206,7 @@ def stated(entry: Mapping[str, Any], pair: tuple[str, str]) -> float:
 
 
 def _units_of(config: TrainConfig, side: Side, teacher: Outline | None) -> int:
-    """Return how many units a language has at most; words are cut, for a segmenter that is missing to be missed now."""
+    """Return the maximum number of units of a language; split some words, so that a missing segmenter is noticed now."""
     units = config.units
     if units.kind == "words":
         pieces = None if teacher is None else teacher.tokenizer
@@ -220,7 +220,7 @@ def _units_of(config: TrainConfig, side: Side, teacher: Outline | None) -> int:
 
 
 def _memory(config: TrainConfig, teacher: Outline | None, units: int) -> float:
-    """Return the bytes that are needed at once, in the extraction or in the refinement."""
+    """Return the maximum memory of extraction and refinement in bytes."""
     refining = 3.0 * (units + config.refine.bigrams) * config.pca.dim * 4 + 4.0 * config.refine.batch_size**2 * 2
     if teacher is None or config.teacher is None:
         return refining
@@ -233,7 +233,7 @@ def _memory(config: TrainConfig, teacher: Outline | None, units: int) -> float:
 
 
 def _disk(config: TrainConfig, teacher: Outline | None, units: int, sides: Sequence[Side]) -> float:
-    """Return the bytes of the run folder and of the converted texts, checkpoints and fetched weights included."""
+    """Return the bytes of the run folder and the converted texts, including checkpoints and fetched weights."""
     texts = sum(side.pairs * (side.characters + 8) for side in sides)
     bags = sum(side.pairs * (4.0 * max(1.0, side.characters / 5) + 8) for side in sides)
     tables = 3.0 * (units + config.refine.bigrams) * config.pca.dim * 4
@@ -252,17 +252,17 @@ def locate_of(config: TeacherConfig) -> str:
 
 
 def _remarks(config: TrainConfig, sides: Sequence[Side], memory: float, disk: float, folder: Path) -> Iterator[str]:
-    """Yield warnings to read before the run is started."""
-    yield "times are right to a factor of two or so, on this machine as busy as it is now; nothing was trained or written"
+    """Yield warnings to read before starting the run."""
+    yield "times are right within a factor of about two, with this machine as busy as now; nothing was trained or written"
     have = available_memory()
     if have and memory > _FIT * have:
-        yield f"memory: {_bytes(have)} are there; take fewer units, or a smaller teacher.batch_tokens"
+        yield f"memory: {_bytes(have)} are available; take fewer units, or a smaller teacher.batch_tokens"
     place = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     free = shutil.disk_usage(place).free
     if disk > _FIT * free:
         yield f"disk: {_bytes(free)} are free in {place}; set output= and XSWE_CACHE to a larger one, or corpus.limit"
     if not all(side.known for side in sides):
-        yield "the corpus was not read to its end: counts are from a sample, or as a corpus card says"
+        yield "the corpus was not read to its end: counts are estimated from a sample, or stated by a corpus card"
     few = [side.language for side in sides if side.pairs < 10 * config.refine.batch_size and config.refine.trains]
     if few:
         yield f"{', '.join(few)}: fewer than ten batches; take more pairs, or a smaller refine.batch_size"
@@ -279,7 +279,7 @@ def _count(number: float, known: bool) -> str:
 
 
 def _round(number: float) -> str:
-    """Write a number with two digits that mean something."""
+    """Format a number with two significant digits."""
     if number < 100:
         return f"{number:,.0f}"
     digits = 10 ** (int(math.log10(number)) - 1)
@@ -287,7 +287,7 @@ def _round(number: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Write a time."""
+    """Format a duration."""
     for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {name}"

@@ -1,4 +1,4 @@
-"""The run folder that the verb ``train`` writes."""
+"""The run folder written by the verb ``train``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def train_run(
     dry: bool = False,
     execution: ExecutionConfig = LOCAL,
 ) -> TrainResult | str:
-    """Train a model by settings in full into a run folder.
+    """Train a model with full settings into a run folder.
 
     Args:
         config: the settings.
-        output: run folder; null for runs/<pair>/<recipe>-<fingerprint of the settings>, where the same command goes on.
-        keep_steps: save the model after each step, too, under ``steps`` of the run folder.
-        side_by_side: a run is a folder ``<recipe>-<fingerprint>`` in the output, beside others with which it shares the
-            stages that are equal; ``-m`` sets it.
+        output: run folder; None for runs/<pair>/<recipe>-<fingerprint of the settings>, where the same command resumes.
+        keep_steps: also save the model after each step, under ``steps`` of the run folder.
+        side_by_side: put the run into a folder ``<recipe>-<fingerprint>`` of the output, beside other runs with which it
+            shares equal stages; ``-m`` sets it.
         dry: only check teacher, corpus and settings, and estimate time, memory and disk.
-        execution: who counts words, and asks encoders for states and vectors.
+        execution: who counts words and runs encoders.
 
     Raises:
         ConfigError: a setting is impossible.

@@ -1,4 +1,4 @@
-"""The papers' reduction (:mod:`xswe.training.components`) as an estimator of scikit-learn."""
+"""The papers' sentence PCA (:mod:`xswe.training.components`) as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ try:
 except ImportError:
     raise DependencyError("scikit-learn", "train", "SentencePCA") from None
 
-_TYPES = (np.float64, np.float32)  # the first is that of what is of neither
+_TYPES = (np.float64, np.float32)  # anything else is converted to the first
 
 
 class SentencePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal components of sentence vectors, applied to word vectors.
 
-    The components are fitted on *sentences* (means of word vectors) of all languages of the model together, because it is
-    sentences that must be distinguished. The first ``drop`` components, which carry what all sentences share (and, with
-    several languages, the language itself), are removed; the next ``dim`` are kept. Word vectors are centred by the
-    sentences' mean, so that averaging commutes with the projection: the transform of a mean is the mean of transforms.
+    The components are fitted on *sentences* (means of word vectors) of all languages of the model together, because
+    sentences are what the model must tell apart. The first ``drop`` components, which carry what all sentences share (and,
+    with several languages, the language itself), are removed; the next ``dim`` are kept. Word vectors are centred by the
+    sentences' mean, so averaging commutes with the projection: the transform of a mean is the mean of transforms.
 
-    Sentences are accumulated into a mean and a d x d covariance, in float64: no matrix of all sentences is ever needed.
-    What is no number, or infinite, is refused; feature names, ``set_output`` and types are as in scikit-learn's own.
+    Sentences are accumulated into a mean and a d x d covariance, in float64; no matrix of all sentences is ever needed.
+    NaN and infinity are refused; feature names, ``set_output`` and types work as in scikit-learn's own estimators.
 
     Args:
         drop: components removed; ``"auto"`` is floor(d / 100), the papers' rule.
-        dim: components kept; ``"auto"`` is 256 (the paper's), or all that are left of narrower vectors.
+        dim: components kept; ``"auto"`` is 256 (the paper's), or all that remain of narrower vectors.
 
     Attributes:
         mean_: float64 (d,), the sentences' mean.
-        components_: float64 (dim, d), rows orthonormal; each row's entry of largest size is positive.
+        components_: float64 (dim, d), rows orthonormal; the entry of largest magnitude in each row is positive.
         explained_variance_: float64 (d,), variance along *every* component, dropped ones first.
-        explained_variance_ratio_: float64 (d,), the same as fractions of the whole.
+        explained_variance_ratio_: float64 (d,), the same as fractions of the total.
         drop_: components removed.
         n_samples_seen_: sentences seen.
         n_features_in_: d.
-        feature_names_in_: names of the columns, where a data frame was given.
+        feature_names_in_: names of the columns, if a data frame was given.
     """
 
     def __init__(self, drop: int | Literal["auto"] = "auto", dim: int | Literal["auto"] = "auto") -> None:
@@ -55,11 +55,11 @@ class SentencePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Args:
             X: float (n, d) sentence vectors, or an iterator over such blocks.
-            y: ignored; there for scikit-learn's pipelines.
+            y: ignored, for scikit-learn's pipelines.
 
         Raises:
             ConfigError: ``drop + dim`` exceeds the vectors' width.
-            ValueError: there are fewer than two sentences, or a number is none, or infinite.
+            ValueError: there are fewer than two sentences, or a number is not finite.
         """
         blocks: Iterable[np.ndarray]
         if isinstance(X, Iterator):
@@ -72,14 +72,14 @@ class SentencePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Project float (n, d) vectors to (n, dim), of the same type."""
+        """Project float (n, d) vectors to (n, dim) of the same type."""
         check_is_fitted(self)
         vectors = validate_data(self, X, dtype=_TYPES, reset=False)
         return ((vectors.astype(np.float64) - self.mean_) @ self.components_.T).astype(vectors.dtype)
 
     @property
     def _n_features_out(self) -> int:
-        """The number of columns of the transform."""
+        """Number of columns of the transform."""
         return len(self.components_)
 
     def __sklearn_tags__(self) -> Any:

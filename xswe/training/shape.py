@@ -15,14 +15,15 @@ from xswe.errors import ConfigError
 class ShapeConfig:
     """Settings of the shape of the vectors, which is folded into the table.
 
-    Norms are how much a unit counts; training makes them as uneven as its own text rewards, and other text is served better
-    by a little less. A constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves
-    them centred; several times it gives each sentence a common part, the larger the less its units agree on a direction
-    (long or vague ones), which graded similarity rewards and retrieval hardly notices.
+    Norms are the weights of units; training makes them as uneven as its own text rewards, but slightly more even ones serve
+    other text better. Subtracting a constant from every unit subtracts it from every mean: subtracting the mean of
+    all sentences once leaves them centred; subtracting it several times gives each sentence a common part, which is larger
+    if its units agree less on a direction (as in long or vague sentences). Graded similarity rewards that, and retrieval
+    hardly notices.
 
     Attributes:
-        norms: the power that norms are raised to; 1 leaves them as they are, 0 makes all units count the same.
-        centre: how many times the mean of the sentences' vectors is taken off each unit; 0 for never.
+        norms: the power that norms are raised to; 1 leaves them unchanged, 0 gives all units the same weight.
+        centre: how many times the mean of sentence vectors is subtracted from each unit; 0 for never.
     """
 
     norms: float = 1.0
@@ -34,12 +35,12 @@ class ShapeConfig:
 
     @property
     def on(self) -> bool:
-        """Whether it changes anything."""
+        """Whether these settings change anything."""
         return self != ShapeConfig()
 
 
 def temper(matrix: np.ndarray, power: float) -> np.ndarray:
-    """Raise the norms of rows to a power, at the same mean norm, float32 (n, d); rows of zero stay zero."""
+    """Raise the norms of rows to a power, keeping the mean norm, float32 (n, d); zero rows stay zero."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     there = norms > 0
     powers = np.power(norms, power, where=there, out=np.zeros_like(norms))
@@ -48,9 +49,9 @@ def temper(matrix: np.ndarray, power: float) -> np.ndarray:
 
 
 def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:
-    """Take the mean of sentences' vectors, ``times`` times, off each row, float32 (n, d); rows of zero stay zero.
+    """Subtract ``times`` times the mean of sentence vectors from each row, float32 (n, d); zero rows stay zero.
 
-    ``sentences`` are blocks of means of its rows, float32 (k, d), not scaled to norm 1.
+    ``sentences`` are blocks of means of the matrix's rows, float32 (k, d), not scaled to norm 1.
     """
     total, count = np.zeros(matrix.shape[1]), 0
     for block in sentences:

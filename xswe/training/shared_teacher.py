@@ -1,4 +1,4 @@
-"""A teacher as the workers of a cluster load it."""
+"""A teacher that the workers of a cluster load."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from xswe.work.config import ExecutionConfig
 class SharedTeacher:
     """The description by which a worker loads a teacher."""
 
-    config: TeacherConfig | None  # its settings; None of an object that no settings name
-    identity: str  # by which a worker knows that it has the same weights
-    place: str  # the folder that its path is relative to, if it is
+    config: TeacherConfig | None  # its settings; None for an object without settings
+    identity: str  # by which a worker checks that it has the same weights
+    place: str  # the folder that a relative path starts from
 
     @classmethod
     def of(cls, teacher: Teacher, execution: ExecutionConfig) -> SharedTeacher:
-        """Return a handle from which workers load a teacher, each with a worker's threads."""
+        """Return the description of a teacher, with a worker's number of threads."""
         config = getattr(teacher, "config", None)
         if isinstance(config, TeacherConfig):
             config = replace(config, threads=max(1, int(execution.cpus)))
         return cls(config if isinstance(config, TeacherConfig) else None, teacher.identity, os.getcwd())
 
     def check(self) -> TeacherConfig:
-        """Return the settings; ConfigError: there are none."""
+        """Return the settings, or raise ConfigError if there are none."""
         if self.config is None:
             raise ConfigError("the workers of a cluster load the teacher: give its name or folder, not an object")
         return self.config
@@ -38,7 +38,7 @@ class SharedTeacher:
         """Load the teacher.
 
         Raises:
-            ConfigError: the teacher of that name is another one here.
+            ConfigError: the teacher of that name has other weights on this machine.
         """
         from xswe.teacher.transformer import load_teacher
 
@@ -47,5 +47,5 @@ class SharedTeacher:
             teacher = load_teacher(config)
         if teacher.identity != self.identity:
             where = f"teacher.model={config.model}"
-            raise ConfigError(f"{where}: the weights on this machine are others than the driver's; copy the folder again")
+            raise ConfigError(f"{where}: the weights on this machine differ from the driver's; copy the folder again")
         return teacher

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-# Metadata of a dataclass field that changes nothing at its default: it then stays out of fingerprints, so that what was
-# made before the field existed is still known to be the same.
+# Metadata of a dataclass field that is left out of fingerprints at its default, which changes nothing, so that results from
+# before the field existed keep their fingerprint.
 OMIT_DEFAULT = {"omit": True}
 
 
 def fingerprint_fields(settings: DataclassInstance) -> dict[str, Any]:
-    """Return a dataclass as a dict, without fields that are marked :data:`OMIT_DEFAULT` and have their default."""
+    """Return a dataclass as a dict, without fields marked :data:`OMIT_DEFAULT` that have their default."""
     omitted = {f.name for f in fields(settings) if f.metadata.get("omit") and getattr(settings, f.name) == f.default}
     return {name: value for name, value in asdict(settings).items() if name not in omitted}
 
@@ -72,13 +72,13 @@ class Stages:
 
     Args:
         folder: the run folder; ``folder/stages`` receives the artefacts.
-        shared: other processes may be at work in the folder: one of them does a stage, while the others wait for it.
-        execution: who does the work of a stage that is shared out.
+        shared: whether other processes may be at work in the folder: one does a stage while the others wait for it.
+        execution: who does the work of a stage that is divided into shards.
 
     Attributes:
-        folder: where the artefacts are.
-        execution: who does the work of a stage that is shared out.
-        seconds: how long each stage of this run took, in whatever run it was done.
+        folder: folder of the artefacts.
+        execution: who does the work of a stage that is divided into shards.
+        seconds: how long each stage took, in this run or an earlier one.
     """
 
     def __init__(self, folder: Path, shared: bool = False, execution: ExecutionConfig = LOCAL) -> None:
@@ -87,27 +87,27 @@ class Stages:
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in (
             () if shared else self.folder.glob(".*.tmp")
-        ):  # of a run that was killed; the lock says it is no other run's
+        ):  # of a killed run: the lock shows that no other run is at work
             shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
         self.seconds: dict[str, float] = {}
 
     def checkpoint(self, name: str, identity: str) -> Path:
-        """Return where a long stage may keep its state until it is done; see :func:`check_whole`."""
+        """Return the path for the state of an unfinished long stage; see :func:`check_whole`."""
         path = self.folder / f"{name}-{identity}.checkpoint.safetensors"
         if path.exists():
             check_whole(path, path)
         return path
 
     def run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
-        """Do a stage, unless it is done; returns the artefact's folder and the stage's identity.
+        """Do a stage unless it is done; return the artefact's folder and the stage's identity.
 
         Args:
-            name: of the stage.
-            inputs: everything that decides its result, as JSON values (fingerprints of earlier stages among them).
-            make: writes the artefact's files into the folder it is given; the second argument is the identity.
+            name: name of the stage.
+            inputs: everything that decides its result, as JSON values, including fingerprints of earlier stages.
+            make: writes the artefact's files into the given folder; its second argument is the identity.
 
         Raises:
-            ModelError: a file of a stage that is done is damaged.
+            ModelError: a file of a finished stage is damaged.
         """
         with locked(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if self._shared else nullcontext():
             return self._run(name, inputs, make)
@@ -115,16 +115,16 @@ class Stages:
     def run_shared(
         self, name: str, inputs: Any, share: Callable[[Path], T], make: Callable[[Path, T], None]
     ) -> tuple[Path, str]:
-        """Do a stage by shards, unless it is done; see :meth:`run`.
+        """Do a stage in shards unless it is done; see :meth:`run`.
 
-        ``share`` has the shards made, by whoever takes part, in the folder that it is given, and returns what reads them;
-        ``make`` writes the artefact's files into a folder from that. Unfinished: with ``execution=array``, the others are
-        not done yet.
+        ``share`` computes the shards in the given folder, with all who take part, and returns a reader of them, from which
+        ``make`` writes the artefact's files into its folder. Unfinished: with ``execution=array``, the other tasks are not
+        done yet.
         """
         own = f"{name}-{fingerprint(name, inputs)}"
         shards, shared = self.folder / f"{own}.shards", list[T]()
         if self.execution.has_peers:
-            # All make shards; one of them then makes the artefact, while the others wait; the last removes the shards.
+            # All compute shards; then one makes the artefact while the others wait, and the last one removes the shards.
             with locked(shards, shared=True):
                 if not (self.folder / own / "stage.json").is_file():
                     shared.append(share(shards))
@@ -163,24 +163,24 @@ class Stages:
         return target, identity
 
     def _count(self, name: str, seconds: float) -> None:
-        """Add to the time of stages with that name: the sentence PCA is fitted twice."""
+        """Add to the time of the stage with that name; the sentence PCA, for example, is fitted twice."""
         self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
 
     def seconds_of(self, folder: Path) -> float:
-        """Return how many seconds the stage in ``folder`` took, in the run that did it."""
+        """Return how many seconds the stage in ``folder`` took in the run that did it."""
         return float(read_json(folder / "stage.json")["seconds"])
 
 
 def check_whole(file: Path, *artefacts: Path) -> None:
-    """Open a file by the format that its name says, without reading the numbers in it; others are left alone.
+    """Open a file in the format of its suffix, without reading its numbers; files of other formats are not checked.
 
-    ModelError: the file is cut short, or is no such file; the message says to remove the artefacts.
+    ModelError: the file is truncated, or not of that format; the message says to remove the artefacts.
     """
     try:
         if file.suffix == ".json":
             read_json(file)
         elif file.suffix == ".npy":
-            np.load(file, mmap_mode="r")  # which compares the length of the file with the array's
+            np.load(file, mmap_mode="r")  # compares the file's length with the array's
         elif file.suffix == ".safetensors":
             with safe_open(file, "np"):  # so does this
                 pass
@@ -192,5 +192,5 @@ def check_whole(file: Path, *artefacts: Path) -> None:
 
 
 def only_run(folder: Path, shared: bool = False) -> AbstractContextManager[None]:
-    """Hold a run folder for one process, or for those that share it; ConfigError: another process is at work in it."""
+    """Lock a run folder for one process, or for those that share it; ConfigError: another process is at work in it."""
     return locked(folder, f"{folder}: another run is at work there; wait for it, or choose another output=", shared)

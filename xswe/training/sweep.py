@@ -1,4 +1,4 @@
-"""``xswe.sweep``: a grid of settings and seeds, trained, evaluated and compared."""
+"""``xswe.sweep``: train, evaluate and compare a grid of settings and seeds."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _SATURATED = 0.995
 
 @dataclass(frozen=True, eq=False)
 class SweepPoint:
-    """One choice of the settings.
+    """One combination of settings in a sweep, called a choice.
 
     Attributes:
         settings: the values of the varied settings.
-        seeds: of its runs.
+        seeds: the seeds of its runs.
         rows: the figures of each run.
         folders: the run folders.
     """
@@ -47,7 +47,7 @@ class SweepPoint:
     folders: tuple[Path, ...]
 
     def of(self, key: Key) -> list[Row]:
-        """Return a figure's row in each run; empty if a run has none."""
+        """Return a figure's row in each run; empty unless all runs have it."""
         found = [row for rows in self.rows for row in rows if row.key == key and row.value is not None]
         return found if len(found) == len(self.rows) else []
 
@@ -57,7 +57,7 @@ class SweepPoint:
         return float(np.mean(values)) if values else None
 
     def deviation(self, key: Key) -> float | None:
-        """Return the standard deviation of a figure over the seeds (of a sample: n - 1); None for a single one."""
+        """Return the sample standard deviation (n - 1) of a figure over the seeds; None for a single seed."""
         values = self._values(key)
         return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
@@ -67,14 +67,14 @@ class SweepPoint:
 
 @dataclass(frozen=True, eq=False)
 class Sweep(Result[SweepPoint], entries="points"):
-    """The choices of a sweep and their figures; printed, a table with the best of each column marked.
+    """The choices of a sweep and their figures, printed as a table with the best of each column marked.
 
     Iterating gives the choices.
 
     Attributes:
-        names: of the varied settings.
+        names: names of the varied settings.
         points: the choices.
-        bootstrap: draws of the paired tests.
+        bootstrap: settings of the paired tests.
     """
 
     names: tuple[str, ...]
@@ -93,13 +93,13 @@ class Sweep(Result[SweepPoint], entries="points"):
         return figures_of(row for point in self.points for rows in point.rows for row in shown(rows))
 
     def best(self, key: Key) -> SweepPoint | None:
-        """Return the choice of the highest mean of a figure, the first of equals; None if none has it."""
+        """Return the choice with the highest mean of a figure, the first on a tie; None if no choice has the figure."""
         found = [point for point in self.points if point.of(key)]
         return max(found, key=lambda point: point.mean(key) or 0.0, default=None)
 
     @cached_property
     def tests(self) -> dict[tuple[Key, int], Comparison]:
-        """The best choice of each figure against each other one, by the figure and the other's place."""
+        """Tests of each figure's best choice against every other, by figure and the other's index."""
         places = list(itertools.product(self.keys, range(len(self.points))))
         settings = enough(self.bootstrap, len(places) - len(self.keys))
         found = {(key, k): self._test(key, self.points[k], settings) for key, k in places}
@@ -107,11 +107,11 @@ class Sweep(Result[SweepPoint], entries="points"):
 
     @cached_property
     def corrected(self) -> dict[tuple[Key, int], float]:
-        """The p of all tests, corrected for their number (Holm)."""
+        """The p-values of all tests, corrected for their number (Holm)."""
         return dict(zip(self.tests, corrected([test.p for test in self.tests.values()]), strict=True))
 
     def _test(self, key: Key, other: SweepPoint, settings: Bootstrap) -> Comparison | None:
-        """Test by paired bootstrap: in each draw, both choices' means over the seeds are compared."""
+        """Test by paired bootstrap, comparing both choices' means over the seeds in each draw."""
         if (best := self.best(key)) is other:
             return None
         pairs = [] if best is None else list(zip(best.of(key), other.of(key), strict=False))
@@ -122,12 +122,12 @@ class Sweep(Result[SweepPoint], entries="points"):
         return compare_draws(difference, np.mean(draws, 0), settings.level)
 
     def columns(self) -> tuple[str, ...]:
-        """Return the settings, and the columns of each metric."""
+        """Return the names of the settings, and the columns of each figure."""
         figures = ("task", "subset", "metric", "split", "n", "seeds", "mean", "deviation", "best", "p", "corrected")
         return (*self.names, *figures)
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """Return a row a choice and figure; ``p`` is that of its difference from the best, also corrected for all tests."""
+        """Return a row per choice and figure; ``p`` is for its difference from the best, also corrected for all tests."""
         for key, (k, point) in itertools.product(self.keys, enumerate(self.points)):
             if rows := point.of(key):
                 p = (self.tests[key, k].p, self.corrected[key, k]) if (key, k) in self.tests else (None, None)
@@ -135,7 +135,7 @@ class Sweep(Result[SweepPoint], entries="points"):
                 yield (*point.settings.values(), *key, *figures)
 
     def layout(self) -> tuple[list[str], list[list[Any]]]:
-        """Return the table: a line a choice, mean and deviation in percent, the best marked."""
+        """Return the table: a line per choice, with mean and deviation in percent, the best marked."""
         keys = self.keys
         settings = [[str(value) for value in point.settings.values()] for point in self.points]
         lines = [[*own, *(self._cell(key, k) for key in keys)] for k, own in enumerate(settings)]
@@ -153,7 +153,7 @@ class Sweep(Result[SweepPoint], entries="points"):
         return self.corrected.get((key, k), 0.0) >= LEVEL
 
     def notes(self) -> list[str]:
-        """Return notes: the meaning of the marks, and metrics by which the choices do not differ."""
+        """Return notes: the meaning of the marks, and figures that do not tell the choices apart."""
         keys = self.keys
         lines = [f"mean ± deviation over seeds; {of_marks(len(self.tests))}"]
         for key in keys:
@@ -165,7 +165,7 @@ class Sweep(Result[SweepPoint], entries="points"):
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Return the table's figures, the notes, and every run."""
+        """Return the table's figures, the notes, and all runs."""
         rows = [dict(zip(self.columns(), row, strict=True)) for row in self.records()]
         runs = [
             {"settings": p.settings, "seed": seed, "folder": str(folder), "rows": [row.as_dict() for row in own]}
@@ -194,22 +194,23 @@ def sweep(
 ) -> Sweep:
     """Train a model for every choice of a grid and every seed, and compare them.
 
-    Stages that runs have in common are done once; each run leaves a folder of its own. The same sweep, or a larger one,
-    goes on where an earlier one in the same folder stopped.
+    Stages that runs have in common are done only once; each run has its own folder. The same sweep, or a larger one,
+    resumes where an earlier one in the same folder stopped.
 
     Args:
-        input: see :func:`xswe.training.train.train`, as for ``languages``.
-        languages: codes.
-        grid: values of settings by their dotted names, ``{"pca.dim": [64, 256], "objective": ["ranking", "matryoshka"]}``;
-            also of ``teacher`` and ``recipe``.
-        seeds: of the runs of every choice.
-        tasks: what :func:`xswe.evaluation.evaluate.evaluate` takes; none for the held-out pairs.
-        data: folder of data sets of benchmarks; None for the hub.
+        input: see :func:`xswe.training.train.train`.
+        languages: codes, see there.
+        grid: values of settings by dotted name, ``{"pca.dim": [64, 256], "objective": ["ranking", "matryoshka"]}``; also of
+            ``teacher`` and ``recipe``.
+        seeds: seeds of the runs of every choice.
+        tasks: tasks as for :func:`xswe.evaluation.evaluate.evaluate`; none for the held-out pairs.
+        data: folder of benchmark data sets; None for the hub.
         output: the folder of the sweep; None for a temporary one.
-        settings: what all runs have in common, as for ``train``, ``teacher``, ``recipe`` and ``bootstrap`` included.
+        settings: settings common to all runs, as for ``train``, including ``teacher`` and ``recipe``; and ``bootstrap``.
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or there is nothing to vary; what a run alone can see, at that run.
+        ConfigError: a setting is unknown or impossible, or there is nothing to vary; some are found only when their run
+            starts.
         InputError: a file is missing or damaged.
 
     Example:
@@ -234,7 +235,7 @@ def sweep(
             own = {**settings, **choice, "seed": seed}
             named = own.pop("teacher", "auto"), own.pop("recipe", "quickstart")
             if not (named[0] is None or isinstance(named[0], NAMED)):
-                raise ConfigError("the teachers of a sweep are named, or None: an encoder of one's own is for train")
+                raise ConfigError("a sweep takes names of teachers, or None: your own encoder object is for train")
             return configure(given, codes, *named, own, folder)
 
         configs = [full(choice, seed) for choice in choices for seed in seeds]
@@ -246,7 +247,7 @@ def sweep(
 def _runs(
     configs: Sequence[TrainConfig], folder: Path, tasks: Sequence[str], data: str | Path | None
 ) -> Iterator[tuple[tuple[Row, ...], Path]]:
-    """Train and measure one after the other; an encoder that several runs in a row use is loaded once."""
+    """Train and evaluate runs one after the other; an encoder that consecutive runs use is loaded once."""
     named: TeacherConfig | None = None
     teacher: Teacher | None = None
     for config in track(configs, "sweep", unit="run"):

@@ -1,4 +1,4 @@
-"""A teacher's vectors for distillation: each distinct text is encoded once, in shards."""
+"""A teacher's vectors for distillation; each distinct text is encoded once, in shards."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from xswe.work.run import OPENED, map_shards
 from xswe.work.stage import Job, Made, Stage
 
 logger = logging.getLogger(__name__)
-_SHARD = 16_384  # texts
-_TELLING = 100_000  # texts from whose vectors the mean of all is estimated
-_NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it was seen to lose
+_SHARD = 16_384  # texts per shard
+_SAMPLE_SIZE = 100_000  # sample size for the mean vector
+_MAX_MEAN_COSINE = 0.5  # mean cosine of two texts above which imitation was seen to harm the table
 
 
 @dataclass(frozen=True, eq=False)
 class RowVectors:
-    """Vectors of many texts, some of them equal, each distinct one stored once."""
+    """Vectors of many texts, stored once for equal texts."""
 
     vectors: np.ndarray  # float16 (distinct texts, e), unit vectors
-    index: np.ndarray  # int64 (n,), which of them each text has
-    # float32 (e,), what is taken off each vector before it is given norm 1 again; None for nothing
+    index: np.ndarray  # int64 (n,), the vector of each text
+    # float32 (e,), subtracted from each vector before it is normalised again; None for nothing
     centre: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -46,20 +46,20 @@ class RowVectors:
         return found
 
     def mean(self) -> np.ndarray:
-        """Return the mean of the distinct texts' vectors, or of evenly spread ones of very many, float32 (e,)."""
-        step = -(-len(self.vectors) // _TELLING) or 1
+        """Return the mean of the distinct texts' vectors, or of an evenly spaced sample of very many, float32 (e,)."""
+        step = -(-len(self.vectors) // _SAMPLE_SIZE) or 1
         return np.asarray(np.mean(self.vectors[::step], axis=0, dtype=np.float64), np.float32)
 
 
 def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> dict[str, list[RowVectors]]:
-    """Return a teacher's vectors, by part of the corpus, as they are imitated: less their mean, if ``centred``."""
+    """Return a teacher's vectors to imitate, by part of the corpus, minus their mean if ``centred``."""
     if not (some := next((one for part in vectors.values() for one in part), None)):
         return {}
     mean = some.mean()
     if not centred:
-        if (cosine := float(mean @ mean)) > _NARROW:
+        if (cosine := float(mean @ mean)) > _MAX_MEAN_COSINE:
             logger.warning(
-                "the imitated encoder finds any two sentences alike (cosine %.2f on average); so will the table, and be "
+                "the imitated encoder finds any two sentences alike (mean cosine %.2f); the table will imitate that and be "
                 "the worse for it: try objective.distillation_centred=true",
                 cosine,
             )
@@ -68,7 +68,7 @@ def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> d
 
 
 def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
-    """Return the distinct texts, shortest first (ties in byte order), and which of them each text is."""
+    """Return the distinct texts, shortest first (ties in byte order), and the index of each text among them."""
     raw, bounds = texts.data.tobytes(), texts.offsets
     packed = [raw[bounds[i] : bounds[i + 1]] for i in range(len(texts))]
     order = sorted(set(packed), key=lambda one: (len(one), one))
@@ -83,11 +83,11 @@ class VectorsJob(Job):
 
     folder: Path  # of the stage
     teacher: SharedTeacher
-    size: int  # texts of a shard
+    size: int  # texts per shard
     heavy = True
 
     def open(self) -> tuple[Teacher, Texts]:
-        """Load the teacher, and map the texts."""
+        """Load the teacher, and memory-map the texts."""
         return self.teacher.load(), Texts.open(self.folder / OPENED, "texts")
 
     def share(self, opened: tuple[Teacher, Texts]) -> None:
@@ -96,7 +96,7 @@ class VectorsJob(Job):
         once(self.folder / OPENED, self.teacher.identity, lambda place: opened[1].save(place, "texts"))
 
     def compute(self, opened: tuple[Teacher, Texts], shard: int) -> Made:
-        """Return float16 (texts, e)."""
+        """Return the vectors of the shard, float16 (texts, e)."""
         teacher, texts = opened
         block = texts[shard * self.size : (shard + 1) * self.size]
         return {"vectors": teacher.vectors(list(block)).astype(np.float16)}, {"lines": len(block), "texts": len(block)}
@@ -105,7 +105,7 @@ class VectorsJob(Job):
 def _by_shard(
     teacher: Teacher, texts: Texts, folder: Path, execution: ExecutionConfig
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Return the vectors of each shard of distinct texts, as :func:`xswe.work.run.map_shards` does."""
+    """Yield the vectors of each shard of distinct texts; see :func:`xswe.work.run.map_shards`."""
     folder, shared, size = folder.absolute(), SharedTeacher.of(teacher, execution), _SHARD
 
     identity = fingerprint(teacher.identity, len(texts), int(texts.offsets[-1]), size)
@@ -117,10 +117,10 @@ def _by_shard(
 
 
 def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, sides: Sequence[Texts]) -> list[RowVectors]:
-    """Stage ``vectors``: a teacher's vectors of the texts of each side, each distinct one encoded once.
+    """Stage ``vectors``: a teacher's vectors of each side's texts, encoding each distinct text once.
 
-    ConfigError: the workers of a cluster cannot load the teacher. Unfinished: with ``execution=array``, the others are not
-    done yet.
+    ConfigError: the workers of a cluster cannot load the teacher. Unfinished: with ``execution=array``, the other tasks are
+    not done yet.
     """
     distinct, index = distinct_texts(concatenate(sides))
 
@@ -135,7 +135,7 @@ def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, si
         out.flush()
 
     folder, _ = stages.run_shared("vectors", inputs, share, make)
-    # In memory: batches pick rows at random, which a memory-mapped file of this size answers slowly.
+    # In memory, because batches read rows at random, which is slow in a memory-mapped file of this size.
     vectors = np.load(folder / "vectors.npy")
     cuts = np.cumsum([len(side) for side in sides])[:-1]
     return [RowVectors(vectors, part) for part in np.split(index, cuts)]

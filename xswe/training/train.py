@@ -1,4 +1,4 @@
-"""``xswe.train``: from bitext to a static model, its figures and its folder, in one call."""
+"""``xswe.train``: from bitext to a static model, its figures and its folder in one call."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 def measure(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
-    """Score every step of a run; the rows' ``note`` is the step."""
+    """Score every step of a run; the ``note`` of a row is the step."""
     rows = [replace(row, note=step) for step in result.stages for row in score_held_out(result, step, threads)]
     return rows + score_pivots(result, languages, threads)
 
 
 def score_held_out(result: Trained, step: str, threads: int) -> list[Row]:
-    """Score a step on the held-out pairs, or (a single language) against the teacher's cosines."""
+    """Score a step on the held-out pairs, or for a single language against the teacher's cosines."""
     rows, models = [], result.by_language[step]
     for name, texts in result.held_out.items():
         codes = name.split("-")
@@ -59,7 +59,7 @@ def score_held_out(result: Trained, step: str, threads: int) -> list[Row]:
 
 
 def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, subset: str) -> list[Row]:
-    """Correlate the cosines of all pairs of some sentences with those of a teacher's unit vectors of them."""
+    """Correlate the cosines of all pairs of sentences with those of the teacher's unit vectors."""
     if teacher is None or len(vectors) < 3:
         return []
     above = np.triu_indices(len(vectors), 1)
@@ -71,7 +71,7 @@ def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, 
 def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
     """Score retrieval between languages that no bitext joins, on the embedded sample corpus, which has all four.
 
-    A sentence that stands in the training texts of its language is left out.
+    Sentences in the training texts of their language are left out.
     """
     direct = {frozenset(name.split("-")) for name in result.held_out}
     pairs = [pair for pair in combinations(languages, 2) if frozenset(pair) not in direct]
@@ -90,7 +90,7 @@ def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> lis
 
 
 def summary(rows: Sequence[Row], dims: Mapping[str, int]) -> str:
-    """Lay the figures out, one line a step and pair; ``dims`` are the dimensions after each step."""
+    """Lay out the figures, one line per step and pair; ``dims`` are the dimensions after each step."""
     subsets = list(dict.fromkeys((row.task, row.subset) for row in rows))
     alone = any(row.metric == "spearman_with_teacher" for row in rows)
     wanted = ("spearman_with_teacher", "pearson_with_teacher") if alone else ("accuracy", "margin_accuracy", "f1")
@@ -108,21 +108,21 @@ def summary(rows: Sequence[Row], dims: Mapping[str, int]) -> str:
     return out
 
 
-NAMED = (str, Path, TeacherConfig)  # what names an encoder, which is loaded; anything else is one
+NAMED = (str, Path, TeacherConfig)  # types that name an encoder to load; anything else is an encoder
 Texts = str | Path | Mapping[str, Any] | Iterable[Any]
 
 
 @dataclass(frozen=True)
 class TrainResult(Result[Row], entries="metrics", row=FIELDS):
-    """A trained model with its metrics: a sequence of metric rows, printed as a table.
+    """A trained model with its metrics, a sequence of rows that prints as a table.
 
     Attributes:
         model: the model.
-        metrics: figures on the held-out pairs after each step, which ``note`` names.
-        history: of the refinement, an entry a look at the development pairs: ``step``, ``training_loss``,
+        metrics: figures on the held-out pairs after each step, which is their ``note``.
+        history: history of the refinement, an entry per evaluation on the development pairs: ``step``, ``loss``,
             ``development_loss``.
-        folder: the run folder, with ``model``, ``results.json`` and the stages; None if none was asked for.
-        steps: the model after each step, in order; matrices of the steps before the last may be wider.
+        folder: the run folder, with ``model``, ``results.json`` and the stages; None without ``output``.
+        steps: the model after each step, in order; matrices before the last step may be wider.
         report: counts of the corpus, forward passes, variance of the components.
         settings: everything that decided the model.
     """
@@ -142,11 +142,11 @@ class TrainResult(Result[Row], entries="metrics", row=FIELDS):
         return f"TrainResult({self.model!r}, folder={str(self.folder)!r})"
 
     def records(self) -> list[tuple[Any, ...]]:
-        """Return a row a figure."""
+        """Return a row per figure."""
         return [tuple(row.as_dict().values()) for row in self.metrics]
 
     def _repr_html_(self) -> str:
-        """Return the table, for a notebook."""
+        """Return the table for a notebook."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
@@ -166,23 +166,22 @@ def train(
 
     Args:
         input: bitext: names of files, folders or patterns, entries of ``corpus.paths`` such as ``{"card": "ccmatrix"}``, or
-            pairs of texts (of a single language that ranks: anchor, positive, and any negatives); for several language
-            pairs a mapping from ``en-de`` and the like to these. ``"sample"`` for the small one in this package.
+            pairs of texts (for ranking in a single language: anchor, positive, and any negatives); for several language
+            pairs a mapping from names like ``en-de`` to these. ``"sample"`` for the small corpus in this package.
         languages: codes; the first is the hub of the language pairs.
         teacher: ``mini`` (in this package), ``minilm``, ``mgte``, ``gte-base-en``, ``e5-small``, ``e5-base``, ``e5-large``,
-            ``bge-m3``, ``labse``, ``paraphrase``, a folder or name that transformers loads, or any object that answers as
-            :class:`xswe.teacher.protocol.Teacher` does; None starts from random vectors; ``auto`` takes the recipe's.
-        recipe: ``quickstart``, ``static`` (without a teacher), ``paper``, or settings in full.
-        output: the run folder: a killed run goes on from it, and another run does again only what its settings change. None
-            for a temporary one.
-        shared: a folder whose ``stages`` several runs use together, so that what is equal is done once; None for the run
-            folder.
-        keep_steps: save the model after each step, too, under ``steps`` of the run folder.
-        execution: who counts words, and asks encoders for states and vectors: this process, the tasks of a batch queue,
-            or the workers of a cluster; the bytes are the same.
-        settings: what differs from the recipe, by section (``refine={"max_steps": 500}``) or by name
+            ``bge-m3``, ``labse``, ``paraphrase``, a folder or name for transformers, or any object with the methods of
+            :class:`xswe.teacher.protocol.Teacher`; None starts from random vectors; ``auto`` takes the recipe's.
+        recipe: ``quickstart``, ``static`` (without a teacher), ``paper``, or full settings.
+        output: the run folder: a killed run resumes from it, and a run with other settings repeats only what they change.
+            None for a temporary one.
+        shared: a folder whose ``stages`` several runs share, so that equal stages are done once; None for the run folder.
+        keep_steps: also save the model after each step, under ``steps`` of the run folder.
+        execution: who counts words and runs encoders: this process, the tasks of a batch queue, or the workers of a Ray
+            cluster, all with the same bytes as result.
+        settings: changes to the recipe, by section (``refine={"max_steps": 500}``) or by name
             (``**{"refine.max_steps": 500}``); see :class:`xswe.training.config.TrainConfig`. ``units``, ``objective`` and
-            ``clean`` may name a choice, as ``objective="matryoshka"``; ``distilled`` one as ``teacher`` does.
+            ``clean`` may name a choice, as in ``objective="matryoshka"``, and ``distilled`` an encoder, like ``teacher``.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -214,7 +213,7 @@ def train_with(
     keep_steps: bool = False,
     execution: ExecutionConfig = LOCAL,
 ) -> TrainResult:
-    """Train a model by settings in full, with an encoder that is loaded already; see :func:`train`."""
+    """Train a model with full settings and an encoder that is already loaded; see :func:`train`."""
     imitated = start
     if config.objective.distillation and config.distilled is not None:
         imitated = load_encoder(config.distilled, config.threads)
@@ -223,7 +222,7 @@ def train_with(
 
 
 def run_name(config: TrainConfig) -> str:
-    """Return ``<recipe>-<fingerprint>``, by which the same settings find their run folder again."""
+    """Return ``<recipe>-<fingerprint>``, the name of the run folder for these settings."""
     return f"{config.recipe}-{fingerprint(recorded(config), length=8)}"
 
 
@@ -235,10 +234,10 @@ def configure(
     settings: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> TrainConfig:
-    """Return the settings of a run in full; see :func:`train`.
+    """Return the full settings of a run; see :func:`train`.
 
-    Pairs of texts are written into the folder, for the corpus to be read from; without one they are refused. ConfigError: a
-    setting is unknown or impossible.
+    Pairs of texts are written into the folder, from which the corpus is read; without a folder they are refused.
+    ConfigError: a setting is unknown or impossible.
     """
     changes, codes = dict(settings or {}), check_languages(languages)
     if isinstance(recipe, TrainConfig):
@@ -263,7 +262,7 @@ def configure(
 
 
 def recorded(config: TrainConfig) -> Values:
-    """Return the settings and inputs of a model, as its card and folder record them."""
+    """Return the settings and inputs of a model for its card and folder."""
     values: Values = {"pair": "-".join(config.languages), **asdict(config)}
     for name in ("languages", "threads"):
         del values[name]
@@ -274,7 +273,7 @@ def recorded(config: TrainConfig) -> Values:
 
 
 def load_encoder(config: TeacherConfig | None, threads: int) -> Teacher | None:
-    """Load an encoder that settings name, if they name one."""
+    """Load the encoder that settings name; None without settings."""
     if config is None:
         return None
     from xswe.teacher.transformer import load_teacher
@@ -283,7 +282,7 @@ def load_encoder(config: TeacherConfig | None, threads: int) -> Teacher | None:
 
 
 def bitext_entries(bitext: Any, languages: tuple[str, ...], folder: Path | None) -> Any:
-    """Return entries of ``corpus.paths``; pairs of texts are written into the run folder first."""
+    """Return entries for ``corpus.paths``, writing pairs of texts into the run folder first."""
     if bitext is None or (isinstance(bitext, str) and bitext == SAMPLE):
         return bitext
     if isinstance(bitext, (str, Path)):
@@ -303,7 +302,7 @@ def bitext_entries(bitext: Any, languages: tuple[str, ...], folder: Path | None)
 
 
 def _write_pairs(pairs: Iterable[Any], name: str, folder: Path) -> Values:
-    """Write pairs of texts (and any negatives after them) as JSON lines, and return the entry that reads them."""
+    """Write pairs of texts, followed by any negatives, as JSON lines, and return the corpus entry for reading them."""
     path, width = folder / "bitext" / f"{name}.jsonl", 2
     with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as stream:
         for number, pair in enumerate(pairs):
@@ -318,7 +317,7 @@ def _write_pairs(pairs: Iterable[Any], name: str, folder: Path) -> Values:
 
 @contextmanager
 def _run_folder(output: str | Path | None) -> Iterator[Path]:
-    """Yield the run folder; one that a failed run made goes again, unless a stage in it is done or begun."""
+    """Yield the run folder; if this run created it and fails, remove it unless a stage in it is done or begun."""
     if output is None:
         with scratch() as temporary:
             yield Path(temporary)
@@ -335,7 +334,7 @@ def _run_folder(output: str | Path | None) -> Iterator[Path]:
 
 
 def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool) -> TrainResult:
-    """Measure a model, and write it, its card and its figures into the run folder."""
+    """Evaluate a model, and write it with its card and figures into the run folder."""
     settings = recorded(config)
     rows = measure(made, config.languages, config.threads)
     last = next(reversed(made.stages))
@@ -373,9 +372,9 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
 
 
 def _remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig) -> None:
-    """Remove the models and histories that an earlier run with other settings left beside those of this one.
+    """Remove models and histories that an earlier run with other settings left beside those of this run.
 
-    ``models`` are the places of this run's below ``languages`` and ``steps``; what no run writes is left alone.
+    ``models`` are this run's paths below ``languages`` and ``steps``; files that runs do not write are left alone.
     """
     for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
         if old not in models and matrix_file(old).is_file():

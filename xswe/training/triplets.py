@@ -1,8 +1,8 @@
-"""Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
+"""Triplets for span-max training (SLICE 3.1): a phrase, a positive passage that expresses it, and a negative one.
 
-They are read from files (as MS MARCO's), or come from bitext: a sentence is the phrase, its translation hidden between
-sentences of its own side is the positive passage, and other sentences of that side are the negative one. Either side is
-the phrase's half of the time.
+They are read from files (such as MS MARCO's), or made from bitext: a sentence is the phrase, its translation hidden among
+other sentences of the same side is the positive passage, and other sentences of that side are the negative one. The phrase
+comes from either side half of the time.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ class SpanTraining:
     """Settings of the span-max training.
 
     Attributes:
-        max_steps: steps taken, 0 for none.
-        batch_size: triplets a batch.
+        max_steps: number of steps, 0 for none.
+        batch_size: triplets per batch.
         learning_rate: Adam's learning rate; it falls linearly to zero over the second half.
         scale: lambda (SLICE: 30).
-        similarity: of a phrase and a span: the cosine ``normalised`` to [0, 1] (SLICE), or the ``cosine`` as it is, which
-            is as sharp at half the scale.
-        min_size: words of the shortest span.
-        max_size: words of the longest (SLICE: 10 in training, 20 at test); pairs with a longer side are left out.
-        around: most sentences put before, and after, the hidden one.
-        neighbours: fraction of the passages that are cut from the bitext as it stands, the others join sentences from
-            anywhere in it; set it to 0 for a bitext that is no running text.
-        hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
-            nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
+        similarity: of a phrase and a span: the cosine ``normalised`` to [0, 1] (SLICE), or the plain ``cosine``, which is
+            as sharp at half the scale.
+        min_size: minimum words of a span.
+        max_size: maximum words of a span (SLICE: 10 in training, 20 at test); pairs with a longer side are left out.
+        around: maximum number of sentences before, and after, the hidden one.
+        neighbours: fraction of the passages that are running text of the bitext; the others join sentences from anywhere
+            in it. Set it to 0 for a bitext that is not running text.
+        hard: number of other triplets' passages in the batch to try as the negative passage; the nearest is taken, because
+            random ones soon teach nothing. 0 for random ones (SLICE).
         optimiser: ``lazy`` or ``dense``.
-        pairs: the most pairs of each bitext that are used, in runs from all over it, and as many of the triples, drawn
-            at random; 0 leaves the bitexts out, and takes all triples.
-        triples: files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths``
-            names its own; see :func:`xswe.training.triplets.find_triples`.
-        eval_steps: steps between looks at the development pairs; the best table seen is the result.
+        pairs: maximum number of pairs from each bitext, in runs from all over it, and of triples, drawn at random; 0 leaves
+            out the bitexts, and takes all triples.
+        triples: files or data sets of (phrase, positive passage, negative passage), named like those of ``corpus.paths``;
+            see :func:`xswe.training.triplets.find_triples`.
+        eval_steps: steps between evaluations on the development pairs; the best table seen is the result.
         seed: decides the triplets.
-        threads: how many threads share a step.
+        threads: threads that share a step.
     """
 
     max_steps: int = 0
@@ -82,7 +82,7 @@ class SpanTraining:
         if not 1 <= self.min_size <= self.max_size or self.eval_steps < 1:
             raise ConfigError("spans needs 1 <= min_size <= max_size and eval_steps >= 1")
         if self.pairs < (0 if self.triples else 2):
-            raise ConfigError(f"spans.pairs={self.pairs}: give at least 2, or 0 beside spans.triples=[...]")
+            raise ConfigError(f"spans.pairs={self.pairs}: give at least 2, or 0 with spans.triples=[...]")
         if not 0 < self.learning_rate < math.inf or not 0 < self.scale < math.inf or self.hard < 0:
             raise ConfigError("spans needs learning_rate > 0, scale > 0 and hard >= 0")
 
@@ -102,7 +102,7 @@ class ParallelWords:
         return make_triplets(self, rows, config, key)
 
     def usable(self, min_size: int, max_size: int) -> np.ndarray:
-        """Return the pairs both of whose sides are as long as a span can be; none of a single pair."""
+        """Return the pairs whose sides both have the length of a span; none if there is only one pair."""
         if len(self.source) < 2:
             return np.zeros(0, np.int64)
         sizes = [np.diff(side.texts) for side in (self.source, self.target)]
@@ -111,7 +111,7 @@ class ParallelWords:
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """Phrases, and for each a passage that says it and one that does not."""
+    """Phrases, each with a positive and a negative passage."""
 
     phrases: Bags  # n bags
     true: Cut  # n passages
@@ -120,11 +120,11 @@ class Triplets:
 
 @dataclass(frozen=True, eq=False)
 class WordTriples:
-    """Triples of a file, split into words."""
+    """Triples of files, split into words."""
 
     phrases: Cut  # n phrases
-    true: Cut  # n passages that say the phrase
-    false: Cut  # n passages that do not
+    true: Cut  # n positive passages
+    false: Cut  # n negative passages
 
     def __len__(self) -> int:
         return len(self.phrases)
@@ -134,7 +134,7 @@ class WordTriples:
         return WordTriples(self.phrases.take(rows), self.true.take(rows), self.false.take(rows))
 
     def usable(self, min_size: int, max_size: int) -> np.ndarray:
-        """Return the triples with a known word in the phrase, and in both passages as many as the shortest span."""
+        """Return the triples with a known unit in the phrase, and at least ``min_size`` words in both passages."""
         least = {"phrases": 1, "true": min_size, "false": min_size}
         enough = [np.diff(getattr(self, name).texts) >= words for name, words in least.items()]
         return np.flatnonzero(np.logical_and.reduce([*enough, self.phrases.bags.lengths > 0]))
@@ -148,8 +148,8 @@ class WordTriples:
 def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
     """Hide the translations of the pairs ``rows``, int64 (n,), among other sentences.
 
-    The phrase is the source side of about half of them, and the target side of the others. ``key`` determines every
-    choice, with the seed.
+    The phrase is the source side of about half of them, and the target side of the others. The seed and ``key`` determine
+    every choice.
     """
     generator = np.random.default_rng([config.seed, *key])
     size, most = len(bitext.source), 2 * config.around + 1
@@ -196,15 +196,15 @@ def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
 def find_triples(entries: Sequence[Any]) -> list[Source]:
     """Resolve the entries of ``spans.triples``, as :func:`xswe.bitext.source.find_pairs` accepts them, to files.
 
-    Of tab-separated files the columns are 0, 1 and 2, of records the fields ``query`` (or ``anchor``), ``positive`` and
-    all whose names start with ``negative``; an entry may name its own, ``{path: ..., fields: [question, answer,
-    other]}``. ConfigError: an entry names no negative passage. InputError: nothing is there.
+    Tab-separated files are read by columns 0, 1 and 2, records by the fields ``query`` (or ``anchor``), ``positive`` and
+    all whose names start with ``negative``; an entry may name others, as in ``{path: ..., fields: [question, answer,
+    other]}``. ConfigError: an entry names no negative passage. InputError: a file is missing.
     """
     files = find_pairs([entries] if isinstance(entries, str) else list(entries), ("", ""), (0, 1, 2))
     for file in files:
         if not file.with_negatives:
             raise ConfigError(
-                f"spans.triples: {file.name}: name a phrase, a passage that says it and one that does not, as in "
+                f"spans.triples: {file.name}: name a phrase, a positive and a negative passage, as in "
                 "{path: ..., columns: [0, 1, 2]} or {path: ..., fields: [query, positive, negative]}"
             )
     return files
@@ -219,8 +219,8 @@ def describe_triples(files: Sequence[Source], config: CorpusConfig) -> list[Any]
 def read_triples(files: Sequence[Source], config: CorpusConfig, most: int, seed: int) -> tuple[Texts, Texts, Texts]:
     """Return ``most`` triples (0: all) sampled from files: phrases, positive passages and negative ones, n texts each.
 
-    A phrase with several negative passages makes a triple with each. ``config`` says how damaged lines, over-long texts
-    and evaluation texts are treated. No triple at all raises ConfigError.
+    A phrase with several negative passages gives a triple with each. ``config`` says how to treat damaged lines, texts that
+    are too long, and evaluation texts. ConfigError: there is no triple at all.
     """
     evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
     generator = np.random.default_rng([seed, 31])
@@ -243,20 +243,20 @@ def read_triples(files: Sequence[Source], config: CorpusConfig, most: int, seed:
 
 
 def _thinned(columns: Sequence[Texts], chance: np.ndarray, most: int) -> tuple[list[Texts], np.ndarray]:
-    """Keep the rows with the ``most`` least numbers, in order."""
+    """Keep the ``most`` rows with the smallest numbers, in order."""
     rows = np.sort(np.argpartition(chance, most)[:most])
     return [texts.take(rows) for texts in columns], chance[rows]
 
 
 def _triples_of(rows: Rows, longest: int, evaluation: EvaluationTexts | None) -> tuple[list[Texts], int]:
-    """Return the triples of a block that can be trained on, and how many it has in all."""
+    """Return the usable triples of a block, and the number of all its triples."""
     if rows.negatives is None:
         return [Texts.of([]) for _ in range(3)], 0
     own = np.repeat(np.arange(len(rows)), rows.negatives.counts)
     columns = [rows.source.take(own), rows.target.take(own), rows.negatives.texts[:]]
     fine = np.ones(len(own), bool)
     for texts in columns:
-        # A text has no more characters than bytes; only of those that may be too long they are counted.
+        # A text has at most as many characters as bytes, so only texts with too many bytes need counting.
         fine &= texts.sizes > 0
         for row in np.flatnonzero(texts.sizes > longest):
             fine[row] &= len(texts[int(row)]) <= longest

@@ -34,11 +34,11 @@ from xswe.training.pairs import WordCounts
 from xswe.training.stages import OMIT_DEFAULT, fingerprint_fields
 
 logger = logging.getLogger(__name__)
-# Below this many pairs a corpus is too small to learn pieces from, and the vocabulary in the package serves better.
-_ENOUGH_PAIRS = 30_000
-_MOST_FREQUENT = 150_000  # words of a language for which units.most_frequent names no number
+# A corpus with fewer pairs is too small to train a vocabulary on, and the one in the package is better.
+_MIN_PAIRS = 30_000
+_MOST_FREQUENT = 150_000  # words of a language without a number in units.most_frequent
 SHIPPED = ("en", "de", "zh", "ja")  # the languages of the vocabulary and the teacher in the package
-_COUNTED = 1 << 16  # texts tokenised at a time, only to be counted
+_COUNTED = 1 << 16  # texts tokenised at a time for counting tokens
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class UnitsConfig:
     Attributes:
         kind: ``subwords``, ``words`` or ``teacher``.
         vocabulary: for ``subwords``: ``corpus`` trains one on the corpus, ``mini`` takes the one in the package (four
-            languages), a path takes that ``tokenizer.json``; ``auto`` is ``corpus`` from 30,000 pairs on, and
-            where another ``size`` or a further language is asked for, else ``mini``.
-        size: for ``subwords``: pieces.
-        sample: for ``subwords``: pairs of each language pair, drawn at random, that the vocabulary is trained on.
-        most_frequent: for ``words``: how many words of each language (paper: 150,000 en, de; 30,000 zh, ja).
-        segmenters: for ``words``: zh by ``teacher`` (paper) or ``jieba``, ja by ``teacher`` (paper) or ``fugashi``; both
-            by ``teacher-text``, the teacher's tokens of a whole text that holds Han or Kana (the authors' code).
-        folding: whether traditional Chinese becomes simplified, where the model knows Chinese; the authors' code folds
-            nothing.
-        lowercase: for ``words``: whether texts are put in lower case first (the paper's models of one language).
+            languages), a path takes that ``tokenizer.json``; ``auto`` is ``corpus`` with at least 30,000 pairs, another
+            ``size`` or any other language, otherwise ``mini``.
+        size: for ``subwords``: number of pieces.
+        sample: for ``subwords``: pairs of each language pair, drawn at random, to train the vocabulary on.
+        most_frequent: for ``words``: number of words of each language (paper: 150,000 en, de; 30,000 zh, ja).
+        segmenters: for ``words``: ``teacher`` (paper) or ``jieba`` for zh, ``teacher`` (paper) or ``fugashi`` for ja; for
+            both ``teacher-text``, the teacher's tokens of a whole text that holds Han or Kana (the authors' code).
+        folding: whether to turn traditional Chinese into simplified if the model knows Chinese; the authors' code does no
+            folding.
+        lowercase: for ``words``: whether to lowercase texts first (the paper's models of one language).
     """
 
     kind: UnitKind = "subwords"
@@ -76,13 +76,13 @@ class UnitsConfig:
         if self.lowercase and self.kind != "words":
             why = {
                 "subwords": "sub-words are in lower case already",
-                "teacher": "a teacher's pieces are as they are",
+                "teacher": "a teacher's pieces cannot be changed",
             }
             raise ConfigError(f"units.lowercase=true is for units=words: {why[self.kind]}")
 
 
 def token_lengths(teacher: Teacher, texts: Texts | TextView, name: str, rows: np.ndarray) -> np.ndarray:
-    """Count the teacher's tokens of some texts, a block at a time: int64 (rows,)."""
+    """Count the teacher's tokens of some texts, block by block, int64 (rows,)."""
     out = np.zeros(len(rows), np.int64)
     for start in track(range(0, len(rows), _COUNTED), f"count tokens {name}", unit="block"):
         out[start : start + _COUNTED] = teacher.lengths(texts.take(rows[start : start + _COUNTED]))
@@ -93,15 +93,15 @@ def token_lengths(teacher: Teacher, texts: Texts | TextView, name: str, rows: np
 def make_units(
     corpus: Corpus, languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> tuple[Units, str]:
-    """Stage ``units``: train, count or take over the units; returns them and the stage's identity."""
+    """Stage ``units``: train, count or take over the units; return them and the stage's identity."""
     bitexts = corpus.part("train")
     vocabulary = config.vocabulary
     if config.kind == "subwords" and vocabulary == "auto":
-        # A size that was asked for is that of a vocabulary of one's own, however small the corpus.
+        # A size can be set only for a vocabulary that is trained, however small the corpus.
         pairs, asked = sum(map(len, bitexts)), config.size != UnitsConfig.size
         foreign = [code for code in languages if code not in SHIPPED]
-        vocabulary = "corpus" if asked or foreign or pairs >= _ENOUGH_PAIRS else "mini"
-        why = f"units.size={config.size:,} is set" if asked else f"{pairs:,} pairs; {_ENOUGH_PAIRS:,} are enough"
+        vocabulary = "corpus" if asked or foreign or pairs >= _MIN_PAIRS else "mini"
+        why = f"units.size={config.size:,} is set" if asked else f"{pairs:,} pairs; {_MIN_PAIRS:,} are enough"
         why = f"mini has no pieces of {', '.join(foreign)}" if foreign else why
         logger.info("units.vocabulary=auto: %s (%s)", vocabulary, why)
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
@@ -137,7 +137,7 @@ def make_units(
 def _ready_tokenizer(
     config: UnitsConfig, vocabulary: str, pieces: Tokenizer | None, languages: Sequence[str]
 ) -> Tokenizer | None:
-    """Return the existing tokenizer that the units are made of or need, if any."""
+    """Return the existing tokenizer that the units consist of or need, if any."""
     match config.kind:
         case "words":
             return pieces
@@ -166,7 +166,7 @@ def _given_tokenizer(config: UnitsConfig, vocabulary: str, languages: Sequence[s
 
 
 def _check_unfolded(tokenizer: Tokenizer, name: str, languages: Sequence[str]) -> None:
-    """Refuse a tokenizer that folds traditional Chinese by itself where nothing is to be folded."""
+    """Refuse a tokenizer that folds traditional Chinese by itself although folding is off."""
     if "zh" in languages and folds(tokenizer):
         raise ConfigError(
             f"units.folding=false, but {name} folds traditional Chinese by itself: set units=subwords "
@@ -175,7 +175,7 @@ def _check_unfolded(tokenizer: Tokenizer, name: str, languages: Sequence[str]) -
 
 
 def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) -> Iterator[str]:
-    """Iterate over both sides of a random sample of each bitext."""
+    """Yield the texts of both sides of a random sample of each bitext."""
     for k, bitext in enumerate(bitexts):
         rows = np.sort(draw([seed, 13, k], len(bitext), pairs)[0])
         sample = bitext.take(rows)
@@ -193,5 +193,5 @@ def _count_vocabulary(
 
 
 def read_report(stage: Path) -> dict[str, Any]:
-    """Return the counts that a stage recorded."""
+    """Return the report of a stage."""
     return read_json(stage / "report.json")
