@@ -85,7 +85,7 @@ class DedupConfig:
         on_error: what to do with a damaged record: ``raise``, or ``skip`` (drop it).
         storage: type of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         keep: keep the work folder; the same call with another threshold reuses its search.
-        neighbours: how neighbours are searched.
+        neighbours: settings of the search for neighbours.
         execution: who searches: this process, the tasks of a batch queue, or a cluster, all with the same bytes as
             result. The tasks of a batch queue need the input as a file.
     """

@@ -47,7 +47,7 @@ class Evidence:
     expected: PrecisionEstimate | None  # how many of them are expected to be right; None if unknown
     groups: tuple[Group, ...] = ()  # samples of pairs
     removed: tuple[Removed, ...] = ()  # what the filters left out
-    hubs: tuple[Hubs, ...] = ()  # of each side, if neighbours were searched
+    hubs: tuple[Hubs, ...] = ()  # of each side; empty without neighbours
     # share of source lines that are the nearest of their own nearest target; None without neighbours
     reciprocity: float | None = None
 

@@ -20,7 +20,7 @@ from xswe.model.ensemble import AnyModel
 
 _PER_KIND = 400  # wrong pairs of each kind, made from the sample corpus
 _WRONG_LANGUAGE = 1 + KINDS.index("wrong language")
-_cache: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # cache of this process
+_cache: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # features and classes by model and languages
 
 
 def features_of(features: Features, pairs: list[Pair]) -> tuple[np.ndarray, np.ndarray]:

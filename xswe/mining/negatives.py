@@ -48,7 +48,7 @@ class NegativesConfig:
         languages: of source and target, for ``.tmx`` and ``.jsonl``.
         on_error: what to do with a damaged record: ``raise`` or ``skip``.
         storage: type of the vectors on disk: ``float32``, ``float16`` or ``int8``.
-        neighbours: how neighbours are searched.
+        neighbours: settings of the search for neighbours.
     """
 
     negatives: int = 4

@@ -79,11 +79,11 @@ class MineConfig:
         languages: of source and target, for ``split`` and ``filters.script``.
         format: of the output; ``auto``: by its name.
         on_error: what to do with a damaged line: ``raise``, or ``skip`` (and count).
-        neighbours: how neighbours are searched.
+        neighbours: settings of the search for neighbours.
         filters: which lines and pairs are left out.
         keep: keep the work folder.
         evidence: keep evidence of how the run decided, for a report.
-        execution: who searches the neighbours: this process, the tasks of a batch queue, or a cluster.
+        execution: who searches for neighbours: this process, the tasks of a batch queue, or a cluster.
     """
 
     score: Score = "ratio"
@@ -172,7 +172,7 @@ class SideReport:
     """Counts of one side: lines ``read`` and ``kept``, and lines ``dropped`` by reason.
 
     ``near`` is the share of near-duplicates of earlier lines among the first hundred thousand kept; ``left_out`` counts the
-    parts of documents that are not text.
+    parts of documents left out of their text.
     """
 
     read: int
@@ -345,7 +345,7 @@ def choose_pairs(
 
 
 def _calibrated(expected: PrecisionEstimate, config: MineConfig, gold: np.ndarray | None) -> Threshold:
-    """Choose a threshold, with the precision and recall expected of pairs within it and ``min_score``, ``max_score``."""
+    """Choose a threshold, with the precision and recall expected above it and within ``min_score`` and ``max_score``."""
     value = None if gold is None else on_gold(expected, gold, config.precision)
     origin = "mismatched neighbours" if expected.least_share < np.inf else "likelihood of each pair"
     least = -np.inf if config.min_score is None else config.min_score
@@ -390,7 +390,7 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
 
 
 def _neighbours(sides: Sequence[Any], k: int, config: MineConfig, work: Path | None) -> Neighbours:
-    """Search neighbours between two sides, or within one."""
+    """Search for neighbours between two sides, or within one."""
     if len(sides) == 1:
         return both_ways(neighbours_within(sides[0], k, config.neighbours, config.execution, work))
     return find_neighbours(sides[0], sides[1], k, config.neighbours, config.execution, work)

@@ -49,7 +49,7 @@ class ScoreFileConfig:
         score: ``cosine`` is computed while reading; a margin needs the neighbourhoods among all lines of the bitext first.
         k: number of neighbours in the neighbourhood of a margin.
         storage: type of the vectors in the work folder.
-        neighbours: how neighbours are searched.
+        neighbours: settings of the search for neighbours.
         columns: of source and target in separated text: numbers from 0, or names; for JSON the names of fields.
         languages: of source and target, for ``.tmx`` and ``.jsonl``.
         on_error: what to do with a damaged record: ``raise`` or ``skip``.
@@ -95,7 +95,7 @@ def score_pairs(
         target: n texts.
         score: which score; a margin takes its neighbourhoods among the distinct texts given.
         k: number of neighbours in the neighbourhood of a margin.
-        neighbours: how neighbours are searched.
+        neighbours: settings of the search for neighbours.
 
     Raises:
         ConfigError: the lists differ in length.

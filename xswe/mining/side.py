@@ -45,7 +45,7 @@ class Side:
     dropped: dict[str, int]  # number of lines left out, by reason
     examples: dict[str, list[str]] = field(default_factory=dict)  # a random sample of the lines left out
     near: float = 0.0  # share of near-duplicates of earlier lines among the first lines kept
-    left_out: Mapping[str, int] = field(default_factory=dict)  # counts of the parts of documents that are not text
+    left_out: Mapping[str, int] = field(default_factory=dict)  # counts of the parts of documents left out of their text
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -16,9 +16,9 @@ from xswe.search.lists import Neighbours
 
 # Lines of one side with at least this cosine count as near-duplicates. From 0.8 to 0.95, lower values find more pairs where
 # lines recur with a few words changed, higher values among everyday sentences, many of which are similar but not the same.
-_LEAST_COSINE = 0.85
+_MIN_COSINE = 0.85
 # Encoders whose cosines are all high need a higher limit: this fraction of the way from the mean cosine of two lines to 1.
-_LEAST_FRACTION = 0.8
+_MIN_FRACTION = 0.8
 _SAMPLE_SIZE = 4_096  # sample size for the mean cosine
 _BLOCK = 16_384
 
@@ -35,7 +35,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """For each neighbour in both directions, int8 (n, k), the rank of the first near-duplicate of it in the same list."""
+    """For each neighbour in both directions, int8 (n, k), the rank of its first near-duplicate in the list, or its own."""
 
     forward: np.ndarray
     backward: np.ndarray
@@ -73,10 +73,10 @@ def _limit(vectors: Rows) -> float:
     """Return the cosine from which these vectors count as near-duplicates."""
     count = min(len(vectors), _SAMPLE_SIZE)
     if count < 2:
-        return _LEAST_COSINE
+        return _MIN_COSINE
     total = vectors.take(np.linspace(0, len(vectors) - 1, count).astype(np.int64)).sum(0, dtype=np.float64)
     mean = float(total @ total - count) / (count * (count - 1))
-    return max(_LEAST_COSINE, mean + _LEAST_FRACTION * (1 - mean))
+    return max(_MIN_COSINE, mean + _MIN_FRACTION * (1 - mean))
 
 
 def _groups(ids: np.ndarray, vectors: Rows) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Building of an index: from a stream of sentences, or from a file in shards, resumed after a kill."""
+"""Building an index: from a stream of sentences, or from a file in shards, resumed after a kill."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def index(
         building: ``method``, ``storage``, ``threads`` and ``execution``, see :class:`Building`.
 
     Raises:
-        ConfigError: the folder exists already, or the method or storage is unknown.
+        ConfigError: the folder exists and is not empty, or the method or storage is unknown.
         InputError: the file is missing or damaged.
         Unfinished: with an array, the tasks with the other shards are not done yet.
 

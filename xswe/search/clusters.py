@@ -26,7 +26,7 @@ from xswe.work.config import ExecutionConfig
 from xswe.work.run import arrays_once, map_shards
 from xswe.work.stage import Made
 
-_KMEANS_ROUNDS = 6  # of k-means, all but the last on half of the sample; three rounds find 0.5 % fewer pairs
+_KMEANS_ROUNDS = 6  # all but the last on half of the sample; three rounds find 0.5 % fewer pairs
 _SAMPLE = 8  # sampled vectors per cluster and side
 
 
@@ -153,7 +153,7 @@ def join(
 
 
 _ROWS = 1 << 17  # rows per shard of the assignment
-_GROUPS, _MIN_GROUP_PAIRS, _MAX_GROUP_PAIRS = 64, 1 << 28, 1 << 32  # groups to aim at; pairs of one
+_GROUPS, _MIN_GROUP_PAIRS, _MAX_GROUP_PAIRS = 64, 1 << 28, 1 << 32  # groups to aim at; pairs in each
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from xswe.search.layout import file_of, shapes_of
 from xswe.search.snapshot import Snapshot
 from xswe.search.verification import REBUILD
 
-PROGRESS = "progress.npz"  # sentences written so far, and their checksums
+PROGRESS = "progress.npz"  # the number of sentences written, and the arrays' checksums
 _PIECE = 1 << 20  # sentences written between two records of progress
 
 

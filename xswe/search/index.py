@@ -329,7 +329,7 @@ class Index:
         """Copy the index to another folder, atomically.
 
         Raises:
-            ConfigError: the folder exists already.
+            ConfigError: the folder exists and is not empty.
         """
         folder = Path(folder)
         check_free(folder)

@@ -45,7 +45,7 @@ _SCHEMA = (
 )
 _FACTS = {"method", "storage", "rows", "removed", "error"}
 _ROOT = "checksum"  # the fact that holds the checksum of everything but the sentences
-_WRITE_CACHE = 65_536  # KiB of changed pages in memory, before they are written in the middle of a change
+_WRITE_CACHE = 65_536  # KiB of changed pages in memory; a larger change is partly written before its end
 _IDLE_CACHE = 2000  # KiB of pages cached by an idle connection
 _READ = 1000  # sentences read at a time
 _SELECTED_ROWS, _INSERTED_ROWS = 500, 100  # rows per SELECT, and per INSERT: takes 60 % of the time of single rows
@@ -157,7 +157,7 @@ class Sentences:
         self._connections.close()
 
     def damage(self) -> list[str]:
-        """Read everything, and return a line for each kind of damage."""
+        """Read everything, and return a line for each problem."""
         try:
             with self._reading() as database:
                 found = [str(line) for (line,) in database.execute("PRAGMA integrity_check(5)") if line != "ok"]

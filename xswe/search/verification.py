@@ -56,7 +56,7 @@ def damage(folder: Path) -> list[str]:
 
 
 def verify_index(index: str | Path) -> str:
-    """Read an index, without opening its model, and verify its checksums.
+    """Read an index, without loading its model, and verify its checksums.
 
     Args:
         index: folder of the index.

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 _SOURCES_AT_A_TIME = 1024  # sources compared with all targets at a time
 
 Duplicates = Literal["mask", "drop", "keep"]
-_MASKS = for_all(Duplicates, {"mask": True, "drop": True, "keep": False})  # with drop no batch has any
+_MASKS = for_all(Duplicates, {"mask": True, "drop": True, "keep": False})  # with drop a batch has none
 _DROPS = for_all(Duplicates, {"mask": False, "drop": True, "keep": False})
 SampledFrom = Literal["corpus", "contexts"]
 OF_CONTEXTS = for_all(SampledFrom, {"corpus": False, "contexts": True})
