@@ -96,7 +96,7 @@ class ExecutionSettings(TypedDict, total=False):
 
 
 class DedupSettings(TypedDict, total=False):
-    """What counts as a duplicate, and how duplicates are sought."""
+    """What counts as a duplicate, and how duplicates are found."""
 
     threshold: float | None
     near: float | None
@@ -138,7 +138,7 @@ class ExportSettings(TypedDict, total=False):
 
 
 class FileSearchSettings(TypedDict, total=False):
-    """Settings of a search in a file: its index, and the query."""
+    """Settings of a search in a file."""
 
     split: bool | None
     language: str | None
@@ -213,7 +213,7 @@ class MannerSettings(TypedDict, total=False):
 
 
 class LineFilterSettings(TypedDict, total=False):
-    """Which lines and which candidate pairs are left out."""
+    """Which lines and candidate pairs are left out."""
 
     duplicates: bool
     min_characters: int
@@ -252,7 +252,7 @@ class MineSettings(TypedDict, total=False):
 
 
 class NegativesSettings(TypedDict, total=False):
-    """Which wrong targets are taken."""
+    """How hard negatives are chosen."""
 
     negatives: int
     candidates: int
@@ -335,7 +335,7 @@ class SpanSettings(TypedDict, total=False):
 
 
 class CleanSettings(TypedDict, total=False):
-    """Filters beyond blank, over-long and repeated pairs; all are off by default."""
+    """Filters in addition to blank, over-long and repeated pairs; all are off by default."""
 
     normalise: Literal["", "NFC", "NFKC"]
     control: bool
@@ -385,7 +385,7 @@ class UnitsSettings(TypedDict, total=False):
 
 
 class ContextSettings(TypedDict, total=False):
-    """Settings of the choice of contexts."""
+    """Settings for choosing contexts."""
 
     per_unit: int
     candidates: int
@@ -415,7 +415,7 @@ class PCASettings(TypedDict, total=False):
 
 
 class RefineSettings(TypedDict, total=False):
-    """Settings of the refinement; the defaults are the recipes', the EN paper's value is named where it differs."""
+    """Settings of the refinement; values of the EN paper are given where they differ from the defaults."""
 
     max_steps: int
     batch_size: int
@@ -456,7 +456,7 @@ class ObjectiveSettings(TypedDict, total=False):
 
 
 class GradedSettings(TypedDict, total=False):
-    """Settings of supervised similarity."""
+    """Settings of training on graded pairs."""
 
     paths: Sequence[str]
     weight: float
