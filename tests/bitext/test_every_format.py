@@ -9,8 +9,10 @@ import json
 import lzma
 import tarfile
 import zipfile
+from contextlib import suppress
 from html import escape
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import polib
@@ -22,8 +24,9 @@ import zstandard
 
 import xswe
 from xswe.alignment.phrases import PhraseFiles, PhraseSearchConfig
+from xswe.bitext.convert import rewrite_bitext
 from xswe.bitext.formats import BY_SUFFIX, FORMATS, format_by_name
-from xswe.bitext.output import WRITTEN
+from xswe.bitext.output import _SUFFIXES, WRITTEN, Format
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
@@ -144,6 +147,21 @@ def test_a_corpus_to_serve_an_evaluation_and_phrases_read_the_same_pairs(tmp_pat
         files = PhraseFiles("Katze", str(path), "-", PhraseSearchConfig(languages=LANGUAGES))
         assert list(files.texts().pairs(Skipped())) == wanted
         assert files.is_bitext
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Format) if kind != "auto"])
+def test_what_is_converted_to_a_format_is_read_again_or_refused(tmp_path, monkeypatch, kind):
+    suffix = next((suffix for suffix, one in _SUFFIXES.items() if one == kind), ".xyz")
+    monkeypatch.setitem(_SUFFIXES, suffix, kind)  # also what no name says
+    written, read = tmp_path / f"o{suffix}", tmp_path / f"again{suffix if suffix in BY_SUFFIX else '.xlf'}"
+    with suppress(ConfigError):
+        rewrite_bitext([put(tmp_path, ".tmx")], written, LANGUAGES)
+    if not written.exists():
+        assert suffix not in BY_SUFFIX
+        return
+    written.rename(read)
+    (file,) = find_pairs([read], LANGUAGES)
+    assert list(read_pairs(file)) == PAIRS
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".tmx"])

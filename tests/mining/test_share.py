@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import xswe
-from xswe.mining.margin import Pairs
+from xswe.mining.margin import Pairs, Score
 from xswe.mining.share import _distances, estimate_parallel
+from xswe.mining.threshold import OFF
 from xswe.mining.twins import Twins
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
@@ -69,6 +71,18 @@ def test_the_share_is_true_where_translations_hardly_stand_out(mini, sample, lan
     if found.threshold.recall is not None:
         true = int(((found.source_rows == found.target_rows) & (found.source_rows < 400)).sum()) / 400
         assert found.threshold.recall_within[0] < true < found.threshold.recall_within[1]
+
+
+@pytest.mark.parametrize("score", get_args(Score))
+def test_the_precision_of_every_score_is_as_expected(mini, sample, score):
+    """Beginnings of sentences, of which some pairs are wrong: one that is wrongly a margin, or none, is further off."""
+    source, target = ([" ".join(text.split()[:7]) for text in side] for side in planted(sample, "de", 700, 800))
+    found = xswe.mine(mini, source, target, score=score, threshold=None, evidence=True, threads=1)
+    right = (found.source_rows == found.target_rows) & (found.source_rows < 700)
+    best = np.argsort(-found.scores, kind="stable")[:560]
+    true, (told, _) = float(right[best].mean()), found.evidence.expected.between(found.scores[best[-1]], None)
+    assert 0.96 < true < 0.99
+    assert true - 0.035 < told < true + OFF[0]
 
 
 def test_a_handful_of_pairs_tells_no_share(mini, sample):

@@ -13,7 +13,6 @@ from xswe.training.loop import Schedule
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, grouped, tree_order
 from xswe.training.refine import RefineConfig, Trainer, refine
-from xswe.training.stages import fingerprint_fields
 
 torch = Later("torch")
 VOCABULARY = 60
@@ -417,26 +416,6 @@ def test_batches_of_neighbours_see_every_pair_once_an_epoch():
             assert {tuple(g) for g in rows.reshape(-1, 4).tolist()} <= groups
             seen += rows.tolist()
     assert sorted(seen) == list(range(40))
-
-
-def test_settings_that_are_off_leave_fingerprints_as_they_were():
-    assert set(fingerprint_fields(Objective())) == {
-        *("temperature", "margin", "distillation", "distillation_temperature", "distillation_on")
-    }
-    later = {
-        "duplicates",
-        "neighbours",
-        "epochs",
-        "warmup",
-        "schedule",
-        "weight_decay",
-        "sample_from",
-        "per_unit",
-        "bigrams",
-        "start",
-    }
-    assert not later & set(fingerprint_fields(RefineConfig()))
-    assert fingerprint_fields(RefineConfig(neighbours=16))["neighbours"] == 16
 
 
 def test_many_passes_without_improvement_stop_before_many_looks():
