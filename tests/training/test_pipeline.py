@@ -249,6 +249,15 @@ def test_the_shortest_contexts_are_those_of_fewest_tokens(tmp_path, config, fake
         assert len(texts[row]) == min(len(texts[i]) for i in holding)
 
 
+@pytest.mark.parametrize("norm", [0.3, 4.0])
+def test_projected_vectors_have_the_norm_that_is_asked_for_on_average(tmp_path, config, fake_teacher, norm):
+    c = config(("en", "de"), pca=PCAConfig(dim=2, norm=norm), refine=RefineConfig(max_steps=0))
+    norms = np.linalg.norm(run_stages(c, fake_teacher, tmp_path).model.matrix, axis=1)
+    assert (norms == 0).any()  # of units without a vector, which do not count
+    assert norms[norms > 0].mean() == pytest.approx(norm, rel=1e-5)
+    assert norms[norms > 0].std() > 0.05 * norm
+
+
 @pytest.mark.slow
 def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, config, fake_teacher, caplog):
     caplog.set_level("INFO", "xswe")
