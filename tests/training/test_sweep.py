@@ -114,7 +114,9 @@ def test_seeds_are_averaged_before_they_are_compared():
     ("grid", "further", "message"),
     [
         ({}, {}, "a list of values"),
+        ({"pca.dim": [8]}, {"seeds": []}, "a list of values"),
         ({"pca.dim": 8}, {}, "a list of values"),
+        ({"pca.dim": [8], "seed": []}, {}, "a list of values"),
         ({"pca.dims": [8]}, {}, "did you mean dim"),
         ({"pca.dim": [8]}, {"tasks": "absent"}, "absent"),
         ({"teacher": [object()]}, {}, "an encoder of one's own"),
@@ -122,6 +124,7 @@ def test_seeds_are_averaged_before_they_are_compared():
 )
 def test_mistakes_are_told_before_anything_is_trained(tmp_path, monkeypatch, grid, further, message):
     monkeypatch.setattr("xswe.evaluation.tasks._registered", dict)  # mteb's tasks take seconds to import
+    monkeypatch.setattr("xswe.training.sweep.train_with", None)
     with pytest.raises(ConfigError, match=message):
         xswe.sweep("sample", ["en", "de"], grid, output=tmp_path / "s", **further)
     assert not (tmp_path / "s" / "stages").exists()
