@@ -162,3 +162,30 @@ def test_the_interval_of_a_share_is_wilsons():
     assert figures.proportion(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
     assert figures.proportion(0.0, 20)[0] == 0.0
     assert figures.proportion(1.0, 20)[1] == 1.0
+
+
+def test_the_plane_of_two_components_tells_their_shares_and_how_far_languages_lie_apart():
+    draw = np.random.default_rng(0)
+    vectors = {
+        code: draw.normal(size=(n, 5)) + shift for code, n, shift in (("en", 12, 1.0), ("de", 9, 0.0), ("ja", 1, 0.0))
+    }
+    vectors = {code: (own / np.linalg.norm(own, axis=1, keepdims=True)).astype(np.float32) for code, own in vectors.items()}
+    texts = {code: [f"{code} {k}" * 20 for k in range(len(own))] for code, own in vectors.items()}
+    found = figures.plane("a", vectors, texts)
+    variances = np.sort(np.linalg.eigvalsh(np.cov(np.concatenate(list(vectors.values())).T)))[::-1]
+    assert found.shares == pytest.approx(tuple(variances[:2] / variances.sum()))
+    assert f"PC 1 ({100 * found.shares[0]:.1f} %)" in str(found.drawing)
+    assert f"PC 2 ({100 * found.shares[1]:.1f} %)" in str(found.drawing)
+    assert "en 3" in str(found.drawing)
+    scores = []
+    for code, other in (("en", "de"), ("de", "en")):  # a language of two sentences is left out
+        for k, row in enumerate(vectors[code]):
+            own = np.mean([1 - row @ one for j, one in enumerate(vectors[code]) if j != k])
+            rest = np.mean([1 - row @ one for one in vectors[other]])
+            scores.append((rest - own) / max(own, rest))
+    assert found.silhouette == pytest.approx(np.mean(scores), abs=1e-4)
+    assert figures.language_silhouette({"en": vectors["en"], "ja": vectors["ja"]}) is None
+    three = figures.language_silhouette({"en": vectors["en"], "de": vectors["de"][:3]})
+    assert three is not None
+    still = figures.plane("b", {"en": np.ones((4, 2), np.float32)}, {"en": list("abcd")})
+    assert still.shares == (0.0, 0.0)
