@@ -178,10 +178,10 @@ def _(choice, folder):
 
 @probe("xswe.model.precision:Precision")
 def _(choice, folder):
-    from xswe.model.precision import _CONVERTED
+    from xswe.model.precision import _CONVERTERS
     from xswe.model.vector_files import _NUMPY, _SAFETENSORS
 
-    return _CONVERTED[choice](unit(3))[0].tobytes(), _NUMPY[choice], _SAFETENSORS[choice]
+    return _CONVERTERS[choice](unit(3))[0].tobytes(), _NUMPY[choice], _SAFETENSORS[choice]
 
 
 @probe("xswe.model.export:Format")

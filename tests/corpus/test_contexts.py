@@ -186,7 +186,7 @@ def test_compiled_and_in_numpy_the_same_is_chosen(lists, pick, numbers, asked):
     rows = np.flatnonzero(np.arange(len(lists)) % 7 != 3)
     further = {"wanted": wanted, "lengths": (lambda rows: rows % 3 + 1) if asked else None}
     made = []
-    for few in (0, contexts_module._FEW):
+    for few in (0, contexts_module._UNITS_WORTH_COMPILING):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(contexts_module, "_UNITS_WORTH_COMPILING", few)
             made.append(choose_contexts(bags, 10, config, rows, **further))

@@ -68,7 +68,7 @@ def test_a_few_texts_are_not_compiled_for(monkeypatch):
     monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: False)
     monkeypatch.setattr("xswe.model.kernels.pool_rows", None)  # calling it fails
     monkeypatch.setattr("xswe.model.static._worth_compiling", static._PoolingHeuristic())
-    monkeypatch.setattr("xswe.model.static._FEW_AT_FIRST", 20_000)
+    monkeypatch.setattr("xswe.model.static._MIN_ROWS_TO_COMPILE", 20_000)
     for _ in range(19):
         assert static.pool(matrix, bags, normalise=True).tobytes() == compiled.tobytes()
     with pytest.raises(TypeError):  # they are not a few any more

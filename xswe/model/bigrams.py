@@ -1,4 +1,4 @@
-"""Bigrams: pairs of neighbouring units that have rows of their own, beside those of the units."""
+"""Bigrams: pairs of adjacent units with rows of their own, in addition to those of the units."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 from xswe.errors import ModelError
 from xswe.io.ragged import Bags, bounds_of
 
-_ROW_BITS = 24  # of a slot of the compiled look-up; the others hold the key
+_ROW_BITS = 24  # of a slot in the compiled look-up; the others hold the key
 MOST = (1 << _ROW_BITS) - 1  # bigrams of a model
-_LEAST = 5  # times that a bigram occurs in the training texts
-_BLOCK = 1 << 18  # bags that are counted at a time
+_MIN_COUNT = 5  # occurrences of a bigram in the training texts
+_BLOCK = 1 << 18  # bags counted at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Bigrams:
-    """The pairs of neighbouring units that have rows of their own.
+    """The pairs of adjacent units with rows of their own.
 
-    A bigram is the row ``units + k`` for its place ``k`` in ``pairs``. Its units stand next to each other in one text;
-    what is unknown between them does not count.
+    Bigram ``k`` of ``pairs`` has the row ``units + k``. Its units are adjacent in one text, apart from anything unknown in
+    between.
 
     Attributes:
-        pairs: (bigrams, 2), the ids of both units, without repetitions and in rising order.
+        pairs: (bigrams, 2), the ids of both units, distinct and ascending.
         units: the number of units, at most 2^19.
 
     Raises:
-        ModelError: the pairs are not such pairs, or there are none, or too many.
+        ModelError: the pairs are invalid, or there are none, or too many.
     """
 
     pairs: np.ndarray  # uint32
@@ -48,24 +48,24 @@ class Bigrams:
 
     @cached_property
     def keys(self) -> np.ndarray:
-        """One number a bigram, int64 (bigrams,), rising."""
+        """One number per bigram, int64 (bigrams,), ascending."""
         return self.pairs[:, 0].astype(np.int64) * self.units + self.pairs[:, 1]
 
     @classmethod
     def of_keys(cls, keys: np.ndarray, units: int) -> Bigrams:
-        """Return the bigrams of keys."""
+        """Return the bigrams with these keys."""
         return cls(np.stack(np.divmod(keys, units), axis=1).astype(np.uint32), units)
 
     def find(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the row of each pair of units, int64 (n,); -1 for one that has none."""
+        """Return the row of each pair of units, int64 (n,); -1 if it has none."""
         wanted = left.astype(np.int64) * self.units + right
         places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         return np.where(self.keys[places] == wanted, self.units + places, -1)
 
     def widen(self, bags: Bags, compiled: bool = True) -> Bags:
-        """Return bags of units with the rows of their bigrams behind them; by compiled code, or the same in numpy."""
+        """Return bags of units with the rows of their bigrams appended, by compiled code or, equally, in numpy."""
         if not compiled:
-            return self._widen_plainly(bags)
+            return self._widen_in_numpy(bags)
         from xswe.model.kernels import widen_bags
 
         shift, slots = self._slots
@@ -75,7 +75,7 @@ class Bigrams:
         widen_bags(ids, np.asarray(bags.offsets), np.int64(self.units), shift, bits, slots, rows, ends)
         return Bags(rows[: ends[-1]], ends)
 
-    def _widen_plainly(self, bags: Bags) -> Bags:
+    def _widen_in_numpy(self, bags: Bags) -> Bags:
         ids = bags.ids[bags.offsets[0] : bags.offsets[-1]]
         owners = np.repeat(np.arange(len(bags)), bags.lengths)
         inner = np.flatnonzero(owners[:-1] == owners[1:])  # followed by a unit of the same text
@@ -87,7 +87,7 @@ class Bigrams:
 
     @cached_property
     def _slots(self) -> tuple[np.uint64, np.ndarray]:
-        """The table of the compiled look-up: by how much hashes are shifted, and its slots, at most half of them full."""
+        """The table of the compiled look-up: the shift of hashes, and the slots, at most half of them full."""
         from xswe.model.kernels import fill_slots
 
         bits = (2 * len(self) - 1).bit_length()
@@ -96,7 +96,7 @@ class Bigrams:
         return shift, slots
 
     def prune(self, kept: np.ndarray) -> tuple[Bigrams | None, np.ndarray]:
-        """Return the bigrams of some units alone, whose old ids are ``kept``, rising, and the old places of the bigrams."""
+        """Return the bigrams of the units ``kept`` (ascending old ids) alone, and their old places."""
         new = np.full(self.units, -1, np.int64)
         new[kept] = np.arange(len(kept))
         pairs = new[self.pairs]
@@ -105,9 +105,9 @@ class Bigrams:
 
 
 def frequent_bigrams(sides: Iterable[Bags], units: int, most: int) -> Bigrams | None:
-    """Return the most frequent bigrams of texts, of equally frequent ones the first by their ids; None: none is frequent.
+    """Return the most frequent bigrams of texts, with ties by their ids; None if none is frequent.
 
-    There are ``most`` at most, and each occurs ``_LEAST`` times.
+    There are ``most`` at most, and each occurs at least ``_MIN_COUNT`` times.
     """
     found = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     waiting, size = [found], 0
@@ -121,17 +121,17 @@ def frequent_bigrams(sides: Iterable[Bags], units: int, most: int) -> Bigrams | 
             waiting.append(np.unique((ids[:-1] * units + ids[1:])[inner], return_counts=True))
             size += len(waiting[-1][0])
             side.release()
-            if size > len(found[0]):  # each time twice as many: all are sorted a few times only
+            if size > len(found[0]):  # each time twice as many, so that all are sorted only a few times
                 found, size = _added_up(waiting), 0
                 waiting = [found]
     keys, counts = _added_up(waiting)
-    frequent = np.flatnonzero(counts >= _LEAST)
+    frequent = np.flatnonzero(counts >= _MIN_COUNT)
     chosen = frequent[np.argsort(-counts[frequent], kind="stable")[:most]]
     return Bigrams.of_keys(np.sort(keys[chosen]), units) if len(chosen) else None
 
 
 def _added_up(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct keys of several parts, rising, and the sums of their counts."""
+    """Return the distinct keys of several parts, ascending, and the sums of their counts."""
     keys, places = np.unique(np.concatenate([keys for keys, _ in parts]), return_inverse=True)
     counts = np.bincount(places, np.concatenate([counts for _, counts in parts]), len(keys))  # exact below 2^53
     return keys, counts.astype(np.int64)

@@ -1,6 +1,6 @@
 """The model card: ``README.md`` in the model folder, in the hub's form.
 
-Front matter for machines (languages, licence, teacher, figures), then for people: how to open the model, what it is,
+Front matter for machines (languages, licence, teacher, figures), then text for people: how to open the model, what it is,
 how it was made (the resolved configuration and its fingerprint), its figures and its limits.
 """
 
@@ -45,11 +45,11 @@ def card(
     sources: Sequence[Source] = (),
     versions: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a model's card, called ``name`` there.
+    """Return the card of a model under the given ``name``.
 
     ``settings`` is the resolved configuration that made it; ``rows`` are figures, as in ``results.json`` (task, subset,
-    metric, value, n, note); ``sources`` is what it was trained on, which decides the licence; ``versions`` are those of
-    the libraries that made it.
+    metric, value, n, note); ``sources`` is its training data, which decides the licence; ``versions`` are those of the
+    libraries that made it.
     """
     licence, why = derive(sources)
     parts = [
@@ -112,8 +112,8 @@ def _summary(model: StaticModel) -> str:
 
 def _examples(languages: Sequence[str]) -> str:
     """Return a list of sentences in the model's own languages, as Python code."""
-    said = [LANGUAGES[code].example for code in languages if LANGUAGES[code].example] or ["…"]
-    return f"[{', '.join(json.dumps(text, ensure_ascii=False) for text in said)}]"
+    sentences = [LANGUAGES[code].example for code in languages if LANGUAGES[code].example] or ["…"]
+    return f"[{', '.join(json.dumps(text, ensure_ascii=False) for text in sentences)}]"
 
 
 _USE = """## Use

@@ -1,4 +1,4 @@
-"""Encoding of files of lines: streamed, resumable, by one process or many, into one file of vectors or one per shard."""
+"""Encoding of text files, line by line: streamed, resumable, by one process or many, into one file or one per shard."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class EncodedFile:
 
     Attributes:
         path: the file of vectors.
-        rows: its rows, one a line of text.
+        rows: its rows, one per line of text.
         kept: how many of them an earlier, unfinished run had written.
         dim: dimensions of a vector.
         dtype: type of its numbers.
-        scales: the file with the scale of each row, for ``.npy`` files of int8; else None.
+        scales: the file with the scale of each row, for int8 ``.npy`` files; else None.
         seconds: how long it took.
-        threads: how many worked.
+        threads: how many were used.
         executor: who did it.
-        left_out: what of documents is no part of their text, as navigation and footers, counted.
+        left_out: counts of the parts of documents that are not text, such as navigation and footers.
     """
 
     path: Path
@@ -97,24 +97,24 @@ def encode_file(
     split: bool | None = None,
     language: str | None = None,
 ) -> EncodedFile:
-    r"""Encode the lines of text files, of any size, into a file of vectors; a killed run goes on where it stopped.
+    r"""Encode the lines of text files, of any size, into a file of vectors; a killed run continues where it stopped.
 
     Args:
-        model: what encodes, or its name.
-        input: text file, plain or compressed, here or remote (``s3://…``); ``-`` for standard input. Several, or a pattern
-            (``texts/*.txt``), are read one after the other.
-        output: ``.npy``, ``.safetensors`` or ``.parquet``; it appears whole or not at all. ``FOLDER/*.npy`` (or another of
-            these) is a file a shard of the text.
-        dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
+        model: a model, or its name.
+        input: text file, plain or compressed, local or remote (``s3://…``); ``-`` for standard input. Several, or a
+            pattern (``texts/*.txt``), are read one after the other.
+        output: ``.npy``, ``.safetensors`` or ``.parquet``; it appears whole or not at all. ``FOLDER/*.npy`` (or another
+            suffix) writes one file per shard of the text.
+        dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale per row).
         threads: how many share the work; None for all processors.
-        execution: who does it: this process, the tasks of a batch queue, or a cluster, to the same bytes.
-        split: cut the texts into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        language: of the text, to cut it.
+        execution: who does it: this process, the tasks of a batch queue, or a cluster; the bytes are the same.
+        split: split the texts into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        language: of the text, to split it.
 
     Raises:
-        ConfigError: the output is no regular file, of another format, or one of the inputs; or no language is named.
+        ConfigError: the output is not a regular file, has another format, or is an input; or the language is missing.
         InputError: the input is missing, or a line is not UTF-8.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+        Unfinished: other tasks of the array are not done yet.
 
     Example:
         >>> import pathlib, tempfile, numpy, xswe
@@ -151,7 +151,7 @@ def encode_file(
 
 
 def _scales(path: Path, dtype: str) -> Path | None:
-    """Return where the scales are that some files of vectors have beside them."""
+    """Return the path of the separate file of scales, None for vectors without one."""
     return path.with_name(f"{path.stem}.scales.npy") if dtype == "int8" and path.suffix == ".npy" else None
 
 
@@ -162,7 +162,7 @@ def _file(target: Path, model: AnyModel, dtype: str) -> VectorFile:
 def _encode_here(
     model: AnyModel, texts: Sequence[TextSource], target: Path, dtype: str, threads: int, left_out: Skipped
 ) -> tuple[int, int]:
-    """Encode the lines of files in this process; returns the rows, and those that a killed run had written."""
+    """Encode the lines of files in this process; return the number of rows, and of those a killed run had written."""
     file = _file(target, model, dtype)
     with scratch() as folder:
         names = [text.name for text in texts]
@@ -184,12 +184,12 @@ def _encode_here(
 class BatchEncoder:
     """Adds a column of vectors to batches of a table.
 
-    It is made once a worker, from the model's name, and called with each batch: a mapping of columns to numpy arrays, a
-    pyarrow table or a pandas frame. What it returns is of the same kind.
+    Make one per worker, from the model's name, and call it with each batch: a mapping of columns to numpy arrays, a
+    pyarrow table or a pandas frame. It returns a batch of the same kind.
 
     Args:
         model: folder, name in this package, or repository on the hub; each worker loads it.
-        text: name of the column of texts; a missing text (None) is the zero vector.
+        text: name of the column of texts; a missing text (None) gives the zero vector.
         output: name of the column of vectors, float32.
 
     Raises:
@@ -205,7 +205,7 @@ class BatchEncoder:
         self._model, self._text, self._output = load_any(locate(model)), text, output
 
     def __call__(self, batch: Any) -> Any:
-        """Return the batch with its vectors."""
+        """Return the batch with the column of vectors."""
         names = list(batch) if isinstance(batch, Mapping) else list(getattr(batch, "column_names", batch.columns))
         if self._text not in names:
             raise ConfigError(f"text={self._text}: there is no such column; there are {', '.join(map(str, names))}")
@@ -224,13 +224,13 @@ class BatchEncoder:
 
 
 def _is_missing(text: Any) -> bool:
-    """Return True if a value of a table is none: pandas has a NaN for it, or an object that is not equal to anything."""
+    """Return True for a missing value of a table: None, NaN, or pandas' NA, which equals nothing."""
     return text is None or type(text).__name__ == "NAType" or bool(text != text)
 
 
 @dataclass(frozen=True)
 class TextJob(PartsJob):
-    """Encode the lines of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
+    """Encode the lines of a text shard, for the stage in ``folder``, whose manifest contains the plan."""
 
     folder: Path
     model: Path
@@ -241,7 +241,7 @@ class TextJob(PartsJob):
         return load_any(self.model), TextPlan.read(self.folder)
 
     def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
-        """Write the model for others to load."""
+        """Write the model for workers to load."""
         share_model(opened[0], self.model)
 
     def parts(self, opened: tuple[AnyModel, TextPlan], shard: int) -> Iterator[Callable[[], Part]]:
@@ -268,17 +268,17 @@ class EncodeJob(TextJob):
         return part_of(vectors, self.dtype)
 
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
-        """Write the vectors of a shard, as parts or as a file that stays."""
+        """Write the vectors of a shard, as parts to be joined or as a final file."""
         if output.suffix == PARTS:
             return super().run(opened, shard, output)
-        # Another may be given the same shard.
+        # Another process may be given the same shard.
         with open_writer(VectorFile(output, opened[0].dim, self.dtype, own=True)) as writer:
             for make in self.parts(opened, shard):
                 writer.append(make())
         return {"lines": writer.rows}
 
     def files(self, output: Path) -> Sequence[Path]:
-        """Return the vectors, and the scales that some have beside them."""
+        """Return the file of vectors, and that of the scales, if separate."""
         scales = _scales(output, self.dtype)
         return [output, scales] if scales else [output]
 
@@ -292,9 +292,9 @@ def _encode_shards(
     threads: int,
     left_out: Skipped,
 ) -> tuple[int, int]:
-    """Encode the lines of files, one after the other, in shards; returns the rows, and those that were there before.
+    """Encode the lines of files, one after the other, in shards; return the number of rows, and of those made before.
 
-    The output and the errors are those of :func:`encode_file`: the same bytes, or a file a shard, which stay as they are.
+    Output and errors are as for :func:`encode_file`: one file, with the same bytes, or one per shard.
     """
     many = output.name.startswith("*.")
     target = output.parent / f"0{output.suffix}" if many else output
@@ -322,9 +322,9 @@ def _encode_shards(
             done = folder / "done"
 
             def join(parts: Parts, place: Path) -> None:
-                """Put the shards one after the other."""
+                """Concatenate the shards."""
                 remove_leftovers(file.path.parent, f".{file.path.name}.")
-                # Where locks do nothing two tasks may join at once: each into a file of its own, to the same bytes.
+                # On a file system without locks, two tasks may join at once: each into its own file, with the same bytes.
                 with open_writer(replace(file, own=True)) as writer:
                     for _, part in parts(BEGINNING):
                         writer.append(part)

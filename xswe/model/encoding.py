@@ -1,4 +1,4 @@
-"""The interface of all models that encode texts: lists, streams, similarities, the hub."""
+"""The common interface of all models: encoding lists and streams, similarities, neighbours, the hub."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from xswe.io.parallel import in_order, parallel_for
 from xswe.io.results import Result
 from xswe.model.hub import push_folder
 
-BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
-_WORTH_SHARING = 256  # texts up to which one thread encodes them all
+BLOCK = 4096  # texts that a thread looks up and pools at a time
+_WORTH_SHARING = 256  # up to so many texts are encoded by one thread
 
 
 class Neighbour(NamedTuple):
@@ -40,7 +40,7 @@ class Neighbours(Result[Neighbour], row=Neighbour, entries="words"):
 
 
 class Encoding:
-    """Base of the models: a model says its ``dim`` and how a block of texts is encoded, and the rest follows."""
+    """Base class of the models, which define ``dim`` and how to encode a block of texts; the rest follows from those."""
 
     @property
     def dim(self) -> int:
@@ -54,11 +54,11 @@ class Encoding:
 
     @property
     def pair(self) -> tuple[str, ...]:
-        """The languages of a model of two, the source's first; empty for any other model."""
+        """The languages of a model with two, the source first; empty for any other model."""
         return tuple(self.languages) if len(self.languages) == 2 else ()
 
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
-        """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
+        """Encode ``n`` texts in this thread into float32 (n, d); :meth:`encode` calls it for each block."""
         raise NotImplementedError
 
     def save(self, folder: str | Path) -> None:
@@ -73,11 +73,11 @@ class Encoding:
             threads: how many threads share the work, look-up included. All read one matrix.
 
         Returns:
-            float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A text with no known unit (an empty one,
-            say) is the zero vector. A text's vector does not depend on the others, nor on the number of threads.
+            float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A text without known units (such as an empty
+            one) gives the zero vector. A text's vector does not depend on the other texts or the number of threads.
 
         Raises:
-            TypeError: one of the texts is no text; the message says which.
+            TypeError: one of the texts is not a str; the message says which.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -87,7 +87,7 @@ class Encoding:
         def work(start: int, stop: int) -> None:
             self.encode_into(rows[start:stop], out[start:stop])
 
-        # As many blocks as make equal shares, but none so small that to hand it over takes longer than to encode it.
+        # Blocks that give all threads equal shares, but none so small that the hand-over takes longer than encoding it.
         threads = max(1, threads)
         rounds = -(-len(rows) // (BLOCK * threads))
         block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
@@ -98,18 +98,19 @@ class Encoding:
         return out
 
     def encode_stream(self, texts: Iterable[str], *, threads: int = 1, block: int = BLOCK) -> Iterator[np.ndarray]:
-        """Encode texts as they come, with no more than a few blocks of them in memory.
+        """Encode texts as they come, with only a few blocks of them in memory.
 
         Args:
             texts: any number of texts, taken one after the other as they are needed.
             threads: how many threads share the work.
-            block: texts a block.
+            block: texts per block.
 
         Returns:
-            Of float32 (block, d), the last one shorter; together the rows of :meth:`encode`. No array is used again.
+            An iterator over float32 (block, d), the last one shorter; together they are the rows of :meth:`encode`. No
+            array is reused.
 
         Raises:
-            TypeError: ``texts`` is one text, or one of them is no text; the message says which.
+            TypeError: ``texts`` is one text, or one of them is not a str; the message says which.
         """
         source = iter(texts if isinstance(texts, Iterator) else several(texts, "texts"))
 
@@ -131,7 +132,7 @@ class Encoding:
         return in_order(work, blocks(), threads)
 
     def similarity(self, left: str | Iterable[str], right: str | Iterable[str], *, threads: int = 1) -> Any:
-        """Return cosines of texts: of two texts a float, else of all on the left with all on the right.
+        """Return the cosine of two texts, or the cosines of all texts on the left with all on the right.
 
         Args:
             left: a text, or n of them.
@@ -139,8 +140,8 @@ class Encoding:
             threads: how many threads share the encoding.
 
         Returns:
-            A float; or float32 (n, m), (n,) or (m,) where one side is a single text. A text that holds nothing known
-            has a cosine of 0 with all.
+            A float for two texts; float32 (n,) or (m,) if one side is a single text, else (n, m). A text without known
+            units has a cosine of 0 with all others.
 
         Example:
             >>> import xswe
@@ -158,15 +159,15 @@ class Encoding:
         return found.reshape(shape) if shape else float(found[0, 0])
 
     def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
-        """Return the words of a language but for the text itself, and their cosines with a text."""
+        """Return the words of a language, except the text itself, with their cosines with the text."""
         raise NotImplementedError
 
     def neighbours(self, text: str, *, language: str | None = None, k: int = 10) -> Neighbours:
-        """Return the words of the model that are nearest in meaning to a word or a text.
+        """Return the words of the model that are nearest in meaning to a word or text.
 
         Args:
             text: the word or text, in any language of the model; equal words are left out.
-            language: words of this language only, as in :meth:`xswe.model.static.StaticModel.words`.
+            language: only words of this language, as in :meth:`xswe.model.static.StaticModel.words`.
             k: how many.
 
         Raises:
@@ -185,7 +186,7 @@ class Encoding:
         best = sorted(found, key=found.__getitem__, reverse=True)[:k]
         return Neighbours(text, tuple(Neighbour(found[word], word) for word in best))
 
-    if not TYPE_CHECKING:  # which knows the one spelling
+    if not TYPE_CHECKING:  # type checkers see one spelling only
         neighbors = neighbours
 
     def push_to_hub(
@@ -200,11 +201,11 @@ class Encoding:
         """Push the model, with a card, to the Hugging Face hub.
 
         Args:
-            repository: ``user/name``; it is made if there is none.
+            repository: ``user/name``; created if it does not exist.
             revision: the branch; None for the main one.
-            private: whether a repository made now is private.
-            token: an access token; the stored one if not given.
-            message: of the commit.
+            private: whether a newly created repository is private.
+            token: an access token; None for the stored one.
+            message: the commit message.
 
         Returns:
             The address of the commit.

@@ -1,7 +1,7 @@
 """Several static models as one: the inner product of its vectors is the weighted mean of the parts' cosines.
 
 E(z) = [a_1 f(E_1(z)), ..., a_L f(E_L(z))] / sqrt(a_1^2 + ... + a_L^2), where f scales to norm 1 (EN paper, appendix D); the
-weight of part l's cosine is a_l^2. Parts may have other units, tokenizers and dimensions.
+weight of part l's cosine is a_l^2. Parts may differ in units, tokenizers and dimensions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Ensemble(Encoding):
     Attributes:
         parts: the models.
         weights: of each part's cosine; they sum to 1.
-        description: what else ``config.json`` says, as plain JSON values.
+        description: the other entries of ``config.json``, as plain JSON values.
     """
 
     parts: tuple[StaticModel, ...]
@@ -52,10 +52,10 @@ class Ensemble(Encoding):
     def of(
         cls, parts: Sequence[StaticModel], weights: Sequence[float] = (), description: dict[str, Any] | None = None
     ) -> Ensemble:
-        """Make an ensemble; weights are scaled to sum to 1, none stand for equal ones.
+        """Make an ensemble; weights are scaled to sum to 1, and equal if none are given.
 
         Raises:
-            ConfigError: there is no part, the weights are not one a part and not negative, or no language is common.
+            ConfigError: there is no part, the weights are negative or not one per part, or no language is common to all.
         """
         chosen = np.array(weights if len(weights) else [1.0] * len(parts), np.float64)
         if not parts or len(chosen) != len(parts) or (chosen < 0).any() or not 0 < chosen.sum() < np.inf:
@@ -74,7 +74,7 @@ class Ensemble(Encoding):
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector: those of all parts together."""
+        """Dimensions of a vector: the sum over all parts."""
         return sum(part.dim for part in self.parts)
 
     @property
@@ -85,7 +85,7 @@ class Ensemble(Encoding):
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
         """Encode ``n`` texts into float32 (n, d).
 
-        A part that knows nothing of a text leaves it to the others; a text that none knows is the zero vector.
+        A part without known units in a text leaves it to the others; a text unknown to all gives the zero vector.
         """
         from xswe.io.products import norms  # compiled: loading a model does without
         from xswe.model.kernels import divide_rows
@@ -97,7 +97,7 @@ class Ensemble(Encoding):
         divide_rows(out, norms(out))
 
     def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
-        """Return the words of a language that every part has, but for the text itself, and their cosines with a text."""
+        """Return the words of a language that all parts have, except the text itself, with their cosines with the text."""
         found = [part.word_cosines(text, language) for part in self.parts]
         return {
             word: sum(weight * own[word] for weight, own in zip(self.weights, found, strict=True))
@@ -109,7 +109,7 @@ class Ensemble(Encoding):
         """Write one folder atomically: a model folder for each part, and ``config.json``.
 
         Raises:
-            ModelError: there is something else of that name, which is left alone.
+            ModelError: the folder exists and is something else; it is left alone.
         """
         folder = Path(folder)
         if folder.exists() and not (folder.is_dir() and (is_ensemble(folder) or not any(folder.iterdir()))):
@@ -134,7 +134,7 @@ def is_ensemble(folder: Path) -> bool:
 
 
 def load(folder: Path) -> Ensemble:
-    """Load an ensemble's folder; a ModelError names the file that is missing, damaged or too new."""
+    """Load an ensemble's folder; ModelError: a file, which it names, is missing, damaged or too new."""
     path = folder / "config.json"
     config = read_json(path)
     version = config.get("format_version")
@@ -156,7 +156,7 @@ AnyModel = StaticModel | Ensemble
 
 
 def share_model(model: AnyModel, folder: Path) -> None:
-    """Write a model where workers elsewhere open it, once for all processes; the folder above is its own."""
+    """Write a model for workers elsewhere, once for all processes; the parent folder holds nothing else."""
     once(folder.parent, model.identity, lambda place: model.save(place / folder.name))
 
 
@@ -168,7 +168,7 @@ def load_any(folder: Path) -> AnyModel:
 def open_model(model: AnyModel | str | Path, call: str) -> AnyModel:
     """Return a model, loaded if it is given by name (see :func:`locate`); TypeError: it is none.
 
-    ``call`` says how the function is called that was given it.
+    ``call`` is the example call in the message.
     """
     if isinstance(model, (str, Path)):
         return load_any(locate(model))
@@ -186,10 +186,10 @@ def load_single(folder: Path) -> StaticModel:
 
 
 def fit_weights(score: Callable[[np.ndarray], float], parts: int, steps: Sequence[float] = (0.2, 0.1, 0.05)) -> np.ndarray:
-    """Return weights, float64 (parts,), not negative and of sum 1, with a high score.
+    """Return non-negative weights, float64 (parts,), of sum 1, with a high score, by hill climbing.
 
-    From equal weights, a share is moved from one part to another wherever that raises the score, until none does; then a
-    smaller share, by ``steps``.
+    Starting with equal weights, the first of ``steps`` is moved from one part to another wherever that raises the score,
+    until nothing does; then the next step.
     """
     weights = np.full(parts, 1.0 / parts)
     best = score(weights)
@@ -217,13 +217,13 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 def locate(model: str | Path, revision: str | None = None, *, token: str | None = None) -> Path:
     """Return the folder of a model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
 
-    Folders on the disk have priority, except that one without a model does not hide a model of this package. ``revision``
-    is a branch, tag or commit of a repository, ``token`` an access token, where none is stored. A ModelError says where
-    it was searched for.
+    Local folders have priority, except that one without a model does not hide a model of this package. ``revision`` is a
+    branch, tag or commit of a repository, ``token`` an access token, if none is stored. ModelError: there is no such
+    model.
     """
     if not isinstance(model, (str, Path, int)):
         raise TypeError(f"model is {model!r}: give a folder, mini, or user/repository")
-    path = Path(str(model))  # of a command line, a number may be a name
+    path = Path(str(model))  # on the command line, a name may be a number
     if model in PRETRAINED and not (path / "config.json").is_file():
         return pretrained(str(model))
     if isinstance(model, Path) or path.exists():
@@ -241,7 +241,7 @@ def is_elsewhere(model: str) -> bool:
 
 
 def pretrained(name: str) -> Path:
-    """Return the folder of a model that ships in this package, or raise a ModelError where an installation lacks it."""
+    """Return the folder of a model that ships with this package, or raise a ModelError if an installation lacks it."""
     folder = Path(__file__).parent.parent / "pretrained" / name
     if not (folder / "config.json").is_file():
         raise ModelError(
@@ -262,10 +262,10 @@ def push_to_hub(
 ) -> str:
     """Push a model folder with its card to the hub, and return the address of the commit.
 
-    All is as for :meth:`xswe.model.encoding.Encoding.push_to_hub`, by which a loaded model is pushed.
+    For the arguments, see :meth:`xswe.model.encoding.Encoding.push_to_hub`, which pushes a loaded model.
 
     Raises:
         ModelError: the folder is no model, or the hub refuses.
     """
-    load_any(Path(folder))  # never push what nobody can open
+    load_any(Path(folder))  # never push a folder that cannot be loaded
     return push_folder(Path(folder), repository, revision, private, token, message)

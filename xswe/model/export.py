@@ -1,12 +1,12 @@
 """Export of a model: fewer dimensions or units, word2vec, ONNX, bits.
 
-A model's matrix as an ONNX graph: ids and offsets in, unit vectors out.
+The ONNX graph of a model's matrix takes ids and offsets, and returns unit vectors:
 
     session.run(["vectors"], {"ids": bags.ids.astype("int64"), "offsets": bags.offsets})
 
-``ids`` are the units of all texts one after the other (int64), ``offsets`` (int64, texts + 1) where each text's begin and
-where the last one's end: the flat form that every look-up of the library gives. The look-up itself stays outside: the
-``tokenizer.json`` beside the graph is read by the tokenizers library in Python, JavaScript and Rust alike.
+``ids`` are the units of all texts one after the other (int64), ``offsets`` (int64, texts + 1) where each text begins and
+the last one ends, the form in which this library looks up texts. The look-up itself is not in the graph: the
+``tokenizer.json`` beside it is read by the tokenizers library in Python, JavaScript and Rust alike.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from xswe.text.subwords import SubwordUnits
 if TYPE_CHECKING:
     from xswe.settings import ExportSettings
 
-_OPSET = 18  # the first whose scatter operators add
+_OPSET = 18  # the first with scatter operators that add
 _TINY = float(np.finfo(np.float32).tiny)
 
 
 def build_graph(model: StaticModel) -> Any:
-    """Build the graph, an ``onnx.ModelProto``; float16 and int8 rows stay so in the file and are widened when gathered.
+    """Build the graph, an ``onnx.ModelProto``; float16 and int8 rows are stored as such, and widened when gathered.
 
-    A text's vector is the sum of its units' rows divided by its norm (the mean's division cancels). Each unit's text is
-    found by marking where texts begin and summing the marks; rows are then added into their texts' vectors.
+    A text's vector is the sum of its units' rows divided by its norm (the mean's division cancels out). The text of each
+    unit is found by marking where texts begin and summing the marks; rows are then added to their texts' vectors.
     DependencyError: onnx is not installed.
     """
     with needs("onnx", "onnx", "exporting to ONNX"):
@@ -63,7 +63,7 @@ def build_graph(model: StaticModel) -> Any:
 
 
 def _nodes(model: StaticModel) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """Return the operations of the graph in their order, and the arrays that it holds."""
+    """Return the operations of the graph in order, and its constant arrays."""
     from onnx import TensorProto, helper
 
     node = helper.make_node
@@ -77,7 +77,7 @@ def _nodes(model: StaticModel) -> tuple[list[Any], dict[str, np.ndarray]]:
         "tiny": np.array(_TINY, np.float32),
     }
     nodes = [
-        # Which text does each unit belong to? marks[t] = how many texts begin at t; their running sum says.
+        # Which text does each unit belong to? The running sum of marks, where marks[t] is how many texts begin at t.
         node("Slice", ["offsets", "zero", "last"], ["begins"]),
         node("Shape", ["begins"], ["texts"]),
         node("Shape", ["ids"], ["units"]),
@@ -123,11 +123,11 @@ class ExportConfig:
 
     Attributes:
         format: ``folder`` (a model folder), ``word2vec`` (text), ``word2vec-binary``, ``onnx`` or ``bits``.
-        dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale a row); null for the model's.
+        dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale per row); null for the model's.
         dim: keep this many dimensions, 0 for all.
-        rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
-        keep: the number of units to keep, the most frequent; 0 for all.
-        shared: let units share 256 rows in each part of ``shared`` dimensions, see ``StaticModel.share_rows``; 0: none.
+        rotate: first rotate the vectors so that the first dimensions hold the most variance; cosines do not change.
+        keep: keep this many units, the most frequent ones; 0 for all.
+        shared: let units share 256 rows in each part of ``shared`` dimensions, see ``StaticModel.share_rows``; 0 for none.
     """
 
     format: Format = "folder"
@@ -146,7 +146,7 @@ class ExportConfig:
 
 
 def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None = None) -> StaticModel:
-    """Return the model with the units, dimensions and precision asked for; ``counts`` as for ``StaticModel.prune``."""
+    """Return the model with the requested units, dimensions and precision; ``counts`` as for ``StaticModel.prune``."""
     dtype = config.dtype or model.dtype
     if config.keep:
         model = model.prune(config.keep, counts)
@@ -162,7 +162,8 @@ def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None 
 def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.ndarray | None = None) -> Path:
     """Write a model in another form to a folder or file, atomically, and return its path.
 
-    Beside an ONNX graph the look-up is written, as ``<name>.tokenizer.json``. ``counts`` as for ``StaticModel.prune``.
+    The look-up of an ONNX graph is written beside it, as ``<name>.tokenizer.json``. ``counts`` as for
+    ``StaticModel.prune``.
     """
     if config.format == "onnx" and not isinstance(model.units, SubwordUnits):
         raise ConfigError(
@@ -170,12 +171,12 @@ def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.nd
         )
     if config.format != "folder" and model.bigrams is not None:
         raise ConfigError(
-            f"format={config.format} has no place for rows of bigrams, which this model has: use format=folder, or train a "
+            f"format={config.format} cannot hold rows of bigrams, which this model has: use format=folder, or train a "
             "model with refine.bigrams=0"
         )
     check_folder(output) if config.format == "folder" or str(output) == "-" else check_output(output)
     model = reshape(model, config, counts)
-    _WRITTEN[config.format](output, model)
+    _WRITERS[config.format](output, model)
     return output
 
 
@@ -185,19 +186,19 @@ def _write_graph(output: Path, model: StaticModel) -> None:
 
 
 def vectors_by_token(model: StaticModel) -> tuple[list[str], np.ndarray]:
-    """Return the units that have a vector and those vectors, float32 (n, d).
+    """Return the units that have a vector, and their vectors, float32 (n, d).
 
-    ConfigError: a unit holds a blank, which the field's vector files use between values.
+    ConfigError: a unit contains a blank, which separates values in files of vectors.
     """
     tokens = model.units.tokens
     kept = [i for i, token in enumerate(tokens) if token]
     if spaced := [tokens[i] for i in kept if any(character.isspace() for character in tokens[i])]:
-        raise ConfigError(f"the unit {spaced[0]!r} holds a blank, which a word2vec file cannot: use format=folder or onnx")
+        raise ConfigError(f"the unit {spaced[0]!r} has a blank, impossible in a word2vec file: use format=folder or onnx")
     return [tokens[i] for i in kept], model.vectors[kept]
 
 
 def write_lookup(model: StaticModel, path: Path) -> None:
-    """Write the ``tokenizer.json`` of a model of sub-word units alone."""
+    """Write only the ``tokenizer.json`` of a model with sub-word units."""
     with scratch() as folder:
         model.units.save(Path(folder))
         text = (Path(folder) / "tokenizer.json").read_bytes()
@@ -206,9 +207,9 @@ def write_lookup(model: StaticModel, path: Path) -> None:
 
 
 def write_bits(path: Path, model: StaticModel) -> None:
-    """Write one bit a number: ``bits``, uint8 (units, d / 8), a set bit for a value above zero, and ``scales``.
+    """Write one bit per number: ``bits``, uint8 (units, d / 8), a set bit for a value above zero, and ``scales``.
 
-    A row is about ``scale * (2 * bit - 1)``; the scale is its mean magnitude, which among all makes the error smallest.
+    A row is about ``scale * (2 * bit - 1)``; its mean magnitude is the scale with the smallest squared error.
     """
     vectors = model.vectors
     if model.dim % 8:
@@ -217,7 +218,7 @@ def write_bits(path: Path, model: StaticModel) -> None:
     save_tensors(path, tensors, {"format": "xswe-bits", "dim": str(model.dim)})
 
 
-_WRITTEN: dict[str, Callable[[Path, StaticModel], None]] = for_all(
+_WRITERS: dict[str, Callable[[Path, StaticModel], None]] = for_all(
     Format,
     {
         "folder": lambda output, model: model.save(output),
@@ -252,15 +253,15 @@ def export_model(
 
     Args:
         model: a single model, or its name; an ensemble is exported part by part.
-        output: folder or file to write; it appears whole or not at all. Beside an ONNX graph the look-up is written, as
-            ``<name>.tokenizer.json``.
-        counts: a text by which the units are counted that ``keep`` chooses from, or how often each occurs; null for the
-            tokenizer's own scores.
-        config: what to make of it; see :class:`ExportConfig`.
+        output: folder or file to write; it appears whole or not at all. The look-up of an ONNX graph is written beside
+            it, as ``<name>.tokenizer.json``.
+        counts: how often each unit occurs, or a text in which to count them, for ``keep``; null for the tokenizer's own
+            scores.
+        config: what to write; see :class:`ExportConfig`.
         settings: single fields of it: ``format``, ``dtype``, ``dim``, ``keep``, …
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or the output is there.
+        ConfigError: a setting is unknown or impossible, or the output exists.
         InputError: the text is missing or damaged.
 
     Example:

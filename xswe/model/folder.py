@@ -1,18 +1,17 @@
 """The model folder on disk, which three libraries can open.
 
 ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
-float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
-``modules.json`` with a normalising module. ``counts.safetensors`` (``counts``: unsigned integers, a row for each
-language in the order of ``config.json``) says how often each unit occurred in each language, where that is known, and
-how the texts of the language write it (``forms``: lines of text, a line a unit, one language after the other, as zlib
-compresses them).
-model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means the same to all
-three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
-``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
-Where units share rows, ``codes.safetensors`` of :func:`pack` stands for ``model.safetensors``, which alone the other
-libraries read: they find no file of that name, rather than vectors that mean something else. So does
-``bigrams.safetensors`` where bigrams have rows: these stand in ``embeddings`` behind those of the units, and which units a
-bigram has in ``bigrams``, uint32 (bigrams, 2).
+float16, or int8 with one factor per row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
+``modules.json`` with a normalising module. ``counts.safetensors``, if known, has how often each unit occurred in each
+language (``counts``: unsigned integers, a row for each language in the order of ``config.json``), and how the texts of
+the language write it (``forms``: zlib-compressed lines of text, one per unit, one language after the other).
+model2vec and sentence-transformers multiply rows by ``weights`` too, so an int8 folder means the same to all three. Word
+models have their look-up in ``words.json`` and ``backoff.json``, and their factors in ``scales``; their
+``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries, see :mod:`xswe.model.portable`.
+If units share rows, ``codes.safetensors``, written by :func:`pack`, replaces ``model.safetensors``: other libraries then
+find no file of that name, rather than vectors that mean something else. If bigrams have rows, ``bigrams.safetensors``
+replaces it: in ``embeddings``, their rows come after those of the units, and ``bigrams``, uint32 (bigrams, 2), has the
+units of each.
 Nothing in a folder is ever executed.
 """
 
@@ -38,12 +37,12 @@ from xswe.text.subwords import SubwordUnits
 from xswe.text.units import Units
 from xswe.text.words import WordUnits
 
-FORMAT_VERSION = 3  # of folders with bigrams; 2 of those whose units share rows; others are 1, as before there were any
+FORMAT_VERSION = 3  # of folders with bigrams; 2 of those with shared rows; 1 of all others, which older versions can read
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
-_LONGEST_FORM = 500  # bytes, on average at most
+_LONGEST_FORM = 500  # limit of the mean size of forms in bytes
 _COUNTS, _CODES, _BIGRAMS = "counts.safetensors", "codes.safetensors", "bigrams.safetensors"
-# What config.json says of the folder itself; all else is the model's description.
+# Keys of config.json about the folder itself; all others are the model's description.
 _OWN = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
 _OWN |= {"embedding_dtype", "units", "shared", "bigrams"}
 _MODULES = [
@@ -56,18 +55,18 @@ class Contents(NamedTuple):
     """The contents of a model folder, as plain data."""
 
     units: Units  # the function from text to unit ids
-    matrix: np.ndarray  # (rows, d) float32, float16 or int8: of the units, and the bigrams behind them
-    description: dict[str, Any]  # what else ``config.json`` says of the model
+    matrix: np.ndarray  # (rows, d) float32, float16 or int8: rows of the units, then of the bigrams
+    description: dict[str, Any]  # the other entries of ``config.json``
     scales: np.ndarray | None  # float32 (rows,), the factor of each row of an int8 matrix; None for the others
     # unsigned integers (languages, units), how often each unit occurred in each language; None if not known
     counts: np.ndarray | None = None
-    shared: int = 0  # dimensions of a part of an int8 matrix in which units share rows; 0 where they do not
+    shared: int = 0  # dimensions of a part of an int8 matrix in which units share rows; 0 if they do not
     forms: tuple[Texts, ...] | None = None  # how the texts of each language write each unit; None if not known
-    bigrams: Bigrams | None = None  # the pairs of neighbouring units that have rows; None where there are none
+    bigrams: Bigrams | None = None  # the pairs of adjacent units that have rows; None if there are none
 
 
 def load_units(folder: Path) -> Units:
-    """Load the units of a model folder, or raise a ModelError where ``config.json`` names no known kind of units."""
+    """Load the units of a model folder; raise ModelError if ``config.json`` names no known kind of units."""
     kind = read_json(folder / "config.json").get("units", {}).get("kind")
     if kind == "words":
         return WordUnits.load(folder)
@@ -81,7 +80,7 @@ def load_units(folder: Path) -> Units:
 def save(contents: Contents, folder: Path) -> None:
     """Write a model folder; an existing *model* folder of that name is replaced last.
 
-    Anything else of that name is left alone, and ModelError raised.
+    ModelError: the folder exists and is something else; it is left alone.
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
@@ -95,7 +94,7 @@ def save(contents: Contents, folder: Path) -> None:
             save_tensors(temporary / _BIGRAMS, {"embeddings": matrix, "bigrams": bigrams.pairs, **factors})
         else:
             tensors = {"embeddings": matrix}
-            if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
+            if isinstance(units, WordUnits):  # with a look-up file of their own; tokenizer.json is for other libraries
                 tensors |= write_portable(units, temporary, scales)
             elif scales is not None:
                 tensors["weights"] = scales
@@ -109,7 +108,7 @@ def save(contents: Contents, folder: Path) -> None:
             "hidden_dim": int(matrix.shape[1]),
             "vocabulary_size": len(units),
             "normalize": True,
-            "max_length": None,  # model2vec: no text is cut
+            "max_length": None,  # for model2vec: texts are not truncated
             "embedding_dtype": matrix.dtype.name,
             "units": units.settings,
             **({"shared": shared} if shared else {}),
@@ -122,17 +121,17 @@ def save(contents: Contents, folder: Path) -> None:
 
 
 def _factors(kind: str) -> str:
-    """Return the name of the tensor with the factors of int8 rows, which of words other libraries must not read."""
+    """Return the name of the tensor with the factors of int8 rows; those of words must not be read by other libraries."""
     return "scales" if kind == "words" else "weights"
 
 
 def matrix_file(folder: Path) -> Path:
-    """Return the file with a model's matrix, whether it is there or not."""
+    """Return the path of a model's matrix, whether it exists or not."""
     return next((path for name in (_CODES, _BIGRAMS) if (path := folder / name).is_file()), folder / "model.safetensors")
 
 
 def load(folder: Path) -> Contents:
-    """Read a model folder; a ModelError names the file that is missing, damaged, too new, or does not fit the others."""
+    """Read a model folder; ModelError: a file, which it names, is missing, damaged, too new, or does not fit the others."""
     config = _read_config(folder)
     shared = _read_shared(folder, config)
     path = folder / (_BIGRAMS if config.get("bigrams") else "model.safetensors")
@@ -152,7 +151,7 @@ def load(folder: Path) -> Contents:
 
 
 def _read_bigrams(path: Path, units: int, stated: Any) -> Bigrams:
-    """Read which units each bigram has."""
+    """Read the bigrams."""
     pairs = _read_tensors(path, ("bigrams",)).get("bigrams", np.zeros(0))
     try:
         if pairs.shape[:1] != (stated,):
@@ -163,7 +162,7 @@ def _read_bigrams(path: Path, units: int, stated: Any) -> Bigrams:
 
 
 def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | None, tuple[Texts, ...] | None]:
-    """Read the units' counts in each language, and their forms; None for those that a folder lacks."""
+    """Read the units' counts in each language, and their forms; None for what a folder lacks."""
     if not path.is_file():
         return None, None
     found = _read_tensors(path, ("counts", "forms"))
@@ -179,7 +178,7 @@ def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | N
 
 
 class _ReadForms(tuple[Texts, ...]):
-    """Forms with the bytes they were read from, so that saving a model again need not compress them again (.2 s)."""
+    """Forms with the bytes they were read from, so that saving the model again need not compress them again (0.2 s)."""
 
     packed: np.ndarray
 
@@ -236,7 +235,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _read_shared(folder: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Read the matrix and the scales of a model whose units share rows; None of any other."""
+    """Read the matrix and the scales of a model whose units share rows; return None for any other."""
     path, width = folder / _CODES, config.get("shared")
     if not width:
         return None
@@ -276,9 +275,9 @@ def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.nda
 
 
 def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Read those of some tensors that a safetensors file has.
+    """Read those of the named tensors that a safetensors file has.
 
-    Each is read straight into its array: the library's own reader has a large matrix in memory twice.
+    Each is read straight into its array: the library's own reader holds a large matrix in memory twice.
     """
     from safetensors import SafetensorError, safe_open
 

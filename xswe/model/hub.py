@@ -11,12 +11,12 @@ from xswe.errors import ModelError, brief, needs
 from xswe.model.folder import _BIGRAMS, _CODES, _COUNTS
 from xswe.version import __version__
 
-# What a model folder may hold; nothing else of a repository is fetched.
+# The files of a model folder; nothing else in a repository is fetched.
 _MODEL = (
     *("config.json", "model.safetensors", _CODES, _BIGRAMS, "tokenizer.json", "words.json", "backoff.json", _COUNTS),
     *("modules.json", "1_Normalize/*", "README.md"),
 )
-FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's
+FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # an ensemble has parts
 
 
 def from_hub(repository: str, revision: str | None = None, *, token: str | None = None) -> Path:
@@ -54,7 +54,7 @@ def push_folder(folder: Path, repository: str, revision: str | None, private: bo
 
 @contextmanager
 def _hub(what: str, hint: str) -> Iterator[ModuleType]:
-    """Yield the hub's library, and turn its exceptions into one-line errors."""
+    """Yield the hub's library; turn its exceptions into one-line errors."""
     with needs("huggingface_hub", "hub", "fetching from and pushing to the hub"):
         import huggingface_hub
     try:

@@ -1,4 +1,4 @@
-"""Import of other projects' vectors: tables of words, WordLlama's matrix, folders of Model2Vec."""
+"""Import of other projects' vectors: tables of words, WordLlama's matrix, Model2Vec folders."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def read_static(name: str, languages: Sequence[str] | None = None) -> StaticModel:
-    """Open a model: one of ours (see :func:`xswe.model.ensemble.locate`), a folder of Model2Vec, or ``wordllama``.
+    """Open a model: one of ours (see :func:`xswe.model.ensemble.locate`), a Model2Vec folder, or ``wordllama``.
 
-    WordLlama's package need not be importable, its files (of 0.3) suffice. ``languages`` are of a model of another library;
-    None for English (WordLlama), or all (Model2Vec). ModelError: a file is missing or damaged.
+    WordLlama's package need not be importable; its files (of 0.3) suffice. ``languages`` are those of another library's
+    model; None for English (WordLlama) or all (Model2Vec). ModelError: a file is missing or damaged.
     """
     if name == WORDLLAMA:
         if (folder := package_folder("wordllama")) is None:
@@ -47,7 +47,7 @@ def read_static(name: str, languages: Sequence[str] | None = None) -> StaticMode
 
 
 def is_model2vec(folder: Path) -> bool:
-    """Return True if a folder is one that Model2Vec wrote."""
+    """Return True if Model2Vec wrote a folder."""
     try:
         config = read_json(folder / "config.json")
     except (OSError, ValueError):
@@ -56,7 +56,7 @@ def is_model2vec(folder: Path) -> bool:
 
 
 def _rows_of(path: Path) -> np.ndarray:
-    """Read a matrix of a row a token, float32; a mapping and weights of tokens that are with it are worked into it."""
+    """Read a matrix with one row per token, float32; apply the mapping and weights of tokens in its file, if any."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -75,14 +75,14 @@ def _rows_of(path: Path) -> np.ndarray:
 
 
 # A table of words (word2vec, fastText, MUSE, GloVe, the reference implementation's ``vec.txt``) becomes a model of word
-# units, which look words up as the paper does: as they stand, in lower case, then along a teacher's sub-words where its
-# tokenizer is given. A matrix with a ``tokenizer.json`` becomes a model of that tokenizer's pieces.
+# units, which look words up as the paper does: unchanged, in lower case, then along a teacher's sub-words if its tokenizer
+# is given. A matrix with a ``tokenizer.json`` becomes a model of that tokenizer's pieces.
 
 WORDLLAMA = "wordllama"  # the model in WordLlama's package
 Format = Literal["text", "word2vec-binary", "model2vec", "wordllama"]
 Merge = Literal["average", "first"]
 _ONLY_FIRST = for_all(Merge, {"average": False, "first": True})
-# Where the libraries keep matrix and tokenizer in a folder.
+# Paths of matrix and tokenizer in the libraries' folders.
 _LAYOUTS = (
     ("model.safetensors", "tokenizer.json"),
     ("0_StaticEmbedding/model.safetensors", "0_StaticEmbedding/tokenizer.json"),
@@ -94,15 +94,15 @@ class ImportConfig:
     """Settings of an import: the vectors, and how text is looked up in them.
 
     Attributes:
-        format: ``text`` (word2vec, fastText, MUSE, GloVe, the reference's ``vec.txt``; a name that ends in ``.bin`` is one
-            of a binary file), ``word2vec-binary`` (models of fastText as well), ``model2vec`` (a folder of theirs, or of
+        format: ``text`` (word2vec, fastText, MUSE, GloVe, the reference's ``vec.txt``; a file whose name ends in ``.bin``
+            is read as binary), ``word2vec-binary`` (also fastText models), ``model2vec`` (a Model2Vec folder, or one of
             sentence-transformers' StaticEmbedding) or ``wordllama``.
-        tokenizer: for tables of words, the ``tokenizer.json`` whose sub-words guide the back-off and, for the segmenter
+        tokenizer: for tables of words, the ``tokenizer.json`` whose sub-words guide the back-off and, for the segmenters
             ``teacher`` and ``teacher-text``, cut Chinese and Japanese (the reference: mGTE's); for ``wordllama``, its own.
-        segmenters: for tables of words, zh by ``teacher``, ``teacher-text`` (the reference) or ``jieba``, ja by
+        segmenters: for tables of words, for zh ``teacher``, ``teacher-text`` (the reference) or ``jieba``, for ja
             ``teacher``, ``teacher-text`` (the reference) or ``fugashi``.
-        folding: for tables of words, whether traditional Chinese is looked up as simplified (the reference: not).
-        merge: what a word of several tables gets: the ``average`` of its vectors (the reference), or the ``first``.
+        folding: for tables of words, whether to look up traditional Chinese as simplified (the reference: no).
+        merge: the vector of a word in several tables: the ``average`` of its vectors (the reference), or the ``first``.
         limit: read at most this many words of each table, 0 for all.
         on_error: what a line that is not UTF-8 does: ``raise`` or ``skip``.
     """
@@ -125,7 +125,7 @@ class ImportConfig:
 
 
 def import_model(paths: Sequence[Path], languages: Sequence[str], config: ImportConfig) -> StaticModel:
-    """Read vectors of another project.
+    """Read another project's vectors.
 
     InputError: a table is damaged; the message names file and line. ModelError: a matrix or tokenizer is missing, damaged,
     or does not fit the other.
@@ -156,17 +156,17 @@ def import_vectors(
     config: ImportConfig | None = None,
     **settings: Unpack[ImportSettings],
 ) -> StaticModel:
-    """Make a model of vectors of another project.
+    """Make a model from another project's vectors.
 
     Args:
-        input: a file, or one a language in aligned spaces; a folder for Model2Vec.
+        input: a file, or one per language with vectors in one space; a folder for Model2Vec.
         languages: codes of the model's languages.
-        output: model folder to write as well.
+        output: model folder to write, too.
         config: what to read; see :class:`ImportConfig`.
         settings: single fields of it: ``format``, ``tokenizer``, ``limit``, …
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or the folder is there.
+        ConfigError: a setting is unknown or impossible, or the folder exists.
         InputError: a table is damaged; the message names file and line.
         ModelError: a matrix or tokenizer is missing, damaged, or does not fit the other.
     """
@@ -181,7 +181,7 @@ def import_vectors(
 
 
 def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -> tuple[list[str], np.ndarray]:
-    """Merge tables of words in one space into one; the order is that of the first occurrences, table by table."""
+    """Merge tables of words in one space; the words are in the order of their first occurrences, table by table."""
     if len({matrix.shape[1] for _, matrix in tables}) > 1:
         widths = ", ".join(str(matrix.shape[1]) for _, matrix in tables)
         raise ConfigError(f"the tables have {widths} dimensions: give tables of one space")
@@ -200,7 +200,7 @@ def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -
 
 
 def word_units(words: Sequence[str], languages: Sequence[str], config: ImportConfig) -> WordUnits:
-    """Return word units over the words of a table."""
+    """Return word units for the words of a table."""
     pieces = load_tokenizer(Path(config.tokenizer)) if config.tokenizer else None
     if pieces is not None:
         pieces.no_padding()
@@ -212,7 +212,7 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
         )
         name = config.segmenters[by_teacher[0]]
         raise ConfigError(f"the segmenter {name!r} of {by_teacher[0]} needs the teacher's tokenizer: {hint}")
-    # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
+    # The reference's Chinese and Japanese words are the teacher's tokens without the word-start mark.
     bare = [word.removeprefix(WORD_START) or word for word in words]
     named = bare if len(set(bare)) == len(words) else list(words)
     return WordUnits(named, WordSplitter(languages, config.segmenters, pieces, config.folding), pieces)
@@ -227,7 +227,7 @@ def _matrix_files(path: Path) -> tuple[Path, Path]:
 
 
 def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[SubwordUnits, np.ndarray]:
-    """Read a matrix over a tokenizer's pieces."""
+    """Read a tokenizer, and the matrix with a row for each of its pieces."""
     vectors = _rows_of(weights)
     units = SubwordUnits(_without_truncation(load_tokenizer(tokenizer)), "teacher", languages, lone_mark=True)
     tokens = units.tokens
@@ -241,7 +241,7 @@ def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[S
 
 
 def _without_truncation(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy that neither pads nor cuts nor adds tokens."""
+    """Return a copy that neither pads nor truncates nor adds tokens."""
     state: dict[str, Any] = json.loads(tokenizer.to_str())
     state["padding"] = state["truncation"] = state["post_processor"] = None
     return Tokenizer.from_str(json.dumps(state, ensure_ascii=False))

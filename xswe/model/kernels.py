@@ -1,8 +1,8 @@
-"""Compiled gathering and averaging of rows: the heart of encoding, of the sentence PCA and of training.
+"""Compiled gathering and averaging of rows: the core of encoding, sentence PCA and training.
 
 Each function walks the flat arrays of a ``Bags`` once, releases the GIL and writes into an array of the caller, so that
-threads need no copies. Sums are taken row after row in the bag's order, whatever the number of threads: the same bag
-gives the same bytes.
+threads need no copies. Rows are added in the bag's order, whatever the number of threads: the same bag gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.extending import overload
 
 from xswe.io.compiler import INNER, LEAN, prefetch, prefetch_row
 
-# Half precision is read by shifting its bits into a float32, whose exponent is then too low by 112.
+# Half precision is read by shifting its bits into a float32, which leaves the exponent too low by 112.
 HALF_SCALE = np.float32(2.0**112)
 
 
@@ -34,7 +34,7 @@ def _widen(x: Any, scale: Any) -> Callable[[Any, Any], Any] | None:
     if x == types.uint16:
 
         def half(x: Any, scale: Any) -> Any:
-            # Integer work and one exact product, which vectorise on any processor (a conversion instruction would not).
+            # Integer operations and one exact product, which vectorise on any processor (a conversion would not).
             sign = np.uint32(x & np.uint16(0x8000)) << np.uint32(16)
             return np.uint32(sign | (np.uint32(x & np.uint16(0x7FFF)) << np.uint32(13))).view(np.float32) * HALF_SCALE
 
@@ -44,7 +44,7 @@ def _widen(x: Any, scale: Any) -> Callable[[Any, Any], Any] | None:
 
 @njit(**INNER)
 def _norm(row: np.ndarray, squares: np.ndarray) -> Any:
-    """Euclidean norm of a row; the squares are added by folding them in halves, as numpy can repeat, and as vectorises."""
+    """Return a row's Euclidean norm; the squares are summed by folding in halves, which vectorises and numpy can repeat."""
     size = len(row)
     if size % 4 == 0:  # the first two folds at once
         size //= 4
@@ -72,11 +72,11 @@ def pool_rows(
     out: np.ndarray,
     squares: np.ndarray,
 ) -> None:
-    """out[i] = the mean of the rows ``ids[offsets[i]:offsets[i + 1]]``, or that mean scaled to norm 1; float32 (bags, d).
+    """Set ``out[i]`` to the mean of the rows ``ids[offsets[i]:offsets[i + 1]]``, or that at norm 1; float32 (bags, d).
 
-    ``matrix`` is (units, d) float32, int8 with ``scales``, float32 (units,), or the bits of float16 as uint16; of others
-    than int8 the scales are any array of one element. If ``normalise``, a bag that is empty, or whose rows cancel, is
-    zero. ``squares``, float32 (d,), is workspace.
+    ``matrix`` is (units, d) float32, int8 with ``scales``, float32 (units,), or the bits of float16 as uint16; except for
+    int8, the scales are any array of one element. If ``normalise``, the result of an empty bag, or of one whose rows
+    cancel, is zero. ``squares``, float32 (d,), is workspace.
     """
     width = out.shape[1]
     scaled = len(scales) == matrix.shape[0]
@@ -85,9 +85,9 @@ def pool_rows(
         for j in range(width):
             total[j] = 0.0
         t, stop = offsets[i], offsets[i + 1]
-        # Four rows a turn: their cache misses overlap, and the sums are loaded and stored a quarter as often.
+        # Four rows at a time: their cache misses overlap, and the sums are loaded and stored a quarter as often.
         while t + 4 <= stop:
-            if t + 8 <= len(ids):  # of the next text, too
+            if t + 8 <= len(ids):  # also rows of the next text
                 for coming in range(t + 4, t + 8):
                     prefetch_row(matrix, ids[coming])
             m, n, o, p = ids[t], ids[t + 1], ids[t + 2], ids[t + 3]
@@ -114,14 +114,14 @@ def pool_rows(
 
 @njit(**LEAN)
 def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
-    """out[i] = sum of matrix[ids[t]] for starts[i] <= t < stops[i]; float32 (bags, d)."""
+    """Set ``out[i]`` to the sum of ``matrix[ids[t]]`` for ``starts[i] <= t < stops[i]``; float32 (bags, d)."""
     width = out.shape[1]
     for i in range(out.shape[0]):
         for j in range(width):
             out[i, j] = 0.0
         t, stop = starts[i], stops[i]
         while t + 4 <= stop:  # as above
-            if t + 8 <= len(ids):  # of the next bag, too
+            if t + 8 <= len(ids):  # also rows of the next bag
                 for coming in range(t + 4, t + 8):
                     prefetch_row(matrix, ids[coming])
             a, b, c, d = matrix[ids[t]], matrix[ids[t + 1]], matrix[ids[t + 2]], matrix[ids[t + 3]]
@@ -137,7 +137,7 @@ def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.
 
 @njit(**LEAN)
 def copy_rows(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-    """out[i] = matrix[rows[i]]; both C-contiguous."""
+    """Set ``out[i]`` to ``matrix[rows[i]]``; both are C-contiguous."""
     for i in range(len(rows)):
         if i + 8 < len(rows):
             prefetch_row(matrix, rows[i + 8])
@@ -147,7 +147,7 @@ def copy_rows(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
 
 @njit(**LEAN)
 def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
-    """Divide each row by its divisor; a row whose divisor is 0 stays as it is."""
+    """Divide each row by its divisor; a row with divisor 0 stays unchanged."""
     for i in range(out.shape[0]):
         if divisors[i] != 0:
             inverse = np.float32(1.0) / np.float32(divisors[i])
@@ -157,7 +157,7 @@ def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
 
 @njit(**LEAN, fastmath=True)
 def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
-    """out[i] = Euclidean norm of row i."""
+    """Set ``out[i]`` to the Euclidean norm of row i."""
     for i in range(matrix.shape[0]):
         total = np.float32(0.0)
         for j in range(matrix.shape[1]):
@@ -165,8 +165,8 @@ def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
         out[i] = np.sqrt(total)
 
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 by the golden ratio: spreads what is multiplied by it
-_AHEAD = 8  # bigrams whose slots are fetched before their turn
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: multiplying by it spreads keys
+_AHEAD = 8  # how many bigrams ahead slots are prefetched
 
 
 @njit(**INNER)
@@ -176,7 +176,7 @@ def _slot_of(key: Any, shift: Any) -> Any:
 
 @njit(**LEAN)
 def fill_slots(keys: np.ndarray, shift: np.uint64, bits: int, slots: np.ndarray) -> None:
-    """Put keys into a table of open addresses, int64, all -1 at the start: ``key << bits | its place``."""
+    """Put keys into a hash table with open addressing, int64, initially all -1: ``key << bits | place of the key``."""
     for k in range(len(keys)):
         place = _slot_of(keys[k], shift)
         while slots[place] >= 0:
@@ -195,7 +195,7 @@ def widen_bags(
     rows: np.ndarray,
     ends: np.ndarray,
 ) -> None:
-    """Copy the ids of each bag, and behind them the rows of those pairs of neighbours that :func:`fill_slots` put in."""
+    """Copy the ids of each bag, and append the rows of its pairs of adjacent units that :func:`fill_slots` put in."""
     n = np.int64(0)
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1]):
@@ -203,7 +203,7 @@ def widen_bags(
             n += 1
         for t in range(offsets[i], offsets[i + 1] - 1):
             coming = t + _AHEAD
-            if coming + 1 < len(ids):  # of the next text, too
+            if coming + 1 < len(ids):  # also bigrams of the next text
                 prefetch(slots, _slot_of(np.int64(ids[coming]) * units + ids[coming + 1], shift))
             key = np.int64(ids[t]) * units + ids[t + 1]
             place = _slot_of(key, shift)

@@ -35,14 +35,14 @@ class Source:
     """Something a model was trained on."""
 
     name: str  # of the source
-    licence: str | None  # as the source states it; None if nobody said
+    licence: str | None  # as the source states it; None if not stated
     pairs: int | None = None  # how many translation pairs were read, None if not counted
-    restrictions: tuple[str, ...] = ()  # what its terms ask of models trained on it
-    by: str = ""  # whose it is, as an attribution names them
+    restrictions: tuple[str, ...] = ()  # what its terms require of models trained on it
+    by: str = ""  # the authors to attribute it to
 
 
 def derive(sources: Iterable[Source]) -> tuple[str, str]:
-    """Return the licence under which weights may be passed on, as the hub names it, and the reason.
+    """Return the licence for distributing the weights, as the hub names it, and the reason.
 
     The most demanding of the sources' licences decides: attribution above none, share-alike above attribution. A source
     for research only, with an unknown licence, or with none at all makes it ``other``.
@@ -69,10 +69,10 @@ def _rank(licence: str) -> int | None:
 
 
 def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Source]:
-    """Return the sources of a training run, with their licences where a corpus card has them.
+    """Return the sources of a training run, with their licences if known.
 
-    ``corpus`` is that section of the resolved configuration; ``report`` the corpus stage's, by language pair:
-    ``checksums`` by file.
+    ``corpus`` is that section of the resolved configuration; ``report`` is that of the corpus stage: for each language
+    pair, ``checksums`` by file.
     """
     if corpus.get("paths") == "sample":
         sample = _read(resource("corpora") / "sample" / "card.yaml")
@@ -97,9 +97,9 @@ def _of_card(card: Card) -> Source:
 
 
 def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
-    """Return the corpus cards and data sets of the hub, with or without files, from which a language or pair was read."""
+    """Return the corpus cards and hub data sets, with or without files, that a language or pair was read from."""
     entries = entries_of(paths, languages)
-    if len(languages) == 1 and isinstance(paths, Mapping):  # one language may be a side of bitexts
+    if len(languages) == 1 and isinstance(paths, Mapping):  # a single language may be a side of bitexts
         entries = [
             entry for name in paths if languages[0] in name.split("-") for entry in entries_of(paths, name.split("-"))
         ]
@@ -112,7 +112,7 @@ def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
 
 
 def _card_of(file: Path) -> Card | None:
-    """Return the card of the corpus that a file belongs to, by its name, or by the names within an archive."""
+    """Return the card of the corpus that a file belongs to, judged by its name, or the names within an archive."""
     if file.parent.name in cards() and file.parent.parent.name == "downloads":
         return cards()[file.parent.name]
     if name := _corpus_of(_stem(file.name)):
@@ -133,16 +133,16 @@ def _card_of(file: Path) -> Card | None:
 def _corpus_of(stem: str) -> str:
     """Return the corpus that a file is named after, "" for none.
 
-    Beside the name there may only be languages, versions, dates and sizes: other words may mean another text, whose
-    licence is unknown ("not-tatoeba", "tatoeba-and-news"). Names that do not include their corpus ("en-ja.bicleaner05")
-    must equal those of its card, languages and all.
+    Apart from the corpus, the name may only contain languages, versions, dates and sizes: other words may mean another
+    text, whose licence is unknown ("not-tatoeba", "tatoeba-and-news"). Names that do not include their corpus
+    ("en-ja.bicleaner05") must equal those on its card, languages included.
     """
     name, languages = _parted(stem)
     return name if name in _named_after() else _file_names().get((name, languages), "")
 
 
 def _parted(stem: str) -> tuple[str, frozenset[str]]:
-    """Split a file's name into the words that name the corpus, and the languages."""
+    """Split a file name into the words that name the corpus, and the languages."""
     words = [word for word in re.split(r"[\W_]+", stem.lower()) if word and not _NUMBER.fullmatch(word)]
     codes = _codes()
     return " ".join(word for word in words if word not in codes), frozenset(codes[word] for word in words if word in codes)
@@ -166,7 +166,7 @@ def _named_after() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _file_names() -> dict[tuple[str, frozenset[str]], str]:
-    """Return the corpus of each split file name on the cards; names that two corpora share are left out."""
+    """Return the corpus of each file name on the cards, split by :func:`_parted`, except names that corpora share."""
     owners: dict[tuple[str, frozenset[str]], set[str]] = {}
     for card in cards().values():
         for release in card.versions:

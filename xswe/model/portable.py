@@ -1,24 +1,24 @@
 """Word models for other libraries: a ``tokenizer.json`` that comes as close to the words' look-up as the format can.
 
-sentence-transformers and model2vec know text to ids through a ``tokenizer.json`` alone. The look-up of word units (a word
-as it stands, in lower case, then its longest known prefix along the teacher's sub-words; Han and Kana by a segmenter) is
-rebuilt there from what the format has:
+sentence-transformers and model2vec turn text into ids through a ``tokenizer.json`` alone. The look-up of word units (the
+unchanged word, in lower case, then its longest known prefix along the teacher's sub-words; Han and Kana by a segmenter) is
+rebuilt there from the means of the format:
 
-* Several strings may share a vector: the tensor ``mapping`` names the row of each token and ``weights`` is 0 for tokens
+* Several strings may share a vector: the tensor ``mapping`` has the row of each token, and ``weights`` is 0 for tokens
   without one. Both libraries read the two.
-* **The back-off is a best path.** A Unigram tokenizer takes the segmentation of highest score. Its pieces are the
+* **The back-off is a best path.** A Unigram tokenizer takes the segmentation with the highest score. Its pieces are the
   teacher's, with the teacher's scores and no vectors, and the words, each with the score of the teacher's own segmentation
-  of it plus a small bonus a character. A word as prefix then costs nothing exactly where the teacher has a boundary, and
-  the longest such word wins: the paper's rule.
-* **Lower case** is spelled out: a lower-case word also stands there with a capital and in capitals.
-* **Traditional characters**, which the words' look-up folds in Chinese text only, are spelled out where a model knows
-  Japanese too.
+  of it plus a small bonus per character. A word as a prefix then costs nothing exactly where the teacher has a boundary,
+  and the longest such word wins: the paper's rule.
+* **Lower case** is spelled out: a lower-case word is also a token with an initial capital and in capitals.
+* **Traditional characters**, which the words' look-up folds in Chinese text only, are spelled out if a model also knows
+  Japanese.
 
-What the format cannot say: mixed case (``iPhone`` for ``iphone``), a character's language by its sentence, and the
-segmenters fugashi and jieba, for which the best path over the vocabulary by Zipf's law stands in. Nor can it say that a
-text is taken as a whole where it holds Han or Kana and is cut into words where not (the segmenter ``teacher-text``): such
-texts are cut run by run there, their Latin letters into words, and pieces with punctuation are never found.
-``eval/experiments/agreement.py`` measures what is left; :mod:`xswe.model.st_module` is the exact way for
+The format cannot express mixed case (``iPhone`` for ``iphone``), a character's language by its sentence, or the segmenters
+fugashi and jieba, which the best path over the vocabulary by Zipf's law replaces. Nor can it express that a text with Han
+or Kana is taken as a whole, and any other is cut into words (the segmenter ``teacher-text``): there, such texts are cut
+run by run, their Latin letters into words, and pieces with punctuation are never found.
+``eval/experiments/agreement.py`` measures the remaining difference; :mod:`xswe.model.st_module` is the exact way for
 sentence-transformers.
 """
 
@@ -43,26 +43,26 @@ from xswe.text.words import WordUnits
 
 logger = logging.getLogger(__name__)
 _UNKNOWN = "<unk>"
-_BONUS = 1e-4  # a character: above the rounding of a path's score, below the difference of two segmentations
-_WORD_COST = 10.0  # of each word in a segmenter's stead, against 0 … 12 for its rank
-_SPELLINGS = 64  # at most, of one word in traditional characters
+_BONUS = 1e-4  # per character: above the rounding of a path's score, below the difference of two segmentations
+_WORD_COST = 10.0  # of each word in place of a segmenter, compared with 0 … 12 for its rank
+_MAX_SPELLINGS = 64  # of a word in traditional characters
 _HAN, _KANA = (0x4E00, 0xA000), (0x3041, 0x3100)
 
 
 @dataclass
 class Lexicon:
-    """Tokens to be put into a tokenizer: of each its score, for Unigram, and its row in the matrix, -1 for none."""
+    """Tokens for a tokenizer, each with its score, for Unigram, and its row in the matrix, -1 for none."""
 
     scores: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
     def add(self, token: str, score: float, row: int) -> None:
-        """Add a token, unless it is empty or there with a vector already."""
+        """Add a token, unless it is empty or has a vector already."""
         if token not in ("", _UNKNOWN) and self.rows.get(token, -1) < 0:
             self.scores[token], self.rows[token] = score, row
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return ``mapping`` and ``weights`` over the unknown token (first) and all others."""
+        """Return ``mapping`` and ``weights`` for the unknown token (first) and all others."""
         rows = np.array([-1, *self.rows.values()], np.int32)
         return {"mapping": np.maximum(rows, 0), "weights": (rows >= 0).astype(np.float32)}
 
@@ -70,8 +70,8 @@ class Lexicon:
 def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Write the ``tokenizer.json`` of a word model, and return the other tensors of ``model.safetensors``.
 
-    That is ``mapping``, int32 (tokens,), the row of each token; ``weights``, float32 (tokens,), its factor, 0 for a token
-    without a vector; and the scales.
+    They are ``mapping``, int32 (tokens,), the row of each token; ``weights``, float32 (tokens,), its factor, 0 for a token
+    without a vector; and the scales, if any.
     """
     if WHOLE_TEXTS in units.splitter.segmenters.values():
         what = "segmenter %s: the tokenizer.json for other libraries can only come near, as it cuts run by run; exact are "
@@ -94,7 +94,7 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
         cjk = bool(cjk_runs(word))
         score = scorer(word) + _BONUS * len(word) if by_teacher or not cjk else _by_rank(row)
         marked = "" if cjk and not scorer.marks_cjk else WORD_START
-        # A word of a whole text is the piece itself, under every spelling that the teacher's normaliser turns into it.
+        # With whole texts, a word is the piece itself, in every spelling that the teacher's normaliser turns into it.
         for spelling in spell.of_piece(word) if cjk and whole else spell.of_word(word):
             if spelling == word or spelling not in units.index:
                 lexicon.add(marked + spelling, score, row)
@@ -126,7 +126,7 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
 def _wordpiece(units: WordUnits) -> tuple[Tokenizer, dict[str, np.ndarray]]:
     """Build the tokenizer of a model without a back-off: a word is known as a whole or not at all.
 
-    WordPiece does just that as long as nothing may follow inside a word; runs of Han and Kana alone may go on, and are
+    WordPiece does just that if its vocabulary has no continuations (``##``); only Han and Kana have them, whose runs are
     cut into the longest known words.
     """
     spell = _Spelling(units, None)
@@ -151,7 +151,7 @@ def _wordpiece(units: WordUnits) -> tuple[Tokenizer, dict[str, np.ndarray]]:
 
 
 def _by_rank(rank: int) -> float:
-    """Score a segmenter's word: the fewest words win, and of equally many the more frequent ones (Zipf's law)."""
+    """Score a word in place of a segmenter: fewer words win, and of equally many the more frequent ones (Zipf's law)."""
     return -_WORD_COST - math.log(rank + 1)
 
 
@@ -189,13 +189,13 @@ class _Scorer:
 
 
 class _Spelling:
-    """The other spellings under which the words' look-up, and the teacher, find a string."""
+    """The spellings that the words' look-up, or the teacher, reads as a given string."""
 
     def __init__(self, units: WordUnits, pieces: Tokenizer | None) -> None:
         self._units = units
         folding = units.splitter.folding
         if folding is not None and "ja" not in units.languages:
-            # All Han is Chinese: the tokenizer folds it as the splitter does.
+            # All Han is Chinese, so the tokenizer folds it as the splitter does.
             self.normaliser, folding = units.splitter.normaliser("zh"), None
         else:
             self.normaliser = units.splitter.normaliser(None)
@@ -204,14 +204,14 @@ class _Spelling:
         self._of_pieces = _inverse(_folded(pieces.normalizer if pieces is not None else None) | self._simplified)
 
     def capitals(self, word: str) -> Iterator[str]:
-        """Yield a word and, if it is in lower case, its spellings with a capital and in capitals."""
+        """Yield a word and, if it is in lower case, its spellings with an initial capital and in capitals."""
         yield word
         if word == word.lower():
-            others = dict.fromkeys((word[:1].upper() + word[1:], word.upper()))  # in this order, which a set has not
+            others = dict.fromkeys((word[:1].upper() + word[1:], word.upper()))  # unlike a set, in this order
             yield from (other for other in others if other != word)
 
     def of_word(self, word: str) -> Iterator[str]:
-        """Yield a word's spellings: capitals, or traditional characters (which only text without kana folds)."""
+        """Yield a word's spellings: with capitals, or in traditional characters (folded only in text without kana)."""
         if not cjk_runs(word):
             return self.capitals(word)
         return iter([word]) if has_kana(word) else _spellings(word, self._of_words)
@@ -221,7 +221,7 @@ class _Spelling:
         return _spellings(piece, self._of_pieces)
 
     def row(self, form: str) -> int:
-        """Return the row of a form as it stands, or else folded; -1 for none."""
+        """Return the row of a form, unchanged or else folded; -1 for none."""
         found = self._units.identify(form)
         if found >= 0 or has_kana(form):
             return found
@@ -231,11 +231,11 @@ class _Spelling:
 def _spellings(word: str, traditional: dict[str, list[str]]) -> Iterator[str]:
     """Yield a word's spellings, itself first, up to a limit."""
     every = product(*([c, *traditional.get(c, [])] for c in word))
-    return ("".join(choice) for choice in islice(every, _SPELLINGS))
+    return ("".join(choice) for choice in islice(every, _MAX_SPELLINGS))
 
 
 def _folded(normaliser: normalizers.Normalizer | None) -> dict[str, str]:
-    """Map each Han character that a normaliser turns into another one to that other one."""
+    """Map each Han character that a normaliser replaces with another one to that one."""
     characters = map(chr, range(*_HAN)) if normaliser is not None else iter(())
     folded = ((c, normaliser.normalize_str(c)) for c in characters)  # type: ignore[union-attr]
     return {c: simplified for c, simplified in folded if simplified != c and len(simplified) == 1}

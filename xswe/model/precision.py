@@ -1,8 +1,8 @@
 """Precisions of a matrix: float32, float16, int8, and rows shared by product quantisation.
 
-A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
-quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth. In the folder an int8 row may be a
-quarter of that again: where units share the rows of parts, it is a byte a part (product quantisation; Jégou et al. 2011).
+A float16 row has half the size of a float32 one, and is exact to three digits for numbers as small as those of vectors. An
+int8 row has a quarter: its largest magnitude becomes 127, and a float32 scale is the value of 1. In the folder, an int8 row
+may be smaller still: if units share the rows of parts, it has one byte per part (product quantisation; Jégou et al. 2011).
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ def check_precision(dtype: str) -> str:
 def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Quantise float32 (n, d), finite, to int8 (n, d) within ±127 and scales, float32 (n,).
 
-    Row ``i`` is about ``numbers[i] * scales[i]``, off by at most half a scale in each dimension. A zero row has the scale
-    0.
+    Row ``i`` is about ``numbers[i] * scales[i]``, off by at most half a scale in each dimension. The scale of a zero row
+    is 0.
     """
     scales = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / np.float32(127.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         numbers = rows / scales[:, None]
-    # A row whose scale underflows is as good as zero.
+    # A row whose scale underflows becomes zero.
     np.nan_to_num(numbers, copy=False, nan=0.0, posinf=127.0, neginf=-127.0)
     np.rint(numbers, out=numbers)
     return np.clip(numbers, -127, 127, out=numbers).astype(np.int8), scales.astype(np.float32)
 
 
-_SAMPLE, _ROUNDS = 16_384, 12  # rows that centres are sought by, and how often each moves
+_SAMPLE, _ROUNDS = 16_384, 12  # rows for k-means, and its iterations
 SHARED = 256  # rows of a part
-WIDEST = 8  # dimensions of a part: as int8 they are one integer of 64 bits
+WIDEST = 8  # largest number of dimensions of a part: as int8, they make one 64-bit integer
 
 
 def share_rows(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantise rows as :func:`quantise` does, to at most 256 different ones in each part of ``width`` dimensions.
+    """Quantise rows like :func:`quantise`, but to at most 256 different ones in each part of ``width`` dimensions.
 
-    The last part has the remaining dimensions. ``weights``, float (n,), none below 0, say how much each row counts. All
-    scales are equal, and rows of zeros stay so.
+    The last part has the remaining dimensions. ``weights``, float (n,), not negative, are the importance of each row. All
+    scales are equal, and zero rows stay zero.
     """
     made = np.empty(rows.shape, np.float32)
     for start in range(0, rows.shape[1], width):
@@ -59,7 +59,7 @@ def share_rows(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.nd
 
 
 def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Return the nearest of 256 centres to each row, found by k-means on rows sampled by their weight."""
+    """Replace each row by the nearest of 256 centres, which k-means finds in rows sampled by their weight."""
     generator = np.random.default_rng([37, seed])
     size = min(_SAMPLE, 4 * len(rows))
     sample = np.ascontiguousarray(rows[generator.choice(len(rows), size, p=weights / weights.sum())])
@@ -77,7 +77,7 @@ def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.nda
 
 
 def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the nearest centre to each row, int64 (n,)."""
+    """Return the index of the nearest centre to each row, int64 (n,)."""
     from xswe.io.products import products  # compiled: loading a model does without
 
     offsets, step = 0.5 * (centres**2).sum(axis=1), 1 << 13
@@ -88,8 +88,8 @@ def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
 def pack(matrix: np.ndarray, scale: float, width: int) -> dict[str, np.ndarray]:
     """Return the tensors of an int8 matrix whose units share rows; ModelError: a part has over 256 different rows.
 
-    ``codes``, uint8 (units, parts), has the row of each part of a unit; ``rows``, int8 (parts, 256, width), is padded
-    with zeros; ``scale``, float32 (1,), multiplies all.
+    ``codes``, uint8 (units, parts), is the row of each part of a unit; ``rows``, int8 (parts, 256, width), is padded with
+    zeros; ``scale``, float32 (1,), multiplies all rows.
     """
     parts = range(0, matrix.shape[1], width)
     codes, rows = np.empty((len(matrix), len(parts)), np.uint8), np.zeros((len(parts), SHARED, width), np.int8)
@@ -105,7 +105,7 @@ def pack(matrix: np.ndarray, scale: float, width: int) -> dict[str, np.ndarray]:
 
 
 def unpack(tensors: dict[str, np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix and scales that :func:`pack` stored; ValueError: tensors that do not fit each other, or ``dim``."""
+    """Return the matrix and scales that :func:`pack` stored; ValueError: tensors do not fit each other, or ``dim``."""
     codes, rows, scale = (tensors[name] for name in ("codes", "rows", "scale"))
     if codes.dtype != np.uint8 or codes.ndim != 2 or rows.dtype != np.int8 or rows.shape[:2] != (codes.shape[1], SHARED):
         raise ValueError(f"codes are {codes.dtype} {codes.shape}, rows {rows.dtype} {rows.shape}")
@@ -119,11 +119,11 @@ def unpack(tensors: dict[str, np.ndarray], dim: int) -> tuple[np.ndarray, np.nda
 
 
 def convert(rows: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Convert float32 rows to another precision: the rows, C-contiguous, and for ``int8`` their scales, else None.
+    """Convert float32 rows to another precision; return the rows, C-contiguous, and for ``int8`` their scales, else None.
 
     ConfigError: the precision is unknown. ModelError: a number is beyond float16's range.
     """
-    return _CONVERTED[check_precision(dtype)](rows)
+    return _CONVERTERS[check_precision(dtype)](rows)
 
 
 def _as_float16(rows: np.ndarray) -> tuple[np.ndarray, None]:
@@ -132,20 +132,20 @@ def _as_float16(rows: np.ndarray) -> tuple[np.ndarray, None]:
     return rows.astype(np.float16), None
 
 
-_CONVERTED: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]] = for_all(
+_CONVERTERS: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]] = for_all(
     Precision,
     {"float32": lambda rows: (np.ascontiguousarray(rows, np.float32), None), "float16": _as_float16, "int8": quantise},
 )
 
 
 def restore(rows: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
-    """Return rows of any precision as float32; the very array if they are that already."""
+    """Return rows of any precision as float32; the same array if they are float32 already."""
     wide = rows.astype(np.float32, copy=False)
     return wide if scales is None else wide * scales[:, None]
 
 
 def is_finite(rows: np.ndarray) -> bool:
-    """Return True if all numbers are finite, without an array of booleans."""
+    """Return True if all numbers are finite; unlike numpy's test, without an array of booleans."""
     if rows.dtype == np.int8 or rows.size == 0:
         return True
     if rows.dtype == np.float16:

@@ -1,4 +1,4 @@
-"""A model as a step of scikit-learn's pipelines: texts in, vectors out."""
+"""A model as a step of scikit-learn pipelines: texts in, vectors out."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ except ImportError:
 
 
 class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A model as a transformer of scikit-learn, with feature names and ``set_output``.
+    """A model as a scikit-learn transformer, with feature names and ``set_output``.
 
-    It is named, not held: copies of a pipeline are small, and a search over parameters may try several models. A model is
-    loaded when texts are first transformed. There is nothing to fit.
+    It keeps the model's name, not the model: copies of a pipeline are small, and a parameter search may try several
+    models. The model is loaded when texts are first transformed. There is nothing to fit.
 
     Args:
         model: a model folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
@@ -41,10 +41,10 @@ class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.threads = threads
 
     def fit(self, X: Sequence[str], y: object = None) -> Self:
-        """Check the texts; nothing is learnt of them.
+        """Check the texts; nothing is learnt from them.
 
         Raises:
-            ValueError: an entry is no text.
+            ValueError: an entry is not a str.
         """
         _texts(X)
         return self
@@ -56,7 +56,7 @@ class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             X: texts: a list, an array or a column of a table.
 
         Raises:
-            ValueError: an entry is no text, as where a value is missing.
+            ValueError: an entry is not a str, such as a missing value.
             ModelError: the model is missing or damaged.
         """
         return self._loaded().encode(_texts(X), threads=self.threads)
@@ -80,7 +80,7 @@ class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self._loaded().dim
 
     def _loaded(self) -> AnyModel:
-        """Return the model that the parameter names, loaded once."""
+        """Return the model named by the parameter, loaded once."""
         name, model = getattr(self, "_model", (None, None))
         if model is None or name != str(self.model):
             model = load_any(locate(self.model))
@@ -92,7 +92,7 @@ def _texts(given: Any) -> list[str]:
     """Return texts as a list.
 
     Raises:
-        ValueError: it is one text, or an entry is none.
+        ValueError: it is one text, or an entry is not a str.
     """
     values = None if isinstance(given, str) else np.asarray(given, object)
     if values is None or values.ndim != 1:

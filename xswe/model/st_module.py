@@ -3,8 +3,8 @@
     from xswe.model.st_module import sentence_transformer
     model = sentence_transformer("runs/en-ja/model")      # a SentenceTransformer; encode, train, evaluate as ever
 
-Every model folder opens in ``SentenceTransformer(folder)`` as it is, but for word models the ``tokenizer.json`` that does
-so is close to the look-up and not equal to it. The module here looks texts up with the model's own units. It is handed to
+Model folders open in ``SentenceTransformer(folder)`` as they are, but for word models, the ``tokenizer.json`` that it reads
+only comes close to the look-up. The module here looks texts up with the model's own units. It is passed to
 sentence-transformers as an object, so that no folder names code to run. After training,
 ``model[0].trained().save(folder)`` writes a folder that opens everywhere.
 """
@@ -29,7 +29,7 @@ from xswe.model.static import StaticModel
 
 
 class StaticUnits(InputModule):
-    """Text to the mean of its units' vectors, with the look-up of an xswe model, whose vectors become trainable weights."""
+    """The mean of a text's unit vectors, with the look-up of an xswe model, whose vectors become trainable weights."""
 
     def __init__(self, model: StaticModel) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class StaticUnits(InputModule):
         self.embedding = torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(model.vectors.copy()), freeze=False)
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
-        """Look texts up: flat ids, and where each text's begin."""
+        """Look texts up; return flat ids, and where those of each text begin."""
         texts = [prompt + text for text in inputs] if prompt else list(inputs)
         bags = self.model.widen(self.model.units.bags(texts))
         return {
@@ -56,16 +56,16 @@ class StaticUnits(InputModule):
 
     @property
     def max_seq_length(self) -> float:
-        """No text is cut."""
+        """Infinite: texts are not truncated."""
         return float("inf")
 
     def trained(self) -> StaticModel:
-        """Return the model with the vectors as they are now."""
+        """Return the model with the current vectors."""
         matrix = self.embedding.weight.detach().cpu().float().numpy().copy()
         return replace(self.model, matrix=matrix, scales=None, shared=0)
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model's own files into ``output_path``, beside those of sentence-transformers."""
+        """Write the model's files into ``output_path``, beside those of sentence-transformers."""
         with tempfile.TemporaryDirectory(dir=output_path) as folder:
             self.trained().save(Path(folder) / "model")
             for file in (Path(folder) / "model").iterdir():
@@ -79,7 +79,7 @@ class StaticUnits(InputModule):
 
 
 def sentence_transformer(model: StaticModel | str | Path, **settings: Any) -> SentenceTransformer:
-    """Open a model as a ``SentenceTransformer`` that gives the very vectors of ``model.encode``.
+    """Open a model as a ``SentenceTransformer`` that gives exactly the vectors of ``model.encode``.
 
     Args:
         model: a model, its folder, ``mini``, or ``user/repository`` on the hub.
@@ -89,6 +89,6 @@ def sentence_transformer(model: StaticModel | str | Path, **settings: Any) -> Se
         ModelError: ``modules`` is among the settings.
     """
     if "modules" in settings:
-        raise ModelError("sentence_transformer builds the modules itself; take StaticUnits to build your own")
+        raise ModelError("sentence_transformer builds the modules itself; use StaticUnits to build your own")
     opened = model if isinstance(model, StaticModel) else StaticModel.load(locate(model))
     return SentenceTransformer(modules=[StaticUnits(opened), Normalize()], **settings)

@@ -1,6 +1,6 @@
-"""The static model: units, one vector a unit, and for a text the mean of them (EN paper 3.1).
+"""The static model: units, one vector per unit, and for a text the mean of them (EN paper 3.1).
 
-Averaging has two implementations of the same bytes: the compiled one of :mod:`xswe.model.kernels`, and one in plain numpy
+Averaging has two implementations with the same bytes: the compiled one of :mod:`xswe.model.kernels`, and one in plain numpy
 for a few texts in a process that has not loaded the compiler's run time yet, as loading takes longer than they do.
 """
 
@@ -32,27 +32,29 @@ from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import WORD_START
 from xswe.text.units import AS_LOOKED_UP, Units
 
-_FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
-_FEW_AT_FIRST = 200_000  # the same, in all of a process, where it would have to be compiled first: some 0.3 s
+# Compiled code pays from so many gathered rows: to call it once it is loaded, to load it, or (the sum over all calls of the
+# process) to compile it first, which takes some 0.3 s.
+_MIN_ROWS_TO_LOAD, _MIN_ROWS_TO_CALL = 400, 8
+_MIN_ROWS_TO_COMPILE = 200_000
 _NO_SCALES = np.ones(1, np.float32)
 
 
 class _PoolingHeuristic:
-    """Decides whether gathering rows is worth compiled code, which is compiled once many rows have been gathered."""
+    """Decides whether to gather rows by compiled code, which is compiled once many rows have been gathered."""
 
     def __init__(self) -> None:
         self._loaded, self._waited = False, 0
 
     def __call__(self, rows: int) -> bool:
-        """Return True if this many rows are worth it."""
-        if rows < (_FEWEST if self._loaded else _FEW):
+        """Return True if so many rows are worth it."""
+        if rows < (_MIN_ROWS_TO_CALL if self._loaded else _MIN_ROWS_TO_LOAD):
             return False
         if not self._loaded:
             from xswe.io.compiler import is_compiled
             from xswe.model.kernels import pool_rows
 
             self._waited += rows
-            self._loaded = self._waited >= _FEW_AT_FIRST or is_compiled(pool_rows)
+            self._loaded = self._waited >= _MIN_ROWS_TO_COMPILE or is_compiled(pool_rows)
         return self._loaded
 
 
@@ -68,11 +70,11 @@ def pool(
     out: np.ndarray | None = None,
     scales: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the means, float32 (n, d), of the rows of each of n bags, in ``out`` if that is given.
+    """Return the mean of the rows of each of n bags, float32 (n, d), in ``out`` if given.
 
-    ``matrix`` is (units, d) float32, float16 or int8, C-contiguous, and gathered from without a float32 copy; ``scales``,
-    float32 (units,), multiply the rows of an int8 matrix. If ``normalise``, results have Euclidean norm 1, or stay zero
-    for a bag that is empty or whose rows cancel.
+    ``matrix`` is (units, d) float32, float16 or int8, C-contiguous, and read without a float32 copy; ``scales``, float32
+    (units,), multiply the rows of an int8 matrix. If ``normalise``, results have Euclidean norm 1, or stay zero for a bag
+    that is empty or whose rows cancel.
     """
     out = np.empty((len(bags), matrix.shape[1]), np.float32) if out is None else out
     if not _worth_compiling(len(bags.ids)):
@@ -80,7 +82,7 @@ def pool(
         return out
     from xswe.model.kernels import pool_rows
 
-    # numba has no float16 on processors: the kernel reads its bits.
+    # numba has no float16 on CPUs: the kernel reads its bits.
     numbers = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
     factors = _NO_SCALES if scales is None else scales
 
@@ -107,7 +109,7 @@ def pool_plainly(matrix: np.ndarray, scales: np.ndarray | None, bags: Bags, norm
 
 
 def _fold(numbers: np.ndarray) -> np.float32:
-    """Add up an array by folding it in halves, in place."""
+    """Sum an array by folding it in halves, in place."""
     size = len(numbers)
     while size > 1:
         half = size // 2
@@ -116,7 +118,7 @@ def _fold(numbers: np.ndarray) -> np.float32:
     return np.float32(numbers[0])
 
 
-# The model: units, one vector a unit, and ``encode``.
+# The model: units, one vector per unit, and ``encode``.
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +128,15 @@ class StaticModel(Encoding):
     Attributes:
         units: the function from text to unit ids.
         matrix: (units, d) float32, float16 or int8, row ``i`` the vector of unit ``i``; zero for a unit without one. The
-            rows of bigrams come behind.
-        description: what else ``config.json`` says of the model (teacher, corpora, training), as plain JSON values.
-        scales: float32 (rows,), what each row of an int8 matrix is multiplied with; None for the others.
+            rows of bigrams come after those of the units.
+        description: the other entries of ``config.json`` (teacher, corpora, training), as plain JSON values.
+        scales: float32 (rows,), the factor of each row of an int8 matrix; None for the others.
         counts: unsigned integers (languages, units), how often each unit occurred in each language's training text, by
-            which :meth:`words` distinguishes languages of one script; None if not known. It decides no vector.
+            which :meth:`words` tells languages of one script apart; None if not known. Vectors do not depend on them.
         shared: dimensions of a part of an int8 matrix in which units share rows, see :meth:`share_rows`; 0 for none.
         forms: for each language, how its texts write each unit, as :func:`xswe.text.forms.count_forms` returns it; None if
-            not known. They are what :meth:`words` and :meth:`neighbours` show, and decide no vector.
-        bigrams: the pairs of neighbouring units that have rows, too, which count in a text as its units do; None for none.
+            not known. :meth:`words` and :meth:`neighbours` show them; vectors do not depend on them.
+        bigrams: the pairs of adjacent units that also have rows, which count like units in a text; None for none.
 
     Example:
         >>> import xswe
@@ -180,7 +182,7 @@ class StaticModel(Encoding):
         """Load a model folder.
 
         Raises:
-            ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
+            ModelError: a file, which it names, is missing, damaged, too new, or does not fit the others.
         """
         return cls(*storage.load(Path(folder)))
 
@@ -198,9 +200,9 @@ class StaticModel(Encoding):
     def identity(self) -> str:
         """A fingerprint of everything that determines :meth:`encode`: the units, and the numbers of the matrix.
 
-        It is that of the folder's content, wherever the folder lies: of ``model.safetensors``, ``tokenizer.json`` (of a
-        model of words: ``words.json`` and ``backoff.json``) and the units in ``config.json``; its description and the
-        model card do not matter.
+        It depends on the content of the folder, not on its path: on ``model.safetensors``, ``tokenizer.json`` (for word
+        models, ``words.json`` and ``backoff.json``) and the units in ``config.json``, but not on the description or the
+        model card.
         """
         arrays = [self.matrix]
         arrays += [] if self.scales is None else [self.scales]
@@ -214,11 +216,11 @@ class StaticModel(Encoding):
 
     @property
     def vectors(self) -> np.ndarray:
-        """The matrix as float32 (rows, d), whatever the precision; the matrix itself where it is float32."""
+        """The matrix as float32 (rows, d), whatever its precision; the matrix itself if it is float32."""
         return restore(self.matrix, self.scales)
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
-        """Return the vectors of some units, or bigrams, float32 (n, d)."""
+        """Return the vectors of some units or bigrams, float32 (n, d)."""
         return restore(self.matrix[ids], None if self.scales is None else self.scales[ids])
 
     @property
@@ -227,29 +229,29 @@ class StaticModel(Encoding):
         return self.units.languages
 
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
-        """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
+        """Encode ``n`` texts in this thread into float32 (n, d); :meth:`encode` calls it for each block."""
         self.pool(self.units.bags(texts), out=out)
 
     def widen(self, bags: Bags) -> Bags:
-        """Return bags of units with the rows of their bigrams behind them; a model without any returns them as they are."""
+        """Return bags of units with the rows of their bigrams appended; unchanged if the model has no bigrams."""
         return bags if self.bigrams is None else self.bigrams.widen(bags, _worth_compiling(len(bags.ids)))
 
     def pool(self, bags: Bags, out: np.ndarray | None = None) -> np.ndarray:
-        """Return the unit vectors of n texts that are looked up, float32 (n, d), in ``out`` if that is given."""
+        """Return the unit vectors of n texts given as bags, float32 (n, d), in ``out`` if given."""
         return pool(self.matrix, self.widen(bags), normalise=True, out=out, scales=self.scales)
 
     def words(self, language: str | None = None) -> dict[str, int]:
         """Return the units that are words, as texts write them, with their rows, in the order of the rows.
 
-        Case, width and traditional characters, which the look-up folds, are those of the commonest form in the texts that
-        the model was trained on (:attr:`forms`); units that are only parts of words there are left out, and Japanese ones
-        with particles. A model without forms shows its units as they are looked up, in Japanese with Japanese characters,
-        and of parts of words leaves out only those of a spaced script that do not start one.
+        Case, width and traditional characters, which the look-up folds, are those of the commonest form in the model's
+        training texts (:attr:`forms`); units that are only parts of words there are left out, and so are Japanese ones
+        with particles. A model without forms shows its units as they are looked up, in Japanese with Japanese characters;
+        of parts of words, it leaves out only those of a spaced script that do not begin one.
 
         Args:
-            language: words of this language only. Where its script does not decide (English and German; Han in a model of
+            language: only words of this language. If the script does not decide (English and German; Han in a model of
                 Chinese and Japanese), the model's :attr:`counts` do: a word may belong to both, and one that never
-                occurred belongs to none. Without counts the script alone decides. None for all, each in the form of the
+                occurred belongs to none. Without counts, the script alone decides. None for all, each in the form of the
                 language that uses it most.
 
         Raises:
@@ -273,7 +275,7 @@ class StaticModel(Encoding):
 
     @cached_property
     def _words_of(self) -> dict[str | None, dict[str, int]]:
-        """Each language's words, once they were asked for: to find them takes a tenth of a second."""
+        """The words of each language requested so far: finding them takes a tenth of a second."""
         return {}
 
     def _find_words(self, language: str | None, codes: Sequence[str]) -> dict[str, int]:
@@ -296,7 +298,7 @@ class StaticModel(Encoding):
         return out
 
     def _forms_in(self, language: str | None, words: list[str]) -> list[str]:
-        """Return the spelling of units in a language, or in the one that uses each most; "" of one that is not a word.
+        """Return how a language, or the one that uses each most, writes units; "" for those that are not words.
 
         ``words`` are the units as they are looked up.
         """
@@ -317,7 +319,7 @@ class StaticModel(Encoding):
         return [written[code][row] for row, code in enumerate(most.tolist())]
 
     def _is_foreign(self, word: str, row: int, language: str | None) -> bool:
-        """Return True if other languages of the model write in the word's script too, and the word is theirs alone."""
+        """Return True if other languages of the model share the word's script, and the word is not the language's own."""
         rivals = any(in_script(word, code) for code in self.languages if code != language)
         return rivals and not self._owners[self.languages.index(language), row]
 
@@ -328,7 +330,7 @@ class StaticModel(Encoding):
         return languages_of_units(unknown if self.counts is None else self.counts)
 
     def word_cosines(self, text: str, language: str | None = None) -> dict[str, float]:
-        """Return the words of a language (see :meth:`words`) but for the text itself, and their cosines with a text."""
+        """Return the words of a language (see :meth:`words`), except the text itself, with their cosines with the text."""
         from xswe.io.products import norms, row_products  # compiled: loading a model does without
 
         own = self.units.bags([text]).ids.tolist()
@@ -341,10 +343,10 @@ class StaticModel(Encoding):
         return dict(zip(words, cosines.tolist(), strict=True))
 
     def quantize(self, dtype: Precision) -> StaticModel:
-        """Return the model with its matrix in another precision; it computes from it as it is.
+        """Return the model with its matrix in another precision, from which it encodes without conversion.
 
         Args:
-            dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
+            dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale per row).
 
         Raises:
             ConfigError: the precision is unknown.
@@ -361,14 +363,14 @@ class StaticModel(Encoding):
         return replace(self, matrix=matrix, scales=scales, shared=0)
 
     def share_rows(self, width: int = 4) -> StaticModel:
-        """Return the model with 256 rows for all units in each part of some dimensions (product quantisation).
+        """Return the model with 256 rows, shared by all units, in each part of ``width`` dimensions (product quantisation).
 
-        A folder then has a byte a unit and part, at 4 dimensions a quarter of an int8 matrix; other libraries do not open
-        it. In memory the matrix is int8 as any other, as large and as fast, and ``quantize("int8")`` makes an ordinary
-        one of it. Frequent units keep their vectors better, by the root of the model's :attr:`counts`, where it has any.
+        A folder then has one byte per unit and part, at 4 dimensions a quarter of an int8 matrix; other libraries do not
+        open it. In memory, the matrix is int8 like any other, as large and as fast; ``quantize("int8")`` makes the model
+        an ordinary one. Frequent units are approximated better, by the root of the model's :attr:`counts`, if any.
 
         Args:
-            width: dimensions of a part, 1 to 8: the wider, the smaller and the coarser.
+            width: dimensions of a part, 1 to 8: the wider, the smaller and coarser.
 
         Raises:
             ConfigError: the width is out of bounds, or the model has rows for bigrams.
@@ -388,9 +390,9 @@ class StaticModel(Encoding):
         return replace(self, matrix=matrix, scales=scales, shared=width)
 
     def truncate(self, dim: int) -> StaticModel:
-        """Return the model with its first ``dim`` dimensions only.
+        """Return the model with only its first ``dim`` dimensions.
 
-        Best where it was trained with ``objective.prefixes``; else :meth:`rotate` it first.
+        Works best if it was trained with ``objective.prefixes``; otherwise, :meth:`rotate` it first.
 
         Raises:
             ConfigError: the model has fewer.
@@ -405,10 +407,10 @@ class StaticModel(Encoding):
         return replace(self, matrix=np.ascontiguousarray(self.matrix[:, :dim]), shared=0)
 
     def rotate(self) -> StaticModel:
-        """Turn the vectors so that the first dimensions carry the most, and all cosines stay as they are.
+        """Rotate the vectors so that the first dimensions hold the most variance; all cosines stay the same.
 
-        The axes are the principal ones of the units' vectors about zero: nothing is subtracted, so that inner products are
-        kept. The result is float32.
+        The axes are the principal axes of the units' vectors about zero: nothing is subtracted, which preserves inner
+        products. The result is float32.
         """
         matrix = self.vectors.astype(np.float64)
         _, axes = np.linalg.eigh(matrix.T @ matrix)
@@ -425,10 +427,10 @@ class StaticModel(Encoding):
         return counts
 
     def counted(self, texts: Mapping[str, Iterable[str]]) -> StaticModel:
-        """Return the model with its units' counts and forms in texts of its languages, in the place of those that it has.
+        """Return the model with new counts and forms of its units, from texts in its languages.
 
         Args:
-            texts: for each of the model's languages, by its code, texts to count in.
+            texts: texts to count in, by the code of each of the model's languages.
 
         Raises:
             ConfigError: the languages are not the model's.
@@ -453,18 +455,18 @@ class StaticModel(Encoding):
         return replace(self, counts=narrow_counts(counts), forms=tuple(forms))
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> StaticModel:
-        """Return the model with its most frequent units only.
+        """Return the model with only its most frequent units.
 
-        Of a Unigram tokenizer single characters, special tokens and the unknown piece always stay, so that the rest is
-        still a tokenizer: what a dropped piece covered is then covered by shorter ones. A bigram stays where both units do.
+        Single characters, special tokens and the unknown piece of a Unigram tokenizer are always kept, so that it still
+        covers any text: shorter pieces take the place of a dropped one. A bigram is kept if both its units are.
 
         Args:
             keep: how many.
-            counts: int (units,), how often each occurs in some text, as of :meth:`count_units`; None for a Unigram
-                piece's own score, or the order of the words, which are the most frequent first where xswe counted them.
+            counts: int (units,), how often each occurs in some text, as :meth:`count_units` returns; None for a Unigram
+                piece's own score, or the order of words, which begins with the most frequent if xswe counted them.
 
         Raises:
-            ConfigError: there are fewer units, or fewer than the characters, or the tokenizer cannot lose pieces.
+            ConfigError: there are fewer units, ``keep`` is less than the characters, or the tokenizer cannot lose pieces.
 
         Example:
             >>> import xswe
@@ -490,7 +492,7 @@ class StaticModel(Encoding):
         """Write the model folder atomically; see :mod:`xswe.model.folder`.
 
         Args:
-            folder: its name.
+            folder: its path.
             dtype: precision of the stored matrix; None for the model's own.
         """
         model = self if dtype is None else self.quantize(dtype)

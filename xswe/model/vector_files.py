@@ -1,8 +1,8 @@
 """Files of sentence vectors, written block by block, and resumed after a kill.
 
-The rows go straight to a partial file beside the output, behind room for a header, so that memory does not grow with them.
-A checkpoint says how many of them are safely on the disk, and which part of the text comes next. At the end the header is
-filled in and the file renamed (``.npy``, ``.safetensors``), or its rows are copied into ``.parquet``.
+The rows go straight to a partial file beside the output, after room for a header, so that memory does not grow with them.
+A checkpoint records how many of them are safely on the disk, and which part of the text comes next. At the end, the header
+is filled in and the file renamed (``.npy``, ``.safetensors``), or its rows are copied into ``.parquet``.
 
 | suffix | float32, float16 | int8: row ``i`` is ``numbers[i] * scales[i]`` |
 |---|---|---|
@@ -36,7 +36,7 @@ from xswe.work.parts import BEGINNING, Part, Place
 logger = logging.getLogger(__name__)
 SUFFIXES = (".npy", ".safetensors", ".parquet")
 _HEADER = 512  # bytes before the first row
-_STEP = 0x9E3779B97F4A7C15  # between the factors of rows, nearly
+_STEP = 0x9E3779B97F4A7C15  # difference of the factors of consecutive rows, before their lowest bit is set
 _GROUP = 1 << 16  # rows of a row group
 _NUMPY = dict(zip(PRECISIONS, ("<f4", "<f2", "|i1"), strict=True))
 _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
@@ -49,7 +49,7 @@ class VectorFile:
     path: Path  # the suffix chooses the format
     width: int  # dimensions of a row
     dtype: str
-    own: bool = False  # whether each process has an unfinished file of its own, which none goes on with
+    own: bool = False  # whether each process has its own partial file, which is never resumed
 
     def __post_init__(self) -> None:
         check_precision(self.dtype)
@@ -62,18 +62,18 @@ class VectorFile:
 
     @property
     def partial(self) -> Path:
-        """The rows written so far."""
+        """The file of the rows written so far."""
         return sibling(self.path, crowded=True) if self.own else self.path.with_name(f".{self.path.name}.partial")
 
     @property
     def partial_scales(self) -> Path:
-        """Their scales."""
+        """The file of their scales."""
         own = sibling(self.scales, crowded=True) if self.own else None
         return own or self.path.with_name(f".{self.path.name}.scales.partial")
 
     @property
     def checkpoint(self) -> Path:
-        """The state that is on the disk."""
+        """The file of the recorded state."""
         return self.path.with_name(f".{self.path.name}.checkpoint")
 
     @property
@@ -88,7 +88,7 @@ class VectorFile:
 
 
 class VectorWriter:
-    """An open partial file, see :func:`open_writer`, with ``rows`` rows, up to the part of the text at ``place``."""
+    """An open partial file (see :func:`open_writer`) with ``rows`` rows, up to the part of the text at ``place``."""
 
     def __init__(self, file: VectorFile, identity: str, rows: BinaryIO, scales: BinaryIO) -> None:
         self.file, self._identity, self._rows, self._scales = file, identity, rows, scales
@@ -101,11 +101,11 @@ class VectorWriter:
             if _read_checksum(file, count) == checksum:
                 self.rows, self.place, self._checksum = count, tuple(found[1]["place"]), checksum
                 return
-            logger.warning("%s: damaged since it was written; beginning anew", file.partial)
+            logger.warning("%s: damaged since it was written; starting over", file.partial)
         file.checkpoint.unlink(missing_ok=True)
 
     def append(self, part: Part) -> int:
-        """Write rows behind those that there are, given :func:`part_of` them; returns how many."""
+        """Append rows, as :func:`part_of` returns them; return how many."""
         numbers, scales = part["numbers"], part.get("scales")
         written = [(self._rows, numbers, self.file.row_bytes)]
         if scales is not None:
@@ -118,7 +118,7 @@ class VectorWriter:
         return len(numbers)
 
     def save(self, place: Place) -> None:
-        """Record now and then up to which part of the text vectors are written."""
+        """Record, now and then, up to which part of the text vectors are written."""
         if self._due():
             os.fsync(self._rows.fileno())
             os.fsync(self._scales.fileno())
@@ -126,7 +126,7 @@ class VectorWriter:
             save_checkpoint(self.file.checkpoint, self._identity, {}, state, f"after {self.rows:,} lines")
 
     def finish(self) -> None:
-        """Make the output of the partial files; it appears whole."""
+        """Turn the partial files into the output, which appears whole."""
         file, rows = self.file, self.rows
         self._rows.truncate(_HEADER + rows * file.row_bytes)
         self._scales.truncate(_HEADER + rows * 4)
@@ -147,7 +147,7 @@ class VectorWriter:
 
 
 def part_of(vectors: np.ndarray, dtype: str) -> Part:
-    """Return float32 rows as they are written."""
+    """Convert float32 rows to the form in which they are written."""
     numbers, scales = convert(vectors, dtype)
     return {"numbers": numbers} if scales is None else {"numbers": numbers, "scales": scales}
 
@@ -156,8 +156,8 @@ def part_of(vectors: np.ndarray, dtype: str) -> Part:
 def open_writer(file: VectorFile, identity: str = "") -> Iterator[VectorWriter]:
     """Open a file of vectors, or resume that of a killed run with the same identity.
 
-    When the block ends the output is there. When it raises, what a checkpoint records stays for the next run. ConfigError:
-    another process is writing the same output.
+    When the block ends, the output exists. If it raises, the rows that a checkpoint records are kept for the next run.
+    ConfigError: another process is writing the same output.
     """
     file.path.parent.mkdir(parents=True, exist_ok=True)
     partial, partial_scales = file.partial, file.partial_scales
@@ -180,7 +180,7 @@ def open_writer(file: VectorFile, identity: str = "") -> Iterator[VectorWriter]:
 
 
 def _read_checksum(file: VectorFile, rows: int) -> int:
-    """Return the checksum of the first ``rows`` rows of an unfinished file; any other number if it is shorter."""
+    """Return the checksum of the first ``rows`` rows of a partial file, -1 if it has fewer."""
     total, kind = 0, np.dtype(_NUMPY[file.dtype])
     parts = [(file.partial, kind, file.width)] + [(file.partial_scales, np.dtype(np.float32), 1)] * (file.dtype == "int8")
     for path, of, width in parts:
@@ -196,10 +196,10 @@ def _read_checksum(file: VectorFile, rows: int) -> int:
 
 
 def _checksum(rows: np.ndarray, first: int) -> int:
-    """Return a checksum of rows, independent of those before them: sums of parts are the checksum of the whole.
+    """Return a checksum of rows, of which ``first`` is the number of the first; checksums of parts add up to the whole's.
 
-    It is the sum of each row's numbers, as integers, times an odd factor of its own, modulo 2^64: a change of any number
-    changes it, and so do rows that were exchanged. It takes a hundredth of the time of encoding.
+    It is the sum of each row's numbers, as integers, times an odd factor per row, modulo 2^64: it changes with any number,
+    and with swapped rows. It takes a hundredth of the time of encoding.
     """
     data = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
     kind = next(kind for kind in ("u8", "u4", "u2", "u1") if data.shape[1] % int(kind[1]) == 0)
@@ -221,14 +221,14 @@ def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:
 
 
 def _npy_header(descr: str, shape: tuple[int, ...]) -> bytes:
-    """Return an array header of numpy's format 1.0, filled up to the room there is."""
+    """Return an array header of numpy's format 1.0, padded to ``_HEADER`` bytes."""
     text = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode("ascii")
     size = _HEADER - 10
     return b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + text.ljust(size - 1) + b"\n"
 
 
 def _safetensors_header(file: VectorFile, rows: int) -> bytes:
-    """Return a safetensors header, filled up to the room there is."""
+    """Return a safetensors header, padded to ``_HEADER`` bytes."""
     stop = rows * file.row_bytes
     header: dict[str, Any] = {
         "embeddings": {"dtype": _SAFETENSORS[file.dtype], "shape": [rows, file.width], "data_offsets": [0, stop]}

@@ -1,4 +1,4 @@
-"""Files of word vectors, of word2vec, fastText, MUSE and GloVe: read and written."""
+"""Reading and writing files of word vectors: word2vec, fastText, MUSE and GloVe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
 _CURE = "fetch the file again"
-_ROWS = 4096  # written at a time
+_BLOCK = 4096  # rows written at a time
 
 
 def write_text(path: Path, tokens: list[str], vectors: np.ndarray) -> None:
@@ -30,14 +30,14 @@ def write_text(path: Path, tokens: list[str], vectors: np.ndarray) -> None:
     """
     with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as stream:
         stream.write(f"{len(tokens)} {vectors.shape[1]}\n")
-        for start in range(0, len(tokens), _ROWS):
-            rows = vectors[start : start + _ROWS].astype(str)  # the shortest decimal that is the same float32
-            lines = (f"{token} {' '.join(row)}\n" for token, row in zip(tokens[start : start + _ROWS], rows, strict=True))
+        for start in range(0, len(tokens), _BLOCK):
+            rows = vectors[start : start + _BLOCK].astype(str)  # the shortest decimal that is the same float32
+            lines = (f"{token} {' '.join(row)}\n" for token, row in zip(tokens[start : start + _BLOCK], rows, strict=True))
             stream.writelines(lines)
 
 
 def write_binary(path: Path, tokens: list[str], vectors: np.ndarray) -> None:
-    """Write word2vec's binary format: the same first line, then token, blank, d little-endian float32, line end."""
+    """Write word2vec's binary format: the same first line, then per token: it, a blank, d little-endian float32, LF."""
     with whole_file(path) as temporary, open(temporary, "wb") as stream:
         stream.write(f"{len(tokens)} {vectors.shape[1]}\n".encode())
         for token, row in zip(tokens, vectors.astype("<f4"), strict=True):
@@ -47,16 +47,16 @@ def write_binary(path: Path, tokens: list[str], vectors: np.ndarray) -> None:
 def read_vectors(
     path: Path, limit: int | None = None, on_error: OnError = "raise", binary: bool | None = None
 ) -> tuple[list[str], np.ndarray]:
-    """Read word vectors: the words, each once (the first of several stays), and float32 (words, d).
+    """Read word vectors: the words, each once (the first occurrence counts), and float32 (words, d).
 
-    A binary file (``binary``; None if its name ends in ``.bin``) is a fastText model or of word2vec's binary form; any
-    other is text, of word2vec's, fastText's, MUSE's, GloVe's or the reference implementation's format: an optional line
-    ``words dimensions``, then a line a word. Files may be compressed (``.gz .xz .bz2 .zst``), but for fastText models.
-    ``limit`` words are read from the start, where such files have the frequent ones; None or 0 for all. A line that is not
-    UTF-8, of which some of fastText's files have some, may be skipped; such words of binary files are left out.
+    A ``binary`` file (None: if its name ends in ``.bin``) is a fastText model, or in word2vec's binary format; any other
+    is text, in the format of word2vec, fastText, MUSE, GloVe or the reference implementation: an optional line ``words
+    dimensions``, then one line per word. Files may be compressed (``.gz .xz .bz2 .zst``), except fastText models. Only the
+    first ``limit`` words are read, usually the most frequent; None or 0 for all. Lines that are not UTF-8, which some of
+    fastText's files have, may be skipped; such words of binary files are left out.
 
-    InputError: the file is missing or cut short; with the line that has another number of values, or one that is no finite
-    number, or after which others are missing that the first line promises.
+    InputError: the file is missing or cut short; or, with the line: it has another number of values, or one that is not a
+    finite number, or the file ends there before the number of words in its first line.
     """
     if binary is None:
         binary = without_packing(path).suffix == ".bin"
@@ -85,14 +85,14 @@ def read_vectors(
 
 
 def _grown(matrix: np.ndarray, width: int) -> np.ndarray:
-    """Return the matrix with room for half as many rows again."""
+    """Return the matrix with half as many rows more."""
     out = np.empty((max(8192, len(matrix) * 3 // 2), width), np.float32)
     out[: len(matrix)] = matrix.reshape(-1, width)
     return out
 
 
 def _text(path: Path, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield word and vector of each line; the width is that of the first line of numbers, or of the first line."""
+    """Yield word and vector of each line; the header gives the number of dimensions, or else the first line has it."""
     width = promised = number = 0
     for number, line in read_lines(path, on_error=on_error, skipped=skipped):
         if line is None:
@@ -110,7 +110,7 @@ def _text(path: Path, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str
             raise InputError(path, "a value is no number", "mend or remove the line", number) from None
         if not np.isfinite(vector).all():
             raise InputError(path, "a value is not finite", "mend or remove the line", number)
-        # A word may itself hold blanks (GloVe 840B has some): the numbers are the last columns.
+        # A word may contain blanks (GloVe 840B has some), so the numbers are the last columns.
         yield " ".join(fields[:-width]), vector
     if 0 < number <= promised:
         found = f"ends after {number - 1:,} of the {promised:,} vectors that its first line promises"
@@ -124,7 +124,7 @@ def _binary(path: Path, skipped: Skipped) -> Iterator[tuple[str, np.ndarray]]:
         buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
         header = buffered.readline(100)
         if header.startswith(_FASTTEXT):
-            raise InputError(path, "a compressed fastText model", "unpack it: its rows are read from where they lie")
+            raise InputError(path, "a compressed fastText model", "unpack it: its rows are read in place")
         fields = header.split()
         if len(fields) != 2 or not all(field.isdigit() for field in fields) or not int(fields[1]):
             raise InputError(path, "does not begin with two numbers", hint)
@@ -137,7 +137,7 @@ def _binary(path: Path, skipped: Skipped) -> Iterator[tuple[str, np.ndarray]]:
                     raise InputError(path, f"ends after {k:,} of {count:,} vectors", hint)
                 pending, place = pending[place:] + more, 0
             start = blank + 1
-            word, place = pending[place:blank].lstrip(b"\n"), start + 4 * width  # some writers end a vector with one
+            word, place = pending[place:blank].lstrip(b"\n"), start + 4 * width  # some writers end vectors with LF
             try:
                 yield word.decode("utf-8"), np.frombuffer(pending, "<f4", width, start)
             except UnicodeDecodeError:
@@ -150,7 +150,7 @@ _END_OF_SENTENCE = b"</s>"
 
 
 class _Header(NamedTuple):
-    """The head of a fastText file: dimensions, buckets of n-grams, shortest and longest n-gram."""
+    """The header of a fastText file: dimensions, buckets of n-grams, lengths of the shortest and longest n-gram."""
 
     dim: int
     buckets: int
@@ -167,11 +167,11 @@ def _is_fasttext(path: Path) -> bool:
 
 
 def _read_fasttext(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
-    """Read the words of an unpacked model, most frequent first, and float32 (words, d), as fastText gives them.
+    """Read the words of an unpacked model, most frequent first, and their vectors as in fastText, float32 (words, d).
 
-    The rows stay on the disk but for those that are needed. Words that the model does not list, to which fastText would
-    give the mean of their n-grams, are not known afterwards, and one that is no UTF-8 is left out. InputError: the file is
-    cut short, or is a quantised model.
+    Only the rows needed are read from the disk. Words that the model does not list, for which fastText would average their
+    n-grams, are lost, and words that are not UTF-8 are left out. InputError: the file is cut short, or is a quantised
+    model.
     """
     with path.open("rb") as stream:
         try:
@@ -211,12 +211,12 @@ def _read_settings(stream: BinaryIO) -> _Header:
     _, version = struct.unpack("<ii", stream.read(8))
     dim, _, _, _, _, _, _, kind, buckets, shortest, longest, _ = struct.unpack("<12i", stream.read(48))
     stream.read(8)  # the sampling threshold
-    # The oldest files say n-grams of supervised models, which those do not use.
+    # The oldest files state n-grams for supervised models, which do not use them.
     return _Header(dim, buckets, shortest, 0 if version == 11 and kind == _SUPERVISED else longest)
 
 
 def _read_words(stream: BinaryIO) -> tuple[list[bytes], int]:
-    """Read the dictionary: its words (labels come after them and are left out), and its number of pruned n-grams."""
+    """Read the dictionary: its words (without the labels after them), and its number of pruned n-grams."""
     size, words, _ = struct.unpack("<iii", stream.read(12))
     _, pruned = struct.unpack("<qq", stream.read(16))
     found, pending, place = [], b"", 0
@@ -237,7 +237,7 @@ def _read_words(stream: BinaryIO) -> tuple[list[bytes], int]:
 
 @njit(cache=True)
 def _buckets(word: np.ndarray, shortest: int, longest: int, buckets: int) -> np.ndarray:
-    """Return the buckets of a marked word's n-grams of characters, int64, by fastText's hash (FNV-1a, signed bytes)."""
+    """Return the buckets of a marked word's character n-grams, int64, by fastText's hash (FNV-1a on signed bytes)."""
     out = np.empty(len(word) * max(1, longest), np.int64)
     count = 0
     for i in range(len(word)):
