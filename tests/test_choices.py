@@ -263,7 +263,7 @@ def _(choice, folder):
 def _(choice, folder):
     from xswe.corpus import cards
 
-    return cards._OF_PAIRS[choice]
+    return cards._IS_BITEXT[choice]
 
 
 @probe("xswe.corpus.cards:CardFormat")

@@ -43,8 +43,8 @@ def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterato
             raise InputError(source.paths[0], problem, _CATALOGUE_HINT, line) from None
         skipped.add("damaged catalogue")
         return
-    own = base_language(str(catalogue.metadata.get("Language", "")))
-    swapped = bool(source.languages) and own == source.languages[0]
+    target_language = base_language(str(catalogue.metadata.get("Language", "")))
+    swapped = bool(source.languages) and target_language == source.languages[0]
     for number, (entry, (message, translation)) in enumerate(zip(catalogue, pairs, strict=True), 1):
         pair = (translation, message) if swapped else (message, translation)
         yield number, entry, "fuzzy or obsolete" if states[number - 1] else pair

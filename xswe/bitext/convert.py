@@ -130,7 +130,7 @@ def read_units(source: Source, left_out: Skipped) -> Iterator[Unit | None]:
     if FORMATS[source.kind].family == "lines":
         records = ((record.texts, _scored(source, record)) for record in source.read(left_out))
         return (None if texts is None else _unit(texts, beside=score) for texts, score in records)
-    read_beside = _WRITTEN_BESIDE[source.kind]
+    read_beside = _PROPERTY_READERS[source.kind]
     return (
         None if isinstance(pair, str) else _unit((pair[0], pair[1]), *read_beside(beside))
         for _, beside, pair in source.units(left_out)
@@ -149,7 +149,7 @@ def _columns(found: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
     return str(beside.get("id", "")), str(beside.get("notes", beside.get("note", ""))), beside
 
 
-def _noted(found: tuple[str, list[str]]) -> tuple[str, str, dict[str, str]]:
+def _note_properties(found: tuple[str, list[str]]) -> tuple[str, str, dict[str, str]]:
     """Return an id, notes, and the score and status in the first note, if this library wrote it."""
     name, notes = found
     first = _SCORE.fullmatch(notes[0]) if notes else None
@@ -169,12 +169,12 @@ def _unit(pair: tuple[str, str], name: str = "", notes: str = "", beside: Mappin
 
 
 # By format, from the reader's own object: the id and notes of a unit, and the other properties that this library wrote.
-_WRITTEN_BESIDE: dict[str, Callable[[Any], tuple[str, str, Mapping[str, Any]]]] = {
-    "catalogue": lambda entry: _noted(entry_notes(entry)),
+_PROPERTY_READERS: dict[str, Callable[[Any], tuple[str, str, Mapping[str, Any]]]] = {
+    "catalogue": lambda entry: _note_properties(entry_notes(entry)),
     "csv": lambda row: _columns(dict(zip(*row, strict=False))),
     "jsonl": lambda line: _columns(json.loads(line[0])),
     "parquet": lambda row: _columns(row[2]),
     "tmx": unit_properties,
-    "xliff": lambda segment: _noted(unit_notes(segment)),
+    "xliff": lambda segment: _note_properties(unit_notes(segment)),
     "xlsx": lambda row: _columns(dict(zip(*row, strict=False))),
 }

@@ -36,7 +36,7 @@ _PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*",
 _MEMORY_HINT = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
-class _Watched:
+class _LimitedStream:
     """A stream that raises an error at an endless unit, which the parser would collect in memory."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
@@ -173,7 +173,7 @@ def elements(
     safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
     names = [f"{{*}}{name}" for name in (*units, *opening)]
     with open_binary(path) as raw:
-        stream = _Watched(raw, path)
+        stream = _LimitedStream(raw, path)
         how: Any = {"tag": names, "remove_comments": True, "remove_pis": True, **safe}
         how["events"] = ("start", "end") if opening else ("end",)
         first = True

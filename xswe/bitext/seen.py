@@ -154,8 +154,8 @@ class Admission:
         ``keys``, uint64 (n,), are hashes of the pairs; ``bands`` (n, b) of their sketches, with b = 0 to keep
         near-duplicates; ``sides`` (n, 2) of their sides, or (n, 0) to keep hubs.
         """
-        self._pairs = _spilt(self._pairs, self._old_pairs)
-        self._bands = _spilt(self._bands, self._old_bands)
+        self._pairs = _spill(self._pairs, self._old_pairs)
+        self._bands = _spill(self._bands, self._old_bands)
         reason, added = reason.copy(), np.zeros(3, np.int64)
         before = self._old_pairs.has(keys).astype(np.uint8)
         if bands.size:
@@ -170,7 +170,7 @@ class Admission:
         return reason
 
 
-def _spilt(keys: KeySet, old: KeysOnDisk) -> KeySet:
+def _spill(keys: KeySet, old: KeysOnDisk) -> KeySet:
     """Return the set to continue with: move the keys of a large one to the disk, and begin a new one."""
     if len(keys) < _MAX_KEYS:
         return keys

@@ -235,7 +235,7 @@ class Source(Described):
             for lines in line_blocks(self.paths, most, window, [self.span] if self.span else None, exact=True):
                 found, states = lines.cut(columns)
                 if self.kind == "tsv":
-                    _tell_blank(lines.lines[0], states[0], max(columns))
+                    _mark_blank(lines.lines[0], states[0], max(columns))
                 if RAISES[self.on_error]:
                     lines.complain(states, columns)
                 if left_out is not None:
@@ -357,7 +357,7 @@ def _ready(rows: Rows) -> Job:
     return lambda: rows
 
 
-def _tell_blank(lines: Texts, states: np.ndarray, last: int) -> None:
+def _mark_blank(lines: Texts, states: np.ndarray, last: int) -> None:
     """Mark blank lines as valid if they have enough tabs (their columns are empty), else as lacking columns."""
     for row in np.flatnonzero(states == kernels.EMPTY).tolist():
         tabs = int((lines.data[lines.offsets[row] : lines.offsets[row + 1]] == 0x09).sum())
@@ -402,12 +402,12 @@ def find_pairs(
             continue
         given: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {"path": entry}
         _check_known(given, ("path", "columns", "score", "fields", "members", "min_score"), "a file")
-        own = check_columns(given.get("columns", columns), "corpus.columns")
+        own_columns = check_columns(given.get("columns", columns), "corpus.columns")
         fields = _fields(given.get("fields"))
         for file in files_of(given["path"]):
             paths_of = tuple(f"{file}!{name}" for name in given.get("members", ())) or _sides(file, languages)
             kind = "moses" if len(paths_of) == 2 else "tsv" if _is_archive(paths_of[0]) else format_by_name(paths_of[0])
-            columns_of = fields or (own if kind == "tsv" else own[:2])
+            columns_of = fields or (own_columns if kind == "tsv" else own_columns[:2])
             found = Source(paths_of, columns_of, languages, score=given.get("score"), min_score=least_score(given))
             if found not in out:
                 out.append(found)

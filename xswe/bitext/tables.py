@@ -61,8 +61,8 @@ def find_columns(
             for one in columns
         ]
         return None if None in found else [place for place in found if place is not None]
-    own = {base_language(name): name for name in names if base_language(name) in LANGUAGES}
-    wanted = list(own.values()) if not languages and len(own) == 2 else []
+    by_language = {base_language(name): name for name in names if base_language(name) in LANGUAGES}
+    wanted = list(by_language.values()) if not languages and len(by_language) == 2 else []
     if len(languages) == 2 and languages[0] != languages[1]:
         found_names = [next((name for name in names if base_language(name) == code), "") for code in languages]
         wanted = [code if code in names else name for code, name in zip(languages, found_names, strict=True)]

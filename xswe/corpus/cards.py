@@ -27,7 +27,7 @@ SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
 CardKind = Literal["bitext", "monolingual"]
 _IN_TWO_MEMBERS = for_all(CardFormat, {"moses-zip": True, "tar": False, "tsv": False, "hub": False, "lines": False})
-_OF_PAIRS = for_all(CardKind, {"bitext": True, "monolingual": False})
+_IS_BITEXT = for_all(CardKind, {"bitext": True, "monolingual": False})
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def find_sources(
 def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[Source]:
     """Fetch a corpus's files of a language pair, and return them as sources; raises as :func:`find_sources`."""
     card = find_card(name)
-    if not _OF_PAIRS[card.kind]:
+    if not _IS_BITEXT[card.kind]:
         raise ConfigError(f"corpus {name} is monolingual: training needs translations; python -m xswe corpus list")
     release = card.release_for(languages, version)
     names = release.names(languages)

@@ -130,7 +130,7 @@ def choose_contexts(
     if random:
         room = np.minimum(room, config.candidates)
     kept = choice.keep_least(np.minimum(counts, room), sampled, first, np.uint64(config.seed))
-    bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
+    bounds = _cumulative_lengths(kept, len(bags), lengths) if lengths is not None and asked else offsets
     chosen = choice.select_lowest(bounds, sampled & shortest, config.per_unit)
     bags.release()
     exact_bags.release()
@@ -205,7 +205,7 @@ class _Plain:
         self._rows, self._units, self._keys = self._rows[kept], self._units[kept], self._keys[kept]
 
 
-def _measured(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _cumulative_lengths(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the cumulative lengths of all rows, int64 (size + 1,), with length 0 for those not in ``kept``."""
     found = np.zeros(size, bool)
     for start in range(0, len(kept), _KEYS_PER_READ):

@@ -61,7 +61,7 @@ class EvaluationTexts:
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self.files = evaluation_files(paths)
         for folder in filter(Path.is_dir, map(Path, paths)):
-            _tell_unread(folder)
+            _warn_of_unread(folder)
         self._exact, self._normalised, self.count = KeySet(), KeySet(), 0
         for file in self.files:
             texts = Texts.of([text for text in _texts(file) if any(map(str.isalpha, text))])
@@ -92,7 +92,7 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def _tell_unread(folder: Path) -> None:
+def _warn_of_unread(folder: Path) -> None:
     """Warn of files in a folder with an unknown suffix: their texts may be trained on."""
     inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and suffix_of(p) not in _SUFFIXES)
     unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
@@ -110,22 +110,22 @@ def _texts(file: Path) -> Iterator[str]:
     kind = format_by_name(file)
     family = FORMATS[kind].family
     if kind == "tmx":
-        yield from (text for unit in read_memory(file) for text in map(_one_blank, unit.values()))
+        yield from (text for unit in read_memory(file) for text in map(_single_blanks, unit.values()))
     elif family == "memory":
         yield from (text for pair in read_pairs(Source((str(file),)), skipped=Skipped()) for text in pair)
     elif kind == "jsonl":
         for number, line in read_lines(file):
             try:
-                yield from map(_one_blank, strings_in(json.loads(line or "null")))
+                yield from map(_single_blanks, strings_in(json.loads(line or "null")))
             except ValueError as error:
                 raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
     elif family == "table":
         rows = islice(table_rows(file, kind), 1, None)
-        yield from (text for _, row in rows for text in map(_one_blank, strings_in(list(row))))
+        yield from (text for _, row in rows for text in map(_single_blanks, strings_in(list(row))))
     else:
         check_lines(file)
         yield from (field.strip() for _, line in read_lines(file) for field in (line or "").split("\t"))
 
 
-def _one_blank(text: str) -> str:
+def _single_blanks(text: str) -> str:
     return " ".join(text.split())

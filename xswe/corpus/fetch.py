@@ -83,7 +83,7 @@ def _from_mirror(url: str, part: Path, pause: float) -> None:
     while True:
         before = part.stat().st_size if part.is_file() else 0
         try:
-            if _go_on(url, part):
+            if _request(url, part):
                 return
         except (http.client.HTTPException, TimeoutError, ConnectionError, urllib.error.URLError) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code < 500:
@@ -96,7 +96,7 @@ def _from_mirror(url: str, part: Path, pause: float) -> None:
             time.sleep(pause * 2 ** max(0, idle - 1))
 
 
-def _go_on(url: str, part: Path) -> bool:
+def _request(url: str, part: Path) -> bool:
     """Make one request; return True once the file is complete."""
     state = part.with_name(f"{part.name}.json")
     known: dict[str, Any] = read_json(state) if state.is_file() and part.is_file() else {}

@@ -212,11 +212,11 @@ def load_sentences(
                 report.dropped[reason] = int(rows.sum())
         texts = texts.take(np.flatnonzero(~(exact | normalised)))
     if DETECTS[config.clean.language]:
-        own = [
+        in_language = [
             start + np.flatnonzero(~in_other_language(list(texts[start : start + _CLEANED_AT_A_TIME]), language, threads))
             for start in range(0, len(texts), _CLEANED_AT_A_TIME)
         ]
-        rows = np.concatenate([np.zeros(0, np.int64), *own])
+        rows = np.concatenate([np.zeros(0, np.int64), *in_language])
         if len(rows) < len(texts):
             report.dropped["other language"] = len(texts) - len(rows)
         texts = texts.take(rows)

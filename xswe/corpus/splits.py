@@ -31,16 +31,16 @@ class RowSet:
         self.size = size
         self.bits = np.full(-(-size // 8), 0xFF if full else 0, np.uint8)
 
-    def set(self, rows: np.ndarray, there: bool) -> None:
+    def set(self, rows: np.ndarray, is_member: bool) -> None:
         """Add rows, or remove them."""
-        _set(self.bits, np.asarray(rows, np.int64), there)
+        _set(self.bits, np.asarray(rows, np.int64), is_member)
 
     def blocks(self, rows: int = 1 << 22) -> Iterator[np.ndarray]:
         """Yield the rows of the set in ascending order, as int64 arrays: one per ``rows`` rows, members or not."""
         for start in range(0, self.size, rows):
             stop = min(start + rows, self.size)
-            there = np.unpackbits(self.bits[start // 8 : -(-stop // 8)], count=stop - start, bitorder="little")
-            yield start + np.flatnonzero(there)
+            is_member = np.unpackbits(self.bits[start // 8 : -(-stop // 8)], count=stop - start, bitorder="little")
+            yield start + np.flatnonzero(is_member)
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks()))
@@ -55,14 +55,14 @@ class RowSet:
 
 
 @njit(nogil=True, cache=True)
-def _set(bits: np.ndarray, rows: np.ndarray, there: bool) -> None:
+def _set(bits: np.ndarray, rows: np.ndarray, is_member: bool) -> None:
     for row in rows:
         mask = np.uint8(1 << (row & 7))
-        bits[row >> 3] = bits[row >> 3] | mask if there else bits[row >> 3] & ~mask
+        bits[row >> 3] = bits[row >> 3] | mask if is_member else bits[row >> 3] & ~mask
 
 
 @njit(nogil=True, cache=True)
-def _go_back(bits: np.ndarray, partners: np.ndarray, last: int, swaps: np.ndarray) -> int:
+def _undo_swaps(bits: np.ndarray, partners: np.ndarray, last: int, swaps: np.ndarray) -> int:
     """Undo, in a set of places, the swaps of places ``last``, ``last - 1``, ... with their partners, the latest first.
 
     Return how many swaps moved a member of the set; ``swaps``, int64 (n, 2), receives these if n is not 0.
@@ -105,9 +105,9 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
         generator.bit_generator.state = state
         partners = _partners(_numbers(generator), last)
         if members:
-            _go_back(sampled.bits, partners, last, none)
+            _undo_swaps(sampled.bits, partners, last, none)
         if ordered:
-            met = _go_back(first.bits, partners, last, swaps)
+            met = _undo_swaps(first.bits, partners, last, swaps)
             for a, b in swaps[:met].tolist():
                 one, other = which.pop(a, None), which.pop(b, None)
                 if one is not None:

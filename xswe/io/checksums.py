@@ -115,8 +115,8 @@ class Blocks:
         self._first, self._advice = first, advice
         self._sound = np.zeros(len(known.sums), bool)
         if before is not None and before.known.block == known.block:
-            both = min(len(self._sound), len(before._sound))
-            self._sound[:both] = before._sound[:both] & (before.known.sums[:both] == known.sums[:both])
+            common = min(len(self._sound), len(before._sound))
+            self._sound[:common] = before._sound[:common] & (before.known.sums[:common] == known.sums[:common])
         self._pending = not self._sound.all()
 
     def check(self, blocks: np.ndarray | None = None, threads: int = 1) -> None:
@@ -152,10 +152,10 @@ class Blocks:
         try:
             with open(self.path, "rb", buffering=0) as stream:
                 for start in range(0, len(blocks), _BLOCKS_PER_READ):
-                    some = blocks[start : start + _BLOCKS_PER_READ]
-                    same = self._read_sums(stream, some) == self.known.sums[some]
-                    self._sound[some] |= same
-                    damaged += some[~same].tolist()
+                    batch = blocks[start : start + _BLOCKS_PER_READ]
+                    same = self._read_sums(stream, batch) == self.known.sums[batch]
+                    self._sound[batch] |= same
+                    damaged += batch[~same].tolist()
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be read ({error.strerror}); {self._advice}") from None
         return damaged

@@ -34,7 +34,7 @@ LINE = 64  # bytes that memory moves at a time
 _STEPS_WORTH_COMPILING = 200_000  # fewer run faster in Python than a function compiles
 _steps: dict[Any, int] = {}  # run in Python so far, of functions that are not compiled yet
 _INT = ir.IntType(32)
-_SIXTEEN = ir.VectorType(ir.IntType(16), 16).as_pointer()
+_INT16_LANES = ir.VectorType(ir.IntType(16), 16).as_pointer()
 _pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
 
 
@@ -147,13 +147,13 @@ def start_compiler() -> None:
     """
     from numba.core.runtime import rtsys
 
-    _give_back_code()  # of the import
+    _release_code()  # of the import
     # numba compiles its own run time in each process, which is when LLVM runs; loading the first function would trigger
     # that, too, and add numba's library to the peak.
     rtsys.initialize(_TARGET)
-    _give_back_code()
+    _release_code()
     _nothing()
-    _give_back_code()
+    _release_code()
 
 
 @njit(cache=True)
@@ -161,7 +161,7 @@ def _nothing() -> None:
     """Do nothing: the first function to be loaded."""
 
 
-def _give_back_code() -> None:
+def _release_code() -> None:
     """Release the unmodified pages of LLVM's library to the system; a no-op except on Linux."""
     try:
         maps = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
@@ -298,14 +298,14 @@ def trailing_zeros(_: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-def _picked(builder: Any, first: Any, second: Any, places: list[int]) -> Any:
+def _elements_at(builder: Any, first: Any, second: Any, places: list[int]) -> Any:
     """Return the elements at some places of the concatenation of two vectors."""
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, len(places)), places))
 
 
 def _even_and_odd(builder: Any, first: Any, second: Any, size: int) -> Any:
     """Return the sums of adjacent pairs among the first ``size`` elements of two concatenated vectors."""
-    even, odd = (_picked(builder, first, second, list(range(start, size, 2))) for start in (0, 1))
+    even, odd = (_elements_at(builder, first, second, list(range(start, size, 2))) for start in (0, 1))
     return builder.add(even, odd)
 
 
@@ -320,19 +320,19 @@ def four_products(_: Any, row: Any, others: Any, width: Any, out: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         row, others, width, out = arguments
         rows = [builder.add(others, builder.mul(width, ir.Constant(width.type, 2 * k))) for k in range(4)]
-        pointers = [builder.inttoptr(address, _SIXTEEN) for address in (row, *rows)]
+        pointers = [builder.inttoptr(address, _INT16_LANES) for address in (row, *rows)]
         sums = [cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(_INT, 8), [0] * 8)) for _ in rows]
         with cgutils.for_range(builder, builder.udiv(width, ir.Constant(width.type, 16))) as loop:
-            own, *wide = (
+            wide_row, *wide = (
                 builder.sext(builder.load(builder.gep(pointer, [loop.index]), align=2), ir.VectorType(_INT, 16))
                 for pointer in pointers
             )
             for total, other in zip(sums, wide, strict=True):
-                product = builder.mul(own, other)
+                product = builder.mul(wide_row, other)
                 added = builder.add(builder.load(total), _even_and_odd(builder, product, product, 16))
                 builder.store(added, total)
         found = [builder.load(total) for total in sums]
-        halves = [builder.add(*(_picked(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
+        halves = [builder.add(*(_elements_at(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
         pairs = [_even_and_odd(builder, halves[k], halves[k + 1], 8) for k in (0, 2)]
         builder.store(
             _even_and_odd(builder, pairs[0], pairs[1], 8), builder.inttoptr(out, pairs[0].type.as_pointer()), align=4

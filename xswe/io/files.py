@@ -147,13 +147,13 @@ def taken_over(path: Path, identity: str) -> Path:
     shows that it is.
     """
     begin = f".{path.name}.unfinished"
-    own = path.with_name(f"{begin}.{identity}.{_host()}-{os.getpid()}")
+    own_folder = path.with_name(f"{begin}.{identity}.{_host()}-{os.getpid()}")
     for left in path.parent.glob(f"{glob.escape(begin)}.*") if os.name == "posix" else ():
-        if _is_left(left.name) and not own.exists() and left.name.startswith(f"{begin}.{identity}."):
-            os.replace(left, own)
+        if _is_left(left.name) and not own_folder.exists() and left.name.startswith(f"{begin}.{identity}."):
+            os.replace(left, own_folder)
         elif _is_left(left.name):
             shutil.rmtree(left, ignore_errors=True)
-    return own
+    return own_folder
 
 
 def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
@@ -179,7 +179,7 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def _share(path: Path) -> None:
+def _apply_umask(path: Path) -> None:
     """Give a file that only its owner can read (as some libraries create them) the mode that the umask implies."""
     if os.name == "posix" and path.stat().st_mode & 0o077 == 0:
         umask = os.umask(0o022)
@@ -220,7 +220,7 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
         temporary.touch()  # so that failures are alike, whichever library writes the file
         try:
             yield temporary
-            _share(temporary)
+            _apply_umask(temporary)
             _sync(temporary)
             os.replace(temporary, path)
             with suppress(FileNotFoundError):  # whoever waited for the file may have removed its folder
@@ -289,7 +289,7 @@ def whole_folder(path: str | Path, unfinished: Path | None = None) -> Iterator[P
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
-                    _share(file)
+                    _apply_umask(file)
                     _sync(file)
             if path.exists():
                 doomed = sibling(path, "old")

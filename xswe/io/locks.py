@@ -36,11 +36,11 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
             raise ConfigError(busy or f"{stream.name}: another process has locked it") from None
-        _say_unlocked(os.path.dirname(str(stream.name)), error.strerror or str(error))
+        _warn_unlocked(os.path.dirname(str(stream.name)), error.strerror or str(error))
 
 
 @cache
-def _say_unlocked(folder: str, why: str) -> None:
+def _warn_unlocked(folder: str, why: str) -> None:
     """Warn, once a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
     logger.warning(
         "%s: files cannot be locked there (%s); going on: make sure that no two runs write the same output at once",

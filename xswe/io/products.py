@@ -47,7 +47,7 @@ def _pointer(builder: Any, address: Any, kind: Any) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _everywhere(builder: Any, number: Any, kind: Any) -> Any:
+def _broadcast(builder: Any, number: Any, kind: Any) -> Any:
     """Broadcast a number to all lanes of a vector."""
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
     order = ir.Constant(ir.VectorType(_INT, kind.count), None)
@@ -71,7 +71,7 @@ def _tile(builder: Any, rows: Any, columns: Any, dim: Any) -> list[Any]:
     right = [builder.load(builder.gep(columns, [builder.add(first, _LONG(v))]), align=4) for v in range(_VECTORS)]
     first, added = builder.mul(k, _LONG(ROWS)), []
     for i in range(ROWS):
-        left = _everywhere(builder, builder.load(builder.gep(rows, [builder.add(first, _LONG(i))])), _LANES)
+        left = _broadcast(builder, builder.load(builder.gep(rows, [builder.add(first, _LONG(i))])), _LANES)
         added += [_fused(builder, left, right[v], sums[i * _VECTORS + v]) for v in range(_VECTORS)]
     following = builder.add(k, _LONG(1))
     starts = [_LONG(0), *(ir.Constant(_LANES, None) for _ in sums)]
@@ -100,7 +100,7 @@ def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: A
         across = [builder.load(builder.gep(of_columns, [_LONG(v)]), align=4) for v in range(_VECTORS)]
         out, above, anywhere = _pointer(builder, out, _LANES), _pointer(builder, above, _INT), _INT(0)
         for i in range(ROWS):
-            own, bits = _everywhere(builder, builder.load(builder.gep(of_rows, [_LONG(i)])), _LANES), _INT(0)
+            own, bits = _broadcast(builder, builder.load(builder.gep(of_rows, [_LONG(i)])), _LANES), _INT(0)
             for v in range(_VECTORS):
                 product = products[i * _VECTORS + v]
                 builder.store(product, builder.gep(out, [_LONG(i * _VECTORS + v)]), align=4)
@@ -114,7 +114,7 @@ def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: A
     return types.boolean(types.uintp, types.uintp, types.intp, types.uintp, types.uintp, types.uintp), generate
 
 
-def _turned(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
+def _transposed(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
     """Return four numbers of four rows, starting at the k-th, transposed: the first number of each row, the second, ..."""
 
     def row(i: int) -> Any:
@@ -131,7 +131,7 @@ def _turned(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
 
 
 @intrinsic
-def _turn(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
+def _transpose(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
     """Write ``_LINE`` numbers of each of four rows transposed: the first number of each row, then the second, ...
 
     ``rows`` and ``out`` are addresses of float32; rows are ``dim`` numbers apart, the written groups ``width``.
@@ -140,7 +140,7 @@ def _turn(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, dim, out, width = arguments
         for k in range(0, _LINE, _FOUR):
-            for i, numbers in enumerate(_turned(builder, rows, dim, _LONG(k))):
+            for i, numbers in enumerate(_transposed(builder, rows, dim, _LONG(k))):
                 place = builder.gep(_pointer(builder, out, _FLOAT), [builder.mul(width, _LONG(k + i))])
                 builder.store(numbers, builder.bitcast(place, _QUAD.as_pointer()), align=4)
         return context.get_dummy_value()
@@ -169,7 +169,7 @@ def _add_chains(_: Any, rows: Any, right: Any, step: Any, dim: Any, out: Any) ->
                 added = builder.load(total)
                 for more in range(0, _LINE, _FOUR):
                     place = builder.add(k, _LONG(more))
-                    for a, b in zip(*(_turned(builder, *side, place) for side in sides), strict=True):
+                    for a, b in zip(*(_transposed(builder, *side, place) for side in sides), strict=True):
                         added = _fused(builder, a, b, added)
                 builder.store(added, total)
         target = _pointer(builder, out, _QUAD)
@@ -181,7 +181,7 @@ def _add_chains(_: Any, rows: Any, right: Any, step: Any, dim: Any, out: Any) ->
 
 
 @intrinsic
-def _one(_: Any, a: Any, b: Any, c: Any) -> Any:
+def _scalar_fma(_: Any, a: Any, b: Any, c: Any) -> Any:
     """Return a * b + c, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -217,7 +217,7 @@ def _pack(rows: np.ndarray, width: int, out: np.ndarray) -> None:
             for first in range(tile, tile + width, _FOUR):
                 place = tile * dim + k * width + first - tile
                 if first + _FOUR <= count and k + _LINE <= dim:
-                    _turn(address_of(rows, first * dim + k), dim, address_of(out, place), width)
+                    _transpose(address_of(rows, first * dim + k), dim, address_of(out, place), width)
                     continue
                 for j in range(min(_LINE, dim - k)):
                     for i in range(_FOUR):
@@ -320,7 +320,7 @@ def _chains(rows: np.ndarray, right: np.ndarray, step: int, out: np.ndarray, sta
         for own in range(i, i + size):
             total = out[own] if size > 1 else np.float32(0.0)
             for k in range(begin, dim):
-                total = _one(rows[own, k], right[own * step + k], total)
+                total = _scalar_fma(rows[own, k], right[own * step + k], total)
             out[own] = total
         i += size
 

@@ -85,7 +85,7 @@ def bounds_of(sizes: Any) -> np.ndarray:
     return out
 
 
-def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _take(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a copy of the values of some rows, one after the other, and their offsets."""
     rows = np.asarray(rows, np.int64)
     starts = np.asarray(offsets)[rows]
@@ -216,7 +216,7 @@ class Texts(_Ragged, Sequence[str]):
 
     def take(self, rows: np.ndarray) -> Texts:
         """Return the texts of ``rows``, in that order, as a copy."""
-        return Texts(*_taken(self.data, self.offsets, rows))
+        return Texts(*_take(self.data, self.offsets, rows))
 
 
 def concatenate(parts: Sequence[Texts]) -> Texts:
@@ -260,7 +260,7 @@ class Bags(_Ragged):
 
     def take(self, rows: np.ndarray) -> Bags:
         """Return the bags of ``rows``, in that order, as a copy with ids of int32."""
-        ids, offsets = _taken(self.ids, self.offsets, rows)
+        ids, offsets = _take(self.ids, self.offsets, rows)
         return Bags(ids.astype(np.int32, copy=False), offsets)
 
     def counts(self, size: int) -> np.ndarray:

@@ -124,13 +124,13 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     known = [field.name for field in dataclasses.fields(config)]
     nested = ("threads", "method") if "neighbours" in known else ()
     search = {name: settings[name] for name in nested if name in settings}
-    own = {name: value for name, value in settings.items() if name not in search}
-    if unknown := sorted(set(own) - set(known)):
+    own_settings = {name: value for name, value in settings.items() if name not in search}
+    if unknown := sorted(set(own_settings) - set(known)):
         guess = suggestion(unknown[0], [*known, *nested]) or f"; {what} has {', '.join([*known, *nested])}"
         raise ConfigError(f"{unknown[0]}: there is no such setting{guess}")
     if search:
-        own["neighbours"] = dataclasses.replace(own.get("neighbours", config.neighbours), **search)
-    for name, value in own.items():
+        own_settings["neighbours"] = dataclasses.replace(own_settings.get("neighbours", config.neighbours), **search)
+    for name, value in own_settings.items():
         if isinstance(value, Mapping) and dataclasses.is_dataclass(group := getattr(config, name)):
-            own[name] = changed(group, value, f"{what}'s {name}")
-    return dataclasses.replace(config, **own)
+            own_settings[name] = changed(group, value, f"{what}'s {name}")
+    return dataclasses.replace(config, **own_settings)

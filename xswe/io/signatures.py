@@ -17,9 +17,9 @@ _SECTIONS = ("bootstrap", "corpus", "distilled", "execution", "teacher")  # even
 
 def hint_of(call: Callable[..., Any], name: str) -> Any:
     """Return the type of an argument; Any if it is known to type checkers only."""
-    there = types.SimpleNamespace(__annotations__={name: call.__annotations__[name]})
+    holder = types.SimpleNamespace(__annotations__={name: call.__annotations__[name]})
     try:
-        return typing.get_type_hints(there, call.__globals__)[name]
+        return typing.get_type_hints(holder, call.__globals__)[name]
     except NameError:
         return Any
 

@@ -38,7 +38,7 @@ _HINT = "fetch it again from its source, and check who made it"
 _ATTEMPTS = 6
 _FIRST_PAUSE = 0.5  # seconds; each further one is twice as long
 _READ_BYTES = 8 << 20
-_HOPELESS = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
+_FINAL_ERRORS = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
 
 
 def packing_of(path: str | Path) -> str:
@@ -175,13 +175,13 @@ def member_names(archive: Path) -> list[str]:
     return names
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(PurePosixPath(name).name, pattern)
 
 
 def match_member(archive: Path, pattern: str, names: list[str]) -> str:
     """Return the one member that matches a pattern; raise InputError if none or several do."""
-    found = [name for name in names if _fits(name, pattern)]
+    found = [name for name in names if _matches(name, pattern)]
     if len(found) != 1:
         what = f"{len(found)} members fit {pattern!r}" if found else f"no member fits {pattern!r}"
         raise InputError(archive, f"{what} (it has {', '.join(names[:8]) or 'none'})", "name the member in the corpus card")
@@ -253,7 +253,7 @@ def _tar_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
     opened = _open_tar(archive, stack)
     for member in opened:
         check_name(archive, member.name)
-        if _fits(member.name, pattern):
+        if _matches(member.name, pattern):
             if not member.isfile():
                 raise InputError(archive, f"its member {member.name} is a link or device", _HINT)
             return _Guarded(opened.extractfile(member), archive, member.name, archive.stat().st_size)
@@ -286,13 +286,13 @@ def _system(path: str) -> tuple[Any, str]:
         raise InputError(path, f"no file system opens it ({error})", "check the part before ://") from None
 
 
-def _passing(error: BaseException) -> bool:
+def _is_overloaded(error: BaseException) -> bool:
     """Return True if the storage is overloaded, which some libraries report as a missing file."""
     status = getattr(error.__cause__ or error.__context__, "status", 0)
     return status == 429 or status >= 500
 
 
-def _patiently(path: str, ask: Any) -> Any:
+def _retry(path: str, ask: Any) -> Any:
     """Call ``ask``, again if the storage fails; InputError: no such file, no access, or it keeps failing."""
     for attempt in range(_ATTEMPTS):
         try:
@@ -300,7 +300,7 @@ def _patiently(path: str, ask: Any) -> Any:
         except (DependencyError, InputError, ImportError):
             raise
         except Exception as error:  # each storage's library has its own errors
-            if isinstance(error, _HOPELESS) and not _passing(error):
+            if isinstance(error, _FINAL_ERRORS) and not _is_overloaded(error):
                 hint = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
                 raise InputError(path, f"cannot be read ({error or type(error).__name__})", hint) from None
             if attempt + 1 == _ATTEMPTS:
@@ -338,7 +338,7 @@ class _RetryingStream(io.RawIOBase):
         return place
 
     def readinto(self, buffer: Any) -> int:
-        data = _patiently(self._path, lambda: self._read(len(buffer)))
+        data = _retry(self._path, lambda: self._read(len(buffer)))
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
@@ -377,7 +377,7 @@ def remote_state(path: str) -> tuple[int | None, list[Any]]:
     failing.
     """
     system, name = _system(path)
-    known = _patiently(path, lambda: system.info(name))
+    known = _retry(path, lambda: system.info(name))
     if known.get("type") == "directory":
         raise InputError(path, "a folder", "give the name of a file, or a pattern as in folder/*.txt")
     version = [str(known[key]) for key in ("ETag", "etag", "md5Hash", "LastModified", "mtime", "updated") if known.get(key)]
@@ -398,7 +398,7 @@ def expand(given: str | Path | Iterable[str | Path]) -> list[str]:
             continue
         if is_remote(name):
             system, pattern = _system(name)
-            found = _patiently(name, lambda system=system, pattern=pattern: system.glob(pattern))
+            found = _retry(name, lambda system=system, pattern=pattern: system.glob(pattern))
             names = [system.unstrip_protocol(one) for one in sorted(found)]
         else:
             names = sorted(one for one in glob.glob(name, recursive=True) if Path(one).is_file())

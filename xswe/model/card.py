@@ -56,7 +56,7 @@ def card(
         _front_matter(model, name, settings, rows, licence),
         f"# {name}\n\n{_summary(model)}",
         _USE.format(name=name, examples=_examples(model.languages))
-        + (_OPENS_NOT if model.shared else _OPENS if model.bigrams is None else _BIGRAMS),
+        + (_SHARED if model.shared else _OTHER_LIBRARIES if model.bigrams is None else _BIGRAMS),
         _made(model, settings, versions or {}),
         _data(sources, licence, why),
         _figures(rows),
@@ -126,9 +126,9 @@ vectors = model.encode({examples})
 ```
 
 """
-_OPENS = """The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in
+_OTHER_LIBRARIES = """The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in
 `model2vec.StaticModel.from_pretrained`."""
-_OPENS_NOT = """Other libraries do not open the folder, whose units share rows: `xswe.model.st_module.sentence_transformer`
+_SHARED = """Other libraries do not open the folder, whose units share rows: `xswe.model.st_module.sentence_transformer`
 makes a `SentenceTransformer` of it, `python -m xswe export dtype=int8` a folder for all."""
 _BIGRAMS = """Other libraries do not open the folder, as they know no rows for pairs of units:
 `xswe.model.st_module.sentence_transformer` makes a `SentenceTransformer` of it."""

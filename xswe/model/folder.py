@@ -40,11 +40,11 @@ from xswe.text.words import WordUnits
 FORMAT_VERSION = 3  # of folders with bigrams; 2 of those with shared rows; 1 of all others, which older versions can read
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
-_LONGEST_FORM = 500  # limit of the mean size of forms in bytes
+_MAX_FORM_BYTES = 500  # limit of the mean size of forms in bytes
 _COUNTS, _CODES, _BIGRAMS = "counts.safetensors", "codes.safetensors", "bigrams.safetensors"
 # Keys of config.json about the folder itself; all others are the model's description.
-_OWN = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
-_OWN |= {"embedding_dtype", "units", "shared", "bigrams"}
+_FOLDER_KEYS = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
+_FOLDER_KEYS |= {"embedding_dtype", "units", "shared", "bigrams"}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -146,7 +146,7 @@ def load(folder: Path) -> Contents:
         name = "words.json" if units.kind == "words" else "tokenizer.json"
         raise ModelError(f"{folder / name}: {len(units)} units for {rows} vectors; fetch the model again")
     counts, forms = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(units))
-    description = {k: v for k, v in config.items() if k not in _OWN}
+    description = {k: v for k, v in config.items() if k not in _FOLDER_KEYS}
     return Contents(units, matrix, description, scales, counts, config["shared"] if shared else 0, forms, bigrams)
 
 
@@ -195,7 +195,7 @@ def _unpacked_forms(packed: np.ndarray, languages: int, units: int) -> tuple[Tex
     """Return the forms that :func:`_packed_forms` packed; ModelError: they are invalid, or of other units."""
     stream = zlib.decompressobj()
     try:
-        lines = stream.decompress(packed.tobytes(), _LONGEST_FORM * languages * units)
+        lines = stream.decompress(packed.tobytes(), _MAX_FORM_BYTES * languages * units)
         lines.decode("utf-8")
     except (zlib.error, UnicodeDecodeError) as error:
         raise ModelError(f"the forms are damaged ({error})") from None

@@ -67,9 +67,9 @@ def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.nda
     if len(centres) > SHARED:
         centres = sample[generator.choice(len(sample), SHARED, replace=False)]
         for _ in range(_ROUNDS):
-            own = _nearest(sample, centres)
-            counts = np.bincount(own, minlength=SHARED)
-            sums = np.stack([np.bincount(own, column, SHARED) for column in sample.T], axis=1)
+            nearest = _nearest(sample, centres)
+            counts = np.bincount(nearest, minlength=SHARED)
+            sums = np.stack([np.bincount(nearest, column, SHARED) for column in sample.T], axis=1)
             centres[counts > 0] = (sums[counts > 0] / counts[counts > 0, None]).astype(np.float32)
     if not rows.any(axis=1).all():
         centres[np.abs(centres).sum(axis=1).argmin()] = 0.0

@@ -19,7 +19,7 @@ from xswe.io.sources import without_packing
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
-_CURE = "fetch the file again"
+_HINT = "fetch the file again"
 _BLOCK = 4096  # rows written at a time
 
 
@@ -80,7 +80,7 @@ def read_vectors(
     if not words:
         raise InputError(path, "no vector in it", "give a file of lines  word value value …")
     if not np.isfinite(matrix[: len(words)]).all():
-        raise InputError(path, "holds values that are not finite", _CURE)
+        raise InputError(path, "holds values that are not finite", _HINT)
     return list(words), np.ascontiguousarray(matrix[: len(words)])
 
 
@@ -182,10 +182,10 @@ def _read_fasttext(path: Path, limit: int | None = None) -> tuple[list[str], np.
                 raise InputError(path, "a quantised fastText model", "give the model it was made from, or its .vec file")
             rows, width = struct.unpack("<qq", stream.read(16))
         except (struct.error, IndexError, MemoryError):
-            raise InputError(path, "a fastText model that ends too early", _CURE) from None
+            raise InputError(path, "a fastText model that ends too early", _HINT) from None
         start = stream.tell()
     if width != header.dim or rows < len(words) or path.stat().st_size < start + 4 * rows * width:
-        raise InputError(path, f"a fastText model without its {rows:,} rows of {header.dim} numbers", _CURE)
+        raise InputError(path, f"a fastText model without its {rows:,} rows of {header.dim} numbers", _HINT)
     matrix = np.memmap(path, "<f4", "r", start, (rows, width))
     shortest, longest = (1, 0) if pruned == 0 else (header.shortest, header.longest)
     kept: list[str] = []
