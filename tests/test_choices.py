@@ -601,7 +601,7 @@ def test_a_choice_that_is_added_to_its_type_alone_is_an_error_at_import(name):
         pytest.skip("its dispatch is matched, which mypy checks, or a table of another module")
     planted = re.sub(rf"(?m)^{own} = ((?:typing\.)?Literal)\[", rf'{own} = \1["{PLANTED}", ', text)
     assert planted != text
-    with pytest.raises(TypeError, match=f"{PLANTED}.* each choice needs what does it"):
+    with pytest.raises(TypeError, match=f"{PLANTED}.* each choice needs an entry"):
         exec(
             compile(planted, modules()[module].__file__, "exec"),
             {"__name__": module, "__file__": modules()[module].__file__},
@@ -612,7 +612,7 @@ def test_tables_and_choices_are_checked():
     kinds = Literal["a", "b"]
     assert for_all(kinds, {"a": 1, "b": 2}) == {"a": 1, "b": 2}
     for table in ({"a": 1}, {"a": 1, "b": 2, "c": 3}):
-        with pytest.raises(TypeError, match="each choice needs what does it"):
+        with pytest.raises(TypeError, match="each choice needs an entry"):
             for_all(kinds, table)
     check_choice("x", "a", kinds)
     with pytest.raises(xswe.errors.ConfigError, match="x='c': choose one of a, b"):

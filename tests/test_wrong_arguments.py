@@ -59,7 +59,7 @@ WRONG = {
     "a path": (Path("a.txt"), "is a Path, and texts are wanted"),
     "a data frame": (
         lambda: polars.DataFrame({"a": ["x"], "b": ["y"]}),
-        "is a data frame of 'a', 'b': leave out all but what",
+        "is a data frame of 'a', 'b': name the wanted columns",
     ),
 }
 _FILES = {"align", "dedup", "index", "mine"}  # which take files as well
@@ -163,7 +163,10 @@ def test_texts_in_the_place_of_the_model_are_told_from_it(call, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     for name, line in (("a.txt", "a\n"), ("b.txt", "b\n"), ("a.tsv", "a\tb\n")):
         (tmp_path / name).write_text(line, "utf-8")
-    for given, message in ((EN, "model is of type list: give what xswe.load returns first"), (5, "model is of type int")):
+    for given, message in (
+        (EN, "model is of type list: the first argument is what xswe.load returns"),
+        (5, "model is of type int"),
+    ):
         with pytest.raises(TypeError, match=message):
             CALLS[call](given, EN) if call in CALLS else OTHERS[call](given)
 

@@ -69,7 +69,7 @@ def test_an_index_is_verified_without_a_question(documents, capsys):
     ("words", "error", "message"),
     [
         (["model=mini", "queries=late"], ConfigError, "give model= and input="),
-        (["index=s3://bucket/x"], ConfigError, "^index=s3://bucket/x: of storages only texts"),
+        (["index=s3://bucket/x"], ConfigError, "^index=s3://bucket/x: only texts are read from remote storage"),
         (
             ["model=mini", "input=de.txt", "queries=absent.txt"],
             InputError,

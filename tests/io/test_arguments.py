@@ -55,9 +55,7 @@ def test_several_texts():
     assert several(SimpleNamespace(to_pylist=lambda: ["a"]), "x") == ["a"]
     assert several(frame(text=["a"], more=["b"]), "x") == ["a"]
     assert several(frame(other=["a"]), "x") == ["a"]
-    with pytest.raises(
-        TypeError, match="x is a data frame of 'a', 'b': leave out all but what is wanted, or call that text"
-    ):
+    with pytest.raises(TypeError, match="x is a data frame of 'a', 'b': name the wanted columns text, or drop all others"):
         several(frame(a=["a"], b=["b"]), "x")
     for wrong, said in (
         ("text", r"one str, not several texts: give \[text\]"),

@@ -44,7 +44,7 @@ def test_a_record_tells_whether_it_is_what_was_written(tmp_path):
 def test_what_is_no_json_any_more_is_said_in_one_line(tmp_path):
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps({"a": 1})[:-1], "utf-8")
-    with pytest.raises(DamagedError, match=r"manifest\.json: damaged, or no file of xswe .*; move it away, and"):
+    with pytest.raises(DamagedError, match=r"manifest\.json: damaged, or not written by xswe .*; move it away, and"):
         read_json(path)
 
 

@@ -23,7 +23,7 @@ def check_model(model: object, call: str) -> None:
             f"model is the name {str(model)!r}: load it first, as in xswe.{call} with model = xswe.load({str(model)!r})"
         )
     if not (hasattr(model, "encode") or hasattr(model, "queries")):
-        raise TypeError(f"model is {_kind(model)}: give what xswe.load returns first, as in xswe.{call}")
+        raise TypeError(f"model is {_kind(model)}: the first argument is what xswe.load returns, as in xswe.{call}")
 
 
 def check_reranker(rerank: object, named: bool = False) -> None:
@@ -80,7 +80,7 @@ def several(
         wanted = columns if set(columns) <= set(names) else names
         if len(wanted) != len(columns):
             listed, called = ", ".join(map(repr, names)), " and ".join(columns)
-            raise TypeError(f"{name} is a data frame of {listed}: leave out all but what is wanted, or call that {called}")
+            raise TypeError(f"{name} is a data frame of {listed}: name the wanted columns {called}, or drop all others")
         found = [_listed(given[column]) for column in wanted]
         return found[0] if len(found) == 1 else list(zip(*found, strict=True))
     if hasattr(given, "to_pylist"):

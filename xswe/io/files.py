@@ -69,7 +69,7 @@ def _check_room(path: Path, name: str) -> None:
     path = path.resolve() if path.is_symlink() else path
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not above.is_dir():
-        raise ConfigError(f"{name}={path}: {above} is no folder; give a name in one")
+        raise ConfigError(f"{name}={path}: {above} is not a folder; give a path inside one")
     if not os.access(above, os.W_OK | os.X_OK):
         raise ConfigError(f"{name}={path}: nothing may be written into {above}; give a name in a folder of your own")
 
@@ -317,7 +317,7 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         hint = "move it away, and give the command again that makes it"
-        raise DamagedError(f"{path}: damaged, or no file of xswe ({brief(error)}); {hint}") from None
+        raise DamagedError(f"{path}: damaged, or not written by xswe ({brief(error)}); {hint}") from None
 
 
 def strings_in(value: Any) -> Iterator[str]:

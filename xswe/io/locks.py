@@ -43,7 +43,7 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
 def _warn_unlocked(folder: str, why: str) -> None:
     """Warn, once a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
     logger.warning(
-        "%s: files cannot be locked there (%s); going on: make sure that no two runs write the same output at once",
+        "%s: files cannot be locked there (%s); the work continues: make sure that no two runs write the same output",
         folder,
         why,
     )

@@ -236,7 +236,7 @@ def id_type(units: int) -> type[np.generic]:
 class Bags(_Ragged):
     """Unit ids of ``n`` texts, in text order: text ``i`` has the units ``ids[offsets[i]:offsets[i + 1]]``."""
 
-    ids: np.ndarray  # int32 (units,), or uint16 if read from a file (see `id_type`)
+    ids: np.ndarray  # int32 (units,), or of the `id_type` of a file
     offsets: np.ndarray  # int64 (n + 1,)
     _flat: ClassVar[tuple[str, str]] = ("ids", "ids")
 

@@ -35,7 +35,7 @@ def for_all(choices: Any, table: dict[str, V]) -> dict[str, V]:
     Otherwise raise TypeError, at import, before a choice without an implementation could be taken for another.
     """
     if set(table) != set(typing.get_args(choices)):
-        raise TypeError(f"{sorted(table)} are not {sorted(typing.get_args(choices))}: each choice needs what does it")
+        raise TypeError(f"{sorted(table)} are not {sorted(typing.get_args(choices))}: each choice needs an entry")
     return table
 
 
@@ -119,7 +119,7 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     """Return a configuration with some fields changed, as by the keyword arguments of a public function.
 
     If the configuration has ``neighbours``, ``threads`` and ``method`` are settings of that search. A mapping changes
-    some fields of a nested dataclass. An unknown setting raises a ConfigError that lists the settings of ``what``.
+    some fields of a nested dataclass. ConfigError: a setting is impossible, or unknown (it lists those of ``what``).
     """
     known = [field.name for field in dataclasses.fields(config)]
     nested = ("threads", "method") if "neighbours" in known else ()

@@ -272,7 +272,7 @@ def check_here(path: str | Path, name: str = "output") -> None:
     """Raise ConfigError if an output, or the path in another setting ``name``, is remote."""
     if re.match(r"\w\w+:/", str(path)):  # a Path turns s3:// into s3:/
         hint = "give a file or folder on this machine, and copy it there or from there"
-        raise ConfigError(f"{name}={path}: of storages only texts are read; {hint}")
+        raise ConfigError(f"{name}={path}: only texts are read from remote storage; {hint}")
 
 
 def _system(path: str) -> tuple[Any, str]:

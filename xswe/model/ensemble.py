@@ -218,8 +218,8 @@ def locate(model: str | Path, revision: str | None = None, *, token: str | None 
     """Return the folder of a model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
 
     Local folders have priority, except that one without a model does not hide a model of this package. ``revision`` is a
-    branch, tag or commit of a repository, ``token`` an access token, if none is stored. ModelError: there is no such
-    model.
+    branch, tag or commit of a repository, ``token`` an access token, if none is stored. ModelError: this installation or
+    the hub lacks the model.
     """
     if not isinstance(model, (str, Path, int)):
         raise TypeError(f"model is {model!r}: give a folder, mini, or user/repository")

@@ -8,10 +8,10 @@ the language write it (``forms``: zlib-compressed lines of text, one per unit, o
 model2vec and sentence-transformers multiply rows by ``weights`` too, so an int8 folder means the same to all three. Word
 models have their look-up in ``words.json`` and ``backoff.json``, and their factors in ``scales``; their
 ``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries, see :mod:`xswe.model.portable`.
-If units share rows, ``codes.safetensors``, written by :func:`pack`, replaces ``model.safetensors``: other libraries then
-find no file of that name, rather than vectors that mean something else. If bigrams have rows, ``bigrams.safetensors``
-replaces it: in ``embeddings``, their rows come after those of the units, and ``bigrams``, uint32 (bigrams, 2), has the
-units of each.
+If units share rows, ``codes.safetensors``, with the tensors of :func:`pack`, replaces ``model.safetensors``: other
+libraries then find no file of that name, rather than vectors that mean something else. If bigrams have rows,
+``bigrams.safetensors`` replaces it: in ``embeddings``, their rows come after those of the units, and ``bigrams``, uint32
+(bigrams, 2), has the units of each.
 Nothing in a folder is ever executed.
 """
 
