@@ -24,7 +24,7 @@ from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.results import SHOWN, write_table, write_text
 from xswe.text.languages import base_language
 
-_EXTRA_COLUMNS = ("id", "notes", "score", "status", "lines")  # of a table, after the two texts
+_EXTRAS = ("id", "notes", "score", "status", "lines")  # of a table, after the two texts
 _SCORE = re.compile(r"score (-?[\d.]+)(?:, (\w+))?")
 
 
@@ -89,8 +89,8 @@ def _write(
     elif kind == "jsonl":
         write_text(output, (json.dumps(_as_object(unit, languages), ensure_ascii=False) + "\n" for unit in units))
     elif kind in TABLES:
-        rows = ((unit.source, unit.target, *_extra_values(unit)) for unit in units)
-        write_table(output, TABLES[kind], [*languages, *_EXTRA_COLUMNS], rows, {"score": "float32"})
+        rows = ((unit.source, unit.target, *_extras(unit)) for unit in units)
+        write_table(output, TABLES[kind], [*languages, *_EXTRAS], rows, {"score": "float32"})
     else:
         write_text(output, _lines(units, left))
 
@@ -98,21 +98,19 @@ def _write(
 def _lines(units: Iterable[Unit], left: Skipped) -> Iterator[str]:
     """Yield tab-separated pairs, and count the properties that this format cannot hold."""
     for unit in units:
-        for what, value in zip(("ids", "notes", "scores", "statuses"), _extra_values(unit), strict=False):
+        for what, value in zip(("ids", "notes", "scores", "statuses"), _extras(unit), strict=False):
             left.add(what, value not in ("", None))
         sides = [one_line(unit.source), one_line(unit.target)]
         left.add("line breaks and tabs within texts", sides != [unit.source, unit.target])
         yield "\t".join(sides) + "\n"
 
 
-def _extra_values(unit: Unit) -> tuple[Any, ...]:
+def _extras(unit: Unit) -> tuple[Any, ...]:
     return unit.id, unit.notes, unit.score, unit.status, unit.lines
 
 
 def _as_object(unit: Unit, languages: tuple[str, str]) -> dict[str, Any]:
-    beside = {
-        name: value for name, value in zip(_EXTRA_COLUMNS, _extra_values(unit), strict=True) if value not in ("", None)
-    }
+    beside = {name: value for name, value in zip(_EXTRAS, _extras(unit), strict=True) if value not in ("", None)}
     return {languages[0]: unit.source, languages[1]: unit.target, **beside}
 
 

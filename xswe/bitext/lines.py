@@ -61,14 +61,10 @@ class LineBlock:
         for lines in self.lines:
             state, wanted = np.zeros(len(lines), np.uint8), list(columns) if len(self.lines) == 1 else [-1]
             for k in range(0, len(wanted), 2):
-                pair, found_spans, found_states = (
-                    wanted[k : k + 2],
-                    np.zeros((len(lines), 4), np.int64),
-                    np.zeros(len(lines), np.uint8),
-                )
-                kernels.cut_lines(*lines.frozen, pair[0], pair[-1], MAX_LINE_BYTES, found_spans, found_states)
-                np.maximum(state, found_states, out=state)
-                spans += [found_spans[:, 2 * side : 2 * side + 2] for side in range(len(pair))]
+                pair, bounds, codes = wanted[k : k + 2], np.zeros((len(lines), 4), np.int64), np.zeros(len(lines), np.uint8)
+                kernels.cut_lines(*lines.frozen, pair[0], pair[-1], MAX_LINE_BYTES, bounds, codes)
+                np.maximum(state, codes, out=state)
+                spans += [bounds[:, 2 * side : 2 * side + 2] for side in range(len(pair))]
             states.append(state)
         return spans, states
 

@@ -31,7 +31,7 @@ SEGMENTS = ("trans-unit", "segment")
 logger = logging.getLogger(__name__)
 _base = lru_cache(base_language)
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
-_UNITS_FOR_LANGUAGES = 1000  # the first units, from which a file's languages are read
+_FIRST_UNITS = 1000  # from which the languages of a file are read
 _PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in messages of libxml2
 _MEMORY_HINT = "export the file again, or set on_error=skip to use what comes before the damage"
 
@@ -78,9 +78,7 @@ def tmx_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Memo
 def named_codes(path: str | Path) -> list[str]:
     """Return the language codes in the first units of a TMX or XLIFF file, each once, the source's first."""
     source, met = "", dict[str, None]()
-    for event, element in islice(
-        elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _UNITS_FOR_LANGUAGES
-    ):
+    for event, element in islice(elements(Path(path), ("tu",), ("header", *_FILES), "raise", Skipped()), _FIRST_UNITS):
         if event == "start":
             source = source or base_language(element.get("srclang") or "")
             if (both := _directions(element)) is not None:

@@ -115,9 +115,8 @@ def _as_json(row: Mapping[str, Any]) -> bytes:
 
 def _csv_line(row: Sequence[str], separator: str) -> bytes:
     stream = StringIO()
-    csv.writer(stream, delimiter=separator).writerow(
-        row
-    )  # ended by \r\n, as the writer quotes values with part of its line end
+    # Lines are ended by \r\n: the writer quotes values that contain a part of its line end.
+    csv.writer(stream, delimiter=separator).writerow(row)
     return stream.getvalue()[:-2].encode()
 
 

@@ -41,7 +41,7 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
 
 @cache
 def _warn_unlocked(folder: str, why: str) -> None:
-    """Warn, once a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
+    """Warn, once per folder, that its file system has no locks: writes there are atomic, but not exclusive."""
     logger.warning(
         "%s: files cannot be locked there (%s); the work continues: make sure that no two runs write the same output",
         folder,
