@@ -1,4 +1,4 @@
-"""The training, development and held-out rows of a bitext, drawn at random and with no text in common.
+"""The training, development and held-out rows of a bitext, drawn at random; no training row has a text of the others.
 
 Sampling takes one bit of memory a row, where ``Generator.permutation`` takes eight bytes. Its shuffle swaps the last
 place with a random one, then the one before, and so on; to learn only what ends up in the first places, it is enough to

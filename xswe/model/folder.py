@@ -40,7 +40,7 @@ from xswe.text.words import WordUnits
 FORMAT_VERSION = 3  # of folders with bigrams; 2 of those with shared rows; 1 of all others, which older versions can read
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
-_MAX_FORM_BYTES = 500  # limit of the mean size of forms in bytes
+_MAX_FORM_BYTES = 500  # on average over all forms
 _COUNTS, _CODES, _BIGRAMS = "counts.safetensors", "codes.safetensors", "bigrams.safetensors"
 # Keys of config.json about the folder itself; all others are the model's description.
 _FOLDER_KEYS = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}

@@ -72,11 +72,11 @@ def pool_rows(
     out: np.ndarray,
     squares: np.ndarray,
 ) -> None:
-    """Set ``out[i]`` to the mean of the rows ``ids[offsets[i]:offsets[i + 1]]``, or that at norm 1; float32 (bags, d).
+    """Set ``out[i]``, float32 (d,), to the mean of the rows ``ids[offsets[i]:offsets[i + 1]]``.
 
     ``matrix`` is (units, d) float32, int8 with ``scales``, float32 (units,), or the bits of float16 as uint16; except for
-    int8, the scales are any array of one element. If ``normalise``, the result of an empty bag, or of one whose rows
-    cancel, is zero. ``squares``, float32 (d,), is workspace.
+    int8, the scales are any array of one element. If ``normalise``, results are scaled to norm 1; those of an empty bag,
+    or of one whose rows cancel, are zero. ``squares``, float32 (d,), is workspace.
     """
     width = out.shape[1]
     scaled = len(scales) == matrix.shape[0]
