@@ -150,10 +150,13 @@ def test_an_empty_text_of_a_unit_is_a_gap_and_its_status_may_be_rejected(mini, t
     [
         (
             "[0]:[0]\n\n[0]:[]\n",
-            r"a.ladder:3: line 0 of the source is without .*\[0\]:\[0\] \(line 1\); take one of them out",
+            r"a.ladder:3: line 0 of the source has no .*\[0\]:\[0\] \(line 1\); remove one of them",
         ),
-        ("[]:[0,1]\n[0]:[1]\n", r"a.ladder:1: line 1 of the target is without .*\[0\]:\[1\] \(line 2\); take one"),
-        ("[0]:[0]:rejected\n[0,1]:[0]\n", r"a.ladder:1: \[0\]:\[0\] is rejected, and in the bead \[0,1\]:\[0\] \(line 2\)"),
+        ("[]:[0,1]\n[0]:[1]\n", r"a.ladder:1: line 1 of the target has no .*\[0\]:\[1\] \(line 2\); remove one"),
+        (
+            "[0]:[0]:rejected\n[0,1]:[0]\n",
+            r"a.ladder:1: \[0\]:\[0\] is rejected, but within the bead \[0,1\]:\[0\] \(line 2\)",
+        ),
         ("[0]:[0]\n[0]:[1]\n", r"a.ladder:2: \[0\]:\[1\] cannot be a bead beside \[0\]:\[0\] \(line 1\)"),
         ("[4]:[5]\n", r"a.ladder:1: lines \[5\] of the target, which has 5, cannot be a bead here"),
         ("[4]:[]\n[5]:[]\n", r"a.ladder:2: lines \[5\] of the source, which has 5, cannot be in a gap here"),
@@ -175,11 +178,11 @@ def test_what_cannot_be_obeyed_is_refused_with_its_line(tmp_path, ladder, wrong)
 
 
 def test_lists_and_other_files_are_refused_with_their_places(tmp_path):
-    with pytest.raises(ConfigError, match=r"fixed\[1\]: line 0 of the source is without .*\[0\]:\[0\] \(fixed\[0\]\)"):
+    with pytest.raises(ConfigError, match=r"fixed\[1\]: line 0 of the source has no .*\[0\]:\[0\] \(fixed\[0\]\)"):
         read_corrections([((0,), (0,)), ((0,), ())], None, EN, DE, ())
     with pytest.raises(ConfigError, match=r"fixed\[0\]: \(0, 1\) is no pair; write"):
         read_corrections([(0, 1)], None, EN, DE, ())
-    with pytest.raises(ConfigError, match=r"uncorrected=a: is what fixed= was made of; give fixed="):
+    with pytest.raises(ConfigError, match=r"uncorrected=a: this is what fixed= was made from; give fixed="):
         read_corrections(None, "a", EN, DE, ())
     text = '{"source_lines": [0], "target_lines": [0]}\n{"source_lines": 0}\n'
     with pytest.raises(InputError, match=r"a.jsonl:2: '.*' is no pair; write \{"):
@@ -194,7 +197,9 @@ def test_lists_and_other_files_are_refused_with_their_places(tmp_path):
     text = f'<?xml version="1.0"?>\n<tmx version="1.4"><header srclang="en"/><body>\n{units}</body></tmx>'
     for encoding in ("utf-8", "utf-16"):
         (tmp_path / "a.tmx").write_bytes(text.replace("?>", f' encoding="{encoding}"?>', 1).encode(encoding))
-        with pytest.raises(InputError, match=r"a.tmx:5: \[1\]:\[1\] is rejected, and in the bead \[1\]:\[1\] \(line 4\)"):
+        with pytest.raises(
+            InputError, match=r"a.tmx:5: \[1\]:\[1\] is rejected, but within the bead \[1\]:\[1\] \(line 4\)"
+        ):
             read_corrections(tmp_path / "a.tmx", None, EN, DE, ("en", "de"))
 
 
@@ -317,7 +322,7 @@ def test_random_corrections_are_kept_exactly(mini, sample, tmp_path, suffix, fil
 @pytest.mark.slow
 def test_corrections_of_long_texts_are_kept(mini, sample, tmp_path, monkeypatch):
     """In windows, of a run of some hundred lines that the texts have in common and somebody says they have not."""
-    for name, value in {"_WHOLE": 100, "_WINDOW": 800, "_COARSE": 1000, "_LEARN": 3000, "_BEYOND": 60, "_STEPS": 6}.items():
+    for name, value in {"_WHOLE": 100, "_WINDOW": 800, "_COARSE": 1000, "_LEARN": 3000, "_BORDER": 60, "_STEPS": 6}.items():
         monkeypatch.setattr(windows, name, value)
     rows = np.random.default_rng(5).permutation(np.tile(np.arange(len(sample["en"])), 2))[:3000].tolist()
     english, german = ([sample[code][row] for row in rows] for code in ("en", "de"))
@@ -420,16 +425,16 @@ def test_folders_of_corrections_that_belong_to_nothing_are_refused(mini, folders
         with pytest.raises(ConfigError, match=match):
             align_files(mini, *folders, output, fixed=fixed, **how)
 
-    refused(r"fixed=.*fixed: holds no file of .ladder, .jsonl, .csv, .mo, .* .xlsx; give a folder that does")
+    refused(r"fixed=.*fixed: no file in it with a suffix of .ladder, .jsonl, .csv, .mo, .* .xlsx; give a folder")
     written(tmp_path, "fixed/c.ladder", "[0]:[]\n")
-    refused(r"c.ladder is of no pair of documents; give files of the names that output= has, as in a.ladder")
+    refused(r"c.ladder belongs to no pair of documents; name files as in output=, for example a.ladder")
     (tmp_path / "fixed" / "c.ladder").rename(tmp_path / "fixed" / "a.ladder")
-    refused(r"fixed=.*: is also output=", output=tmp_path / "fixed")
-    refused(r"fixed=.*a.ladder: of folders of documents, give a folder", fixed=tmp_path / "fixed" / "a.ladder")
-    refused(r"fixed=\[\(.*: of folders of documents, give a folder", fixed=[((0,), ())])
-    refused(r"uncorrected=.*: is what fixed= was made of", fixed=None, uncorrected=tmp_path / "fixed")
+    refused(r"fixed=.*: this is also output=", output=tmp_path / "fixed")
+    refused(r"fixed=.*a.ladder: for folders of documents, give a folder", fixed=tmp_path / "fixed" / "a.ladder")
+    refused(r"fixed=\[\(.*: for folders of documents, give a folder", fixed=[((0,), ())])
+    refused(r"uncorrected=.*: this is what fixed= was made from", fixed=None, uncorrected=tmp_path / "fixed")
     written(tmp_path, "fixed/a.jsonl", "")
-    refused(r"a.ladder and a.jsonl are of one pair; take one of them out|a.jsonl and a.ladder")
+    refused(r"a.ladder and a.jsonl belong to the same pair; remove one of them|a.jsonl and a.ladder")
 
 
 def test_the_verb_obeys_corrections(folders, tmp_path, capsys):
@@ -451,7 +456,7 @@ def test_the_verb_obeys_corrections(folders, tmp_path, capsys):
     capsys.readouterr()
     with pytest.raises(SystemExit, match="2"):
         main([*given, f"output={tmp_path / 'd.ladder'}", f"fixed={tmp_path / 'b.ladder'}"])
-    assert "b.ladder:9: line 8 of the source is without a counterpart" in capsys.readouterr().err
+    assert "b.ladder:9: line 8 of the source has no counterpart" in capsys.readouterr().err
     assert not (tmp_path / "d.ladder").exists()
     rest = re.sub(r"\n\[7\]:\[7\]:.*\n", "\n", text)
     written(tmp_path, "b.ladder", rest)
@@ -499,7 +504,7 @@ def test_rows_taken_out_of_a_table_stay_out(mini, tmp_path, caplog):
     assert [bead.source_lines for bead in found.pairs] == [(0,), (3,), (4,)]
     assert not caplog.records
     xswe.align(mini, EN, DE, fixed=written(tmp_path, "c.csv", "".join(rows[:2])))
-    assert "most lines stand in none of its rows" in caplog.text
+    assert "most lines are in none of its rows" in caplog.text
     part = "".join(f"{','.join(row.split(',')[:2])}\n" for row in rows[:2])
     assert lines_of(xswe.align(mini, EN, DE, fixed=written(tmp_path, "d.csv", part))) == ONE_TO_ONE
 

@@ -121,7 +121,7 @@ def test_every_form_of_links(mini, tmp_path):
 
 
 def test_what_cannot_be_linked_is_refused(mini):
-    with pytest.raises(ConfigError, match="as many of both"):
+    with pytest.raises(ConfigError, match="the same number of both"):
         xswe.align_words(mini, ["a"], [])
     with pytest.raises(ConfigError, match="method='best'"):
         xswe.align_words(mini, ["a"], ["b"], method="best")

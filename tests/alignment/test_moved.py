@@ -115,7 +115,7 @@ def test_a_rejected_pair_does_not_come_back_as_moved(mini, sample):
 
 def test_what_moved_is_found_in_long_texts_too(mini, sample, tmp_path, monkeypatch):
     """Window by window, and whatever lines are compared at a time."""
-    for name, value in {"_WHOLE": 100, "_WINDOW": 200, "_COARSE": 400, "_LEARN": 1000, "_BEYOND": 30, "_STEPS": 4}.items():
+    for name, value in {"_WHOLE": 100, "_WINDOW": 200, "_COARSE": 400, "_LEARN": 1000, "_BORDER": 30, "_STEPS": 4}.items():
         monkeypatch.setattr(windows, name, value)
     texts = (
         sample["en"][:600],
@@ -124,7 +124,7 @@ def test_what_moved_is_found_in_long_texts_too(mini, sample, tmp_path, monkeypat
     found = xswe.align(mini, *texts, output=tmp_path / "a.ladder")
     assert found.moved.sum() >= 150
     assert found.coverage[1] > 0.97
-    monkeypatch.setattr(moving, "_AT_A_TIME", 1000)
+    monkeypatch.setattr(moving, "_CHUNK_CELLS", 1000)
     again = xswe.align(mini, *texts)
     assert (again.spans == found.spans).all()
 

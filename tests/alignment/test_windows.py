@@ -23,7 +23,7 @@ NONE = np.zeros(0, np.float32)
 @pytest.fixture
 def small(monkeypatch):
     """Windows of some hundred lines, so that a text of some thousand has many."""
-    for name, value in {"_WHOLE": 100, "_WINDOW": 800, "_COARSE": 1000, "_LEARN": 3000, "_BEYOND": 60, "_STEPS": 6}.items():
+    for name, value in {"_WHOLE": 100, "_WINDOW": 800, "_COARSE": 1000, "_LEARN": 3000, "_BORDER": 60, "_STEPS": 6}.items():
         monkeypatch.setattr(windows, name, value)
 
 

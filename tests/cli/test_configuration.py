@@ -352,7 +352,7 @@ def test_a_cure_that_the_verb_does_not_have_is_not_offered(tmp_path):
         ("link", "model=m input=a.tsv output=o.txt most=3", "most does nothing with what=links"),
         ("link", "model=m input=a.tsv output=o.txt turns=3", "turns does nothing without method=itermax"),
         ("link", "model=m source=a.txt target=b.txt output=o.txt columns=[1,0]", "columns does nothing without input="),
-        ("align", "model=m source=a.txt target=b.txt output=o.tsv pairing=content", "pairing does nothing with two files"),
+        ("align", "model=m source=a.txt target=b.txt output=o.tsv pairing=content", "pairing is only for folders"),
         ("search", "model=m input=a.txt queries=q output=o.tsv mark=false", "mark does nothing with output="),
         ("mine", "model=m mode=score input=a.tsv output=o.tsv keep=true", "keep does nothing without a margin as score"),
         (

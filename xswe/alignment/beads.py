@@ -1,12 +1,12 @@
 """Beads: runs of up to five lines on either side that translate each other, found in order as the best path.
 
-The method is that of vecalign (Thompson and Koehn, 2019), whose main cost it does without: a dynamic programme over beads
-of n to m lines, from a coarse path, on which many lines count as one, to finer ones within a band around the one before.
-The vector of a run of lines is the sum of its lines' vectors (:mod:`xswe.alignment.kernels`), and no overlap is encoded.
+The method is that of vecalign (Thompson and Koehn, 2019) without its main cost: a dynamic programme over beads of n to m
+lines, coarse to fine: first a path through groups of lines, then finer paths, each within a band around the last.
+The vector of a run of lines is the sum of its lines' vectors (:mod:`xswe.alignment.kernels`), so no overlap is encoded.
 
-Prices are learnt from the texts themselves. What a translation looks like: from the lines that are each other's most
-similar, and from their neighbours, which are of the same matter and no translations. What a gap and a bead of each shape
-cost: from the path found with usual prices, two turns over; where nothing was left out of a text, a gap then costs much.
+Prices are learnt from the texts themselves. Mutual nearest neighbours show what a translation looks like, and the lines
+near them, on the same topic but no translations, what noise looks like. The costs of a gap and of each bead shape come from
+the path found with default prices, and are re-estimated twice; if nothing was left out of a text, gaps become expensive.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar
 
-_ALL_CELLS = 1 << 18  # cells up to which all are looked at
-_COARSEST = 1 << 17  # cells of the coarsest path, where there are coarser ones
-_SHRINK = 16.0  # lines that a text's mean vector counts as known to be zero
-_LEAST_PAIRS = 8  # of lines that are each other's best, below which nothing is learnt from them
-_SAMPLE = 2000  # of them whose neighbours are looked at
-_ENOUGH_PAIRS = 20_000  # from which as much is learnt as from more
-_USUAL_SHAPES, _USUAL_GAPS = 0.2, 0.05  # how much rarer beads get a line, and how often a gap begins, before a text is seen
-_USUAL_BEADS = 30.0  # beads that what is usual counts for
+_MAX_FULL_CELLS = 1 << 18  # most cells searched without a coarser path first
+_MAX_COARSE_CELLS = 1 << 17  # most cells of the coarsest path, if there are coarser paths
+_PRIOR_LINES = 16.0  # zero vectors added to the mean of a text, to shrink it
+_MIN_PAIRS = 8  # fewest mutual nearest neighbours to learn from
+_NOISE_SAMPLE = 2000  # of these, sample size for the cosines of nearby lines
+_MAX_PAIRS = 20_000  # pairs after which estimation stops
+_PRIOR_DECAY, _PRIOR_GAPS = 0.2, 0.05  # prior: probability ratio per further line of a bead, and share of gaps
+_PRIOR_BEADS = 30.0  # weight of the prior, in beads
 _TURNS = 3
-_AWAY = 4  # beads by which a mismatch is off
-_BLOCK = 1 << 16  # lines that are worked on at a time
-_FURTHER = 0.125  # how much more a bead counts for each line beyond one a side
-_CROSSED = 0.3  # what a bead loses beside, for each line by which it could have been two beads
+_MISMATCH_REACH = 4  # beads away at which mismatches are sought
+_BLOCK = 1 << 16  # lines processed at a time
+_LINE_WEIGHT = 0.125  # additional weight of a bead for each line beyond one a side
+_MANY_TO_MANY = 0.3  # beads with several lines a side: prior factor, and loss for each further bead they could make up
 
 Cell = tuple[int, int]
 
@@ -49,27 +49,27 @@ class AlignConfig:
     """How sentences are aligned.
 
     Attributes:
-        most: most lines of a bead on either side, up to 5.
-        gap: score, between 0 (unrelated) and 1 (a typical translation), above which a pair is better than two gaps.
-        merge: score that a bead loses for each line beyond one a side.
-        length: weight of the lengths of the two sides.
-        prior: weight of the frequencies of gaps, and of beads of each shape.
-        search: most lines by which the path departs from that of the coarser texts.
+        most: maximum lines of a bead on either side, up to 5.
+        gap: score, between 0 (unrelated) and 1 (a typical translation), above which a pair beats two gaps.
+        merge: penalty for each line of a bead beyond one a side.
+        length: weight of the length ratio of the two sides.
+        prior: weight of the frequencies of gaps and bead shapes.
+        search: half the width of the band around the coarser path, in lines.
         min_score: beads with a lower score become gaps; null for none.
-        precision: the lowest ``min_score`` of at least this expected precision.
-        evidence: keep what a report shows of how well beads score.
+        precision: choose the lowest ``min_score`` with at least this expected precision.
+        evidence: keep the data for a report on how well beads score.
         threads: null for all processors.
-        languages: of source and target, as in ``en`` or ``en-GB``; needed to cut running text, and for TMX and XLIFF. A
-            model of two knows them.
-        split: cut both sides into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        fixed: what ``align`` wrote and a person corrected: any corrections; a folder of such files for folders; in Python
-            also a list of lines, from 0, as in ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts hold, and lines that
-            it has without a counterpart have none; pairs with the status ``rejected`` or ``wrong`` are not found again.
-        uncorrected: the file before its correction: pairs that ``fixed`` no longer has are rejected.
-        moved: find what stands elsewhere in the other text, such as chapters that were swapped.
+        languages: of source and target, as in ``en`` or ``en-GB``; needed to split running text, and for TMX and XLIFF;
+            known to a model of two languages.
+        split: split both sides into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        fixed: an output of ``align``, corrected by hand; for folders, a folder of such files; in Python also a list of line
+            numbers from 0, as in ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts are kept, and lines without a
+            counterpart in it stay without one; pairs with the status ``rejected`` or ``wrong`` are not found again.
+        uncorrected: the same file before correction: pairs no longer in ``fixed`` are rejected.
+        moved: find passages that stand elsewhere in the other text, such as swapped chapters.
         gaps: also write lines without a counterpart, beside an empty text.
         bom: begin ``.csv`` with a byte-order mark, by which Excel recognises UTF-8.
-        date: of the units of TMX and XLIFF: ``now``, or as in 2026-01-31; null for none, which gives the same bytes again.
+        date: of TMX and XLIFF units: ``now``, or as in 2026-01-31; null for none, for reproducible output.
     """
 
     most: int = 5
@@ -106,24 +106,24 @@ class AlignConfig:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """One side, as sums of vectors."""
+    """The lines of one side, as sums of vectors."""
 
-    sums: np.ndarray  # float32 (n, d), of each line; the sum of several is the vector of their text, but for its norm
+    sums: np.ndarray  # float32 (n, d), a row a line; the sum of several is the vector of their joined text, up to its norm
     sizes: np.ndarray  # float32 (n,), characters of each line
 
     def __len__(self) -> int:
         return len(self.sums)
 
     def part(self, start: int, stop: int) -> Lines:
-        """Return some of the lines, without a copy."""
+        """Return a range of lines, without copying."""
         return Lines(self.sums[start:stop], self.sizes[start:stop])
 
     def clear(self, rows: np.ndarray) -> None:
-        """Empty some of the lines, in place, so that they are similar to no line."""
+        """Empty lines in place, so that nothing is similar to them."""
         self.sums[rows], self.sizes[rows] = 0, 0
 
     def halved(self) -> Lines:
-        """Return every two lines as one."""
+        """Merge every two lines into one."""
         half = (len(self) + 1) // 2
         sums, sizes = np.empty((half, self.sums.shape[1]), np.float32), np.empty(half, np.float32)
         for whole, out in ((self.sums, sums), (self.sizes, sizes)):
@@ -132,15 +132,15 @@ class Lines:
         return Lines(sums, sizes)
 
     def mean(self) -> np.ndarray:
-        """Return the mean of the unit vectors of all lines, float32 (d,), shrunk a little."""
+        """Return the mean unit vector of all lines, float32 (d,), shrunk slightly towards zero."""
         total = np.zeros(self.sums.shape[1], np.float64)
         for start in range(0, len(self), _BLOCK):
             part = self.sums[start : start + _BLOCK]
             total += (part / _norms(part)[:, None]).sum(0)
-        return (total / (len(self) + _SHRINK)).astype(np.float32)
+        return (total / (len(self) + _PRIOR_LINES)).astype(np.float32)
 
     def centre(self, mean: np.ndarray | None = None) -> None:
-        """Subtract the mean from lines, in place, so that unrelated ones have a cosine near zero."""
+        """Subtract the mean in place, so that unrelated lines have a cosine near zero."""
         mean = self.mean() if mean is None else mean
         for start in range(0, len(self), _BLOCK):
             part = self.sums[start : start + _BLOCK]
@@ -154,9 +154,9 @@ def _norms(rows: np.ndarray) -> np.ndarray:
 def line_sums(model: AnyModel, texts: Sequence[str], threads: int = 1) -> Lines:
     """Encode lines as sums of their units' vectors.
 
-    Of a static model the sums are exact: those of several lines are in the direction of the vector of their joined text,
-    but for bigrams where lines meet. Of an ensemble, whose vectors are no sums of rows, a line's vector counts as often as
-    the line has characters.
+    With a static model, the sum over several lines points in the direction of the vector of their joined text, except for
+    bigrams across line breaks. The vectors of an ensemble are no sums of rows, so each line's vector is weighted by its
+    number of characters.
     """
     sizes = np.fromiter(map(len, texts), np.float32, len(texts))
     if isinstance(model, StaticModel):
@@ -165,7 +165,7 @@ def line_sums(model: AnyModel, texts: Sequence[str], threads: int = 1) -> Lines:
 
 
 def bag_sums(model: StaticModel, bags: Bags, threads: int = 1) -> np.ndarray:
-    """Return the sums of the vectors of bags, and of their bigrams, float32 (n, d)."""
+    """Return the sum of the unit and bigram vectors of each bag, float32 (n, d)."""
     bags = model.widen(bags)
     sums = pool(model.matrix, bags, normalise=False, threads=threads, scales=model.scales)
     sums *= bags.lengths.astype(np.float32)[:, None]
@@ -174,16 +174,16 @@ def bag_sums(model: StaticModel, bags: Bags, threads: int = 1) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Prices:
-    """Statistics of the translations of two texts, and the costs of a path's steps.
+    """Statistics of translations in two texts, and the costs of a path's steps.
 
     Attributes:
-        noise: mean cosine of lines near to each other's translations.
+        noise: mean cosine of a line and lines near its translation.
         signal: median cosine of translations.
-        doubt: variance of either, where the distance from noise to signal is one.
-        shift: median of the logarithm of target's by source's size.
-        spread: deviation of it.
-        gaps: share of gaps among what begins.
-        shapes: how probable beads of each shape are, float64 (most, most).
+        doubt: mean variance of the two, in units of the squared distance from noise to signal.
+        shift: median log ratio of target size to source size.
+        spread: robust standard deviation of that log ratio.
+        gaps: share of gaps among beads and gaps, a run of gaps counted once.
+        shapes: probabilities of bead shapes, float64 (most, most).
     """
 
     noise: float = 0.0
@@ -191,7 +191,7 @@ class Prices:
     doubt: float = 0.05
     shift: float = 0.0
     spread: float = 0.5
-    gaps: float = _USUAL_GAPS
+    gaps: float = _PRIOR_GAPS
     shapes: np.ndarray | None = None
 
     def score(self, cosines: np.ndarray) -> np.ndarray:
@@ -200,23 +200,23 @@ class Prices:
 
 
 def usual_shapes(most: int) -> np.ndarray:
-    """Return how probable beads of each shape are before a text is looked at, float64 (most, most)."""
+    """Return the prior probabilities of bead shapes, float64 (most, most)."""
     lines = np.add.outer(np.arange(most), np.arange(most))
-    shapes = _USUAL_SHAPES**lines * np.where(_crossed(most), _CROSSED, 1.0)
+    shapes = _PRIOR_DECAY**lines * np.where(_is_many_to_many(most), _MANY_TO_MANY, 1.0)
     return shapes / shapes.sum()
 
 
-def _crossed(most: int) -> np.ndarray:
-    """Return which shapes have more than one line on both sides."""
+def _is_many_to_many(most: int) -> np.ndarray:
+    """Return which shapes have more than one line on both sides, bool (most, most)."""
     return np.logical_and.outer(np.arange(most) > 0, np.arange(most) > 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Cells that are looked at, a range of columns a row; see :mod:`xswe.alignment.kernels`."""
+    """The cells to search, a range of columns a row; see :mod:`xswe.alignment.kernels`."""
 
     low: np.ndarray  # int64 (n + 1,), first column of each row, rising
-    high: np.ndarray  # int64 (n + 1,), one past its last, rising
+    high: np.ndarray  # int64 (n + 1,), one past the last column of each row, rising
 
     @classmethod
     def full(cls, n: int, m: int) -> Band:
@@ -225,7 +225,7 @@ class Band:
 
     @classmethod
     def around(cls, coarse: np.ndarray, n: int, m: int, search: int) -> Band:
-        """Return the band of cells around the path, int64 (k, 2), of a text with half as many lines."""
+        """Return the band around the path, int64 (k, 2), of texts with half as many lines."""
         first, last = np.full(n // 2 + 3, m + 1, np.int64), np.zeros(n // 2 + 3, np.int64)
         # A step of several lines passes through the cells between its ends.
         middle = (coarse[:-1] + coarse[1:]) // 2
@@ -240,7 +240,7 @@ class Band:
 
     @classmethod
     def near(cls, cells: np.ndarray, n: int, m: int, columns: int) -> Band:
-        """Return the cells within some columns of a path's."""
+        """Return the cells within ``columns`` columns of a path."""
         low, high = np.full(n + 1, m, np.int64), np.zeros(n + 1, np.int64)
         np.minimum.at(low, cells[:, 0], cells[:, 1])
         np.maximum.at(high, cells[:, 0], cells[:, 1])
@@ -249,7 +249,7 @@ class Band:
 
     @classmethod
     def rising(cls, low: np.ndarray, high: np.ndarray, m: int) -> Band:
-        """Return a band that holds both corners, and whose bounds rise."""
+        """Return a band with rising bounds that contains both corners."""
         low[0], high[-1] = 0, m + 1
         return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
 
@@ -264,14 +264,14 @@ def _no_lines() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What is known of two texts before they are aligned.
+    """Known facts about two texts before they are aligned.
 
     Attributes:
-        anchors: beads that are known, from cell to cell, in order.
+        anchors: known beads, from cell to cell, in order.
         source_gaps: int64 (a,), lines of the source without a counterpart, rising.
         target_gaps: int64 (b,), likewise of the target.
-        rejected: int64 (k, 4), runs of lines that no bead may hold both of: begin and end in the source, begin and end in
-            the target; in the order of their ends in the source.
+        rejected: int64 (k, 4), pairs of runs that no bead may contain: begin and end in the source, begin and end in the
+            target; sorted by their ends in the source.
     """
 
     anchors: Sequence[tuple[Cell, Cell]] = ()
@@ -280,7 +280,7 @@ class Constraints:
     rejected: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.int64))
 
     def within(self, start: Cell, stop: Cell) -> Constraints:
-        """Return the corrections of the lines between two cells, counted from the first."""
+        """Return the constraints on the lines between two cells, counted from the first cell."""
         (a, b), (c, d) = start, stop
         first, last = (bisect_left(self.anchors, (cell,)) for cell in (start, stop))
         anchors = [((p - a, q - b), (r - a, s - b)) for (p, q), (r, s) in self.anchors[first:last] if r <= c and s <= d]
@@ -296,16 +296,16 @@ class Constraints:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Two runs of lines that are aligned with each other: all, or those between two anchors."""
+    """Two runs of lines to be aligned with each other: all lines, or those between two anchors."""
 
-    source: Lines  # the lines
-    target: Lines  # the lines
+    source: Lines
+    target: Lines
     band: Band  # where the path is sought
-    constraints: Constraints = field(default_factory=Constraints)  # lines in gaps are empty
+    constraints: Constraints = field(default_factory=Constraints)  # known gaps are empty lines
 
 
 def best_of_each_other(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return lines that are each other's most similar within the band: rows, columns, and their cosines."""
+    """Return the mutual nearest neighbours within the band: rows, columns and cosines."""
     source, target, band = part.source, part.target, part.band
     padded = [np.concatenate([np.zeros(1, np.float32), 1 / _norms(side.sums)]) for side in (source, target)]
     rows_best, columns_best = np.empty((2, len(source)), np.float32), np.empty((2, len(target)), np.float32)
@@ -321,7 +321,7 @@ def best_of_each_other(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def estimate(parts: Sequence[Part]) -> Prices:
-    """Estimate the statistics of translations from two texts; with too few lines, return the usual ones."""
+    """Estimate the statistics of translations in two texts; return defaults if there are too few lines."""
     found, noise, ratios = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
     for part in parts:
         if not len(part.source) or not len(part.target):
@@ -329,18 +329,18 @@ def estimate(parts: Sequence[Part]) -> Prices:
         rows, columns, cosines = best_of_each_other(part)
         found.append(cosines)
         ratios.append(np.log((part.target.sizes[columns] + 1) / (part.source.sizes[rows] + 1)))
-        some = slice(None, None, 1 + len(rows) // _SAMPLE)
+        some = slice(None, None, 1 + len(rows) // _NOISE_SAMPLE)
         for away in (-4, -3, -2, 2, 3, 4):
             there = (columns[some] + away >= 0) & (columns[some] + away < len(part.target))
             a, b = part.source.sums[rows[some][there]], part.target.sums[columns[some][there] + away]
             noise.append(np.einsum("ij,ij->i", a, b) / (_norms(a) * _norms(b)))
-        if sum(map(len, found)) > _ENOUGH_PAIRS:
+        if sum(map(len, found)) > _MAX_PAIRS:
             break
     best, other, sizes = np.concatenate(found), np.concatenate(noise), np.concatenate(ratios)
-    if len(best) < _LEAST_PAIRS or len(other) < _LEAST_PAIRS:
+    if len(best) < _MIN_PAIRS or len(other) < _MIN_PAIRS:
         return Prices(signal=max(0.3, float(best.mean())) if len(best) else 0.5)
     good = best > np.quantile(other, 0.9)
-    good = good if good.sum() >= _LEAST_PAIRS else np.ones(len(best), bool)
+    good = good if good.sum() >= _MIN_PAIRS else np.ones(len(best), bool)
     low, shift = float(other.mean()), float(np.median(sizes[good]))
     high = max(float(np.median(best[good])), low + 0.1)
     doubt = float(np.clip((other.var() + best[good].var()) / 2 / (high - low) ** 2, 0.02, 0.3))
@@ -359,13 +359,13 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
         properties.append((inverse, logs))
     known = part.constraints
     for size, inverse in enumerate(properties[0][0], 1):
-        for end in range(1, size + 1):  # a run of this size with a line without a counterpart ends so many cells behind it
+        for end in range(1, size + 1):  # runs of this size that contain a known gap end 1 to ``size`` cells after it starts
             inverse[np.minimum(known.source_gaps + end, n)] = 0.0
     shapes = usual_shapes(most) if prices.shapes is None else prices.shapes
     further = np.add.outer(np.arange(most), np.arange(most)).astype(np.float32)
     doubt = config.prior * prices.doubt
     losses = config.merge * further - doubt * np.log(np.maximum(shapes * (1 - prices.gaps), 1e-9))
-    losses += _CROSSED * np.minimum.outer(np.arange(most), np.arange(most))
+    losses += _MANY_TO_MANY * np.minimum.outer(np.arange(most), np.arange(most))
     scale = 1 / (prices.signal - prices.noise)
     half = config.length / (2 * prices.spread**2)
     zero = prices.noise + config.gap / scale
@@ -376,7 +376,7 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
     boxes = np.empty((len(known.target_gaps) + len(known.rejected), 3), np.int64)
     starts = band.starts()
     back, steps = np.empty(starts[-1], np.uint8), np.empty(n + m, np.uint8)
-    table = (1 + _FURTHER * further, losses.astype(np.float32), numbers)
+    table = (1 + _LINE_WEIGHT * further, losses.astype(np.float32), numbers)
     cells, work = (band.low, band.high, starts), (*room, np.empty(width), boxes)
     best_path(source.sums, target.sums, *properties, cells, table, _forbidden(known, n, m), work, back)
     count = trace(band.low, starts, back, m, steps)
@@ -386,16 +386,16 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
 
 
 def _forbidden(known: Constraints, n: int, m: int) -> tuple[np.ndarray, ...]:
-    """Return the lines that no bead may contain, see :func:`xswe.alignment.kernels.best_path`."""
+    """Return what no bead may contain; see :func:`xswe.alignment.kernels.best_path`."""
     gaps_before = np.searchsorted(known.target_gaps, np.arange(m + 1))
     rejected_before = np.searchsorted(known.rejected[:, 1], np.arange(n + 1), "right")
     return known.target_gaps, gaps_before, known.rejected, rejected_before
 
 
 def band_of(source: Lines, target: Lines, config: AlignConfig) -> Band:
-    """Find where the path of two texts lies, from coarse to fine: all cells of short texts."""
+    """Find the band of cells for the path through two texts, coarse to fine; all cells for short texts."""
     levels = [(source, target)]
-    while len(levels[-1][0]) * len(levels[-1][1]) > (_ALL_CELLS if len(levels) == 1 else _COARSEST):
+    while len(levels[-1][0]) * len(levels[-1][1]) > (_MAX_FULL_CELLS if len(levels) == 1 else _MAX_COARSE_CELLS):
         levels.append((levels[-1][0].halved(), levels[-1][1].halved()))
     band = Band.full(len(levels[-1][0]), len(levels[-1][1]))
     for finer, (a, b) in zip(levels[-2::-1], levels[:0:-1], strict=True):
@@ -405,7 +405,7 @@ def band_of(source: Lines, target: Lines, config: AlignConfig) -> Band:
 
 
 def coarse_cells(part: Part, config: AlignConfig) -> np.ndarray:
-    """Return the path of texts whose lines are many as one: int64 (k, 2), with no regard to shapes and sizes."""
+    """Return the path through groups of lines, int64 (k, 2), regardless of bead shapes and line lengths."""
     loose = AlignConfig(gap=config.gap, merge=0.0, length=0.0, prior=config.prior)
     return best_cells(part, estimate([part]), loose, min(2, config.most))
 
@@ -413,9 +413,9 @@ def coarse_cells(part: Part, config: AlignConfig) -> np.ndarray:
 def align_lines(
     source: Lines, target: Lines, config: AlignConfig, constraints: Constraints | None = None
 ) -> tuple[np.ndarray, Prices]:
-    """Align two texts; their sums are centred in place, and lines known to have no counterpart are made empty.
+    """Align two texts; centres their sums and empties known gaps, in place.
 
-    Returns int64 (k, 2), the path's cells from (0, 0) to (n, m), how many lines come before; and what was learnt.
+    Returns int64 (k, 2), the path's cells from (0, 0) to (n, m), each the number of lines before it; and the learnt prices.
     """
     constraints = constraints or Constraints()
     for side, gaps in ((source, constraints.source_gaps), (target, constraints.target_gaps)):
@@ -430,13 +430,13 @@ def align_lines(
 
 
 def between(anchors: Sequence[tuple[Cell, Cell]], n: int, m: int) -> list[tuple[Cell, Cell]]:
-    """Return the rectangles before, between and after anchors, from cell to cell; without anchors, the whole."""
+    """Return the rectangles before, between and after anchors, from cell to cell; a single one without anchors."""
     ends = [(0, 0), *(cell for bead in anchors for cell in bead), (n, m)]
     return list(zip(ends[::2], ends[1::2], strict=True))
 
 
 def parts_between(source: Lines, target: Lines, constraints: Constraints, config: AlignConfig) -> list[tuple[Cell, Part]]:
-    """Return the parts before, between and after known beads that have lines, one at least, and where each begins."""
+    """Return the non-empty parts before, between and after known beads (at least one part), and where each begins."""
     rooms = between(constraints.anchors, len(source), len(target))
     return [
         ((a, b), part_of(source.part(a, c), target.part(b, d), config, constraints.within((a, b), (c, d))))
@@ -447,20 +447,20 @@ def parts_between(source: Lines, target: Lines, constraints: Constraints, config
 def path_through(
     anchors: Sequence[tuple[Cell, Cell]], parts: Sequence[tuple[Cell, Part]], found: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Return the path that known beads and the paths of the parts between them make, int64 (k, 2)."""
+    """Join known beads and the paths of the parts between them into one path, int64 (k, 2)."""
     cells = np.concatenate(
         [
             np.array(anchors, np.int64).reshape(-1, 2),
             *(own + np.array(corner) for (corner, _), own in zip(parts, found, strict=True)),
         ]
     )
-    return cells[np.unique(cells.sum(1), return_index=True)[1]]  # of which each has more lines before it than the last
+    return cells[np.unique(cells.sum(1), return_index=True)[1]]  # each cell has more lines before it than the last
 
 
 def joined(
     source: Lines, target: Lines, anchors: Sequence[tuple[Cell, Cell]], parts: Sequence[tuple[Cell, Part]], search: int
 ) -> Part:
-    """Return texts as one part, to learn from: its band holds those of the parts, and the known beads between these."""
+    """Join parts to learn from: the band contains the bands of the parts and the known beads between them."""
     if not anchors:
         return parts[0][1]
     n, m = len(source), len(target)
@@ -477,7 +477,7 @@ def joined(
 
 
 def part_of(source: Lines, target: Lines, config: AlignConfig, constraints: Constraints | None = None) -> Part:
-    """Find where the path of two runs of lines, which are centred, lies; known gaps are empty lines."""
+    """Make a part of two runs of centred lines, with its band; known gaps are empty lines."""
     return Part(source, target, band_of(source, target, config), constraints or Constraints())
 
 
@@ -488,10 +488,10 @@ def best_of_parts(
     config: AlignConfig,
     tell: Callable[[int], object],
 ) -> tuple[list[np.ndarray], Prices]:
-    """Align parts of two texts, with statistics of beads and gaps learnt from all of them.
+    """Align parts of two texts, with bead and gap statistics learnt from all of them.
 
-    ``beads``, int64 (2,) each, are how many lines the known beads have between the parts; ``tell`` is called with all
-    lines once a turn. Returns for each part int64 (k, 2), its path's cells; and what was learnt.
+    ``beads`` are the shapes of the known beads between the parts, int64 (2,) each; ``tell`` is called with each part's
+    number of lines in each turn. Returns the cells of each part's path, int64 (k, 2), and the learnt prices.
     """
     known = [bead[None] for bead in beads if max(bead) <= config.most]
     for _ in range(_TURNS):
@@ -507,29 +507,29 @@ def best_of_parts(
 
 
 def _learnt(paths: Sequence[np.ndarray], known: Sequence[np.ndarray], prices: Prices, most: int) -> Prices:
-    """Return the prices with shapes and gaps as paths have them; how often beads are crossed is never learnt."""
+    """Return the prices with the shapes and gaps of the paths; many-to-many beads never exceed their prior probability."""
     steps = np.concatenate([*paths, *known])
     usual, counts = usual_shapes(most), np.zeros((most, most))
     bead = np.asarray((steps > 0).all(1))
     np.add.at(counts, (steps[bead, 0] - 1, steps[bead, 1] - 1), 1)
-    shapes = (counts + _USUAL_BEADS * usual) / (bead.sum() + _USUAL_BEADS)
-    shapes = np.where(_crossed(most), np.minimum(shapes, usual), shapes)
+    shapes = (counts + _PRIOR_BEADS * usual) / (bead.sum() + _PRIOR_BEADS)
+    shapes = np.where(_is_many_to_many(most), np.minimum(shapes, usual), shapes)
     begun = sum(map(_gaps_begun, paths))
-    gaps = (begun + _USUAL_BEADS * _USUAL_GAPS) / (bead.sum() + begun + _USUAL_BEADS)
+    gaps = (begun + _PRIOR_BEADS * _PRIOR_GAPS) / (bead.sum() + begun + _PRIOR_BEADS)
     return replace(prices, gaps=float(gaps), shapes=shapes / shapes.sum())
 
 
 def _gaps_begun(steps: np.ndarray) -> int:
-    """Return how many runs of gaps a path has."""
+    """Return the number of runs of gaps in a path."""
     gap = np.any(steps <= 0, axis=1)
     return int(gap[:1].sum() + (gap[1:] > gap[:-1]).sum())
 
 
 def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bool = False) -> np.ndarray:
-    """Return the cosine of each bead of a path, float32 (k - 1,), of lines that are centred; nan for gaps.
+    """Return the cosine of each bead of a path through centred lines, float32 (k - 1,); nan for gaps.
 
-    ``mismatched``: that of the bead's source with the target of the most similar of the beads near to it, which is what a
-    wrong bead scores.
+    ``mismatched``: instead return the highest cosine of the bead's source with the target of a nearby bead, which is what
+    a wrong bead scores.
     """
     steps = np.diff(cells, axis=0)
     bead = (steps > 0).all(1)
@@ -548,9 +548,8 @@ def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bo
     found = np.full(len(left), -1.0 if mismatched else np.nan, np.float32)
     if not mismatched:
         found = np.einsum("ij,ij->i", left, right)
-    for away in range(1, min(_AWAY, len(left) - 1) + 1) if mismatched else ():
-        before, after = found[away:], found[:-away]
-        np.maximum(before, np.einsum("ij,ij->i", left[away:], right[:-away]), out=before)
-        np.maximum(after, np.einsum("ij,ij->i", left[:-away], right[away:]), out=after)
+    for away in range(1, min(_MISMATCH_REACH, len(left) - 1) + 1) if mismatched else ():
+        both = np.einsum("ij,ij->i", left[away:], right[:-away]), np.einsum("ij,ij->i", left[:-away], right[away:])
+        found[away:], found[:-away] = np.maximum(found[away:], both[0]), np.maximum(found[:-away], both[1])
     out[bead] = found
     return out

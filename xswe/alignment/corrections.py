@@ -1,4 +1,4 @@
-"""Corrections of an alignment: pairs that are right or rejected, lines without a counterpart, texts typed over."""
+"""Corrections of an alignment: right and rejected pairs, lines without a counterpart, edited texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from xswe.io.sources import suffix_of
 logger = logging.getLogger(__name__)
 
 Correction = tuple[Sequence[int], Sequence[int]] | tuple[Sequence[int], Sequence[int], str]
-Given = str | Path | Sequence[Correction]  # the file, or the list, that ``fixed=`` and ``uncorrected=`` name
+Given = str | Path | Sequence[Correction]  # what ``fixed=`` and ``uncorrected=`` accept: a file or a list
 Pair = tuple[Run, Run]
 SUFFIXES = (".ladder", ".jsonl", *_TABLES)
 _SIDES = ("source", "target")
@@ -34,7 +34,7 @@ _RUNG = re.compile(r"\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\](?::(.*))?")
 
 
 class Said(NamedTuple):
-    """What a person wrote of a bead, or of a part of it."""
+    """A person's text and notes for a bead, or for part of one."""
 
     source: str
     target: str
@@ -42,34 +42,34 @@ class Said(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What a file, or a list, says of some lines of both sides; with those of one side only, that they are in a gap."""
+    """An entry of a file or list, about lines of both sides; lines of one side only are a gap."""
 
     lines: Pair
     status: str
-    number: int  # of the line or the unit from 1, of the place in a list from 0
-    said: tuple[Said, ...] = ()  # where it is not what the lines say
+    number: int  # of the line or unit from 1, or the index in a list from 0
+    said: tuple[Said, ...] = ()  # only where it differs from the lines
 
     @property
     def rejected(self) -> bool:
-        """Whether it is a pair that must not be found again."""
+        """Whether the pair must not be found again."""
         return self.status in REJECTED
 
     @property
     def stands(self) -> bool:
-        """Whether it holds."""
+        """Whether the entry is kept, neither rejected nor open."""
         return self.status not in REJECTED and self.status != OPEN
 
 
 @dataclass(frozen=True, eq=False)
 class Corrections:
-    """What is known of two texts from a corrected file.
+    """The contents of a corrected file, for two texts.
 
     Attributes:
-        constraints: of the path through both texts.
-        apart: int64 (k, 4), beads that are not on that path, since they are out of order, or hold a text that a person
-            wrote for lines without a counterpart: begin and end in the source, begin and end in the target.
-        said: what a person wrote of beads, by their lines.
-        changes: how many rows of the file each kind of change has, in the order of the summary.
+        constraints: on the path through both texts.
+        apart: int64 (k, 4), beads off that path, either out of order or with a text that a person wrote for lines without
+            a counterpart: begin and end in the source, begin and end in the target.
+        said: a person's texts and notes for beads, by their lines.
+        changes: number of rows for each kind of change, in the order of the summary.
     """
 
     constraints: Constraints = field(default_factory=Constraints)
@@ -90,18 +90,18 @@ def read_corrections(
 ) -> Corrections:
     """Read the corrections of an earlier alignment of two texts.
 
-    ``fixed`` is what ``align`` wrote and a person corrected, the texts of whose rows are sought in the two texts; a ladder
-    or JSON lines; or lines from 0. A pair is a known bead; or it is rejected, if that is its status. Lines of one side
-    alone have no counterpart; nor have those that a table, in which each line stood, has no more. ``uncorrected`` is the
-    same before it was corrected: its pairs that ``fixed`` has no more are rejected. TMX without ``languages`` has its own
-    two.
+    ``fixed`` is an output of ``align`` corrected by hand (a table or memory, whose rows are looked up in the two texts by
+    their own texts; a ladder; or JSON lines), or a list of line numbers from 0. A pair is a known bead, or rejected if its
+    status says so. Lines given on one side only have no counterpart; nor do lines removed from a table that held every
+    line. ``uncorrected`` is the same file before correction: pairs no longer in ``fixed`` are rejected. TMX without
+    ``languages`` has its own two.
 
-    ConfigError, of a file InputError: its languages are not known, its lines are not there, or not in a run, or two entries
-    contradict each other; nothing of the file is found in the texts.
+    ConfigError, or InputError for a file: the languages are not known, lines do not exist or are not consecutive, two
+    entries contradict each other, or nothing of the file is found in the texts.
     """
     if fixed is None:
         if uncorrected is not None:
-            raise ConfigError(f"uncorrected={uncorrected}: is what fixed= was made of; give fixed=")
+            raise ConfigError(f"uncorrected={uncorrected}: this is what fixed= was made from; give fixed= too")
         return Corrections()
     reader = _Reader(source, target, languages)
     found = reader.read(fixed, "fixed")
@@ -129,10 +129,10 @@ def read_corrections(
 
 
 def _in_order(pairs: list[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
-    """Return pairs that share no lines: as many as can be in order, each once, and those that cross them."""
+    """Split pairs that share no lines into the most that can be in order, each once, and those that cross them."""
     every = sorted({entry.lines: entry for entry in reversed(pairs)}.values())
-    ends: list[int] = []  # the least last line of the target that so many pairs in order can end with
-    places: list[int] = []  # which pair that is
+    ends: list[int] = []  # for each length of a chain in order, the lowest last line of the target it can end with
+    places: list[int] = []  # the pair that ends that chain
     before: list[int] = []
     for place, entry in enumerate(every):
         size = bisect_left(ends, entry.lines[1][-1])
@@ -150,7 +150,7 @@ def _in_order(pairs: list[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
 
 
 def _gaps(found: _Found, moved: list[_Entry], side: int, count: int) -> list[int]:
-    """Return the lines of a side that no bead on the path holds."""
+    """Return the lines of a side that are in no bead on the path."""
     alone = {line for entry in found.entries if not entry.lines[1 - side] and entry.stands for line in entry.lines[side]}
     alone |= {line for entry in moved for line in entry.lines[side]}
     if found.whole:
@@ -159,7 +159,7 @@ def _gaps(found: _Found, moved: list[_Entry], side: int, count: int) -> list[int
 
 
 def _removed(before: list[_Entry], after: list[_Entry], pairs: list[_Entry]) -> set[Pair]:
-    """Return the pairs of a file that it has no more since it was corrected; of a row that was typed over, none."""
+    """Return the pairs that a correction removed from a file, except those of edited rows."""
     holders = [{line: entry.lines for entry in pairs for line in entry.lines[side]} for side in (0, 1)]
     edited = [entry for entry in after if entry.said and not all(entry.lines)]
     out = set()
@@ -172,32 +172,32 @@ def _removed(before: list[_Entry], after: list[_Entry], pairs: list[_Entry]) -> 
 
 
 def _by_line(pairs: list[_Entry], given: Given) -> list[dict[int, _Entry]]:
-    """Return which pair holds a line, of either side; refuse those that share one."""
+    """Map the lines of either side to their pairs; refuse pairs that share a line."""
     holders: list[dict[int, _Entry]] = [{}, {}]
     for entry in sorted(pairs, key=lambda entry: entry.number):
         for holder, lines in zip(holders, entry.lines, strict=True):
             for line in lines:
                 if (before := holder.setdefault(line, entry)).lines != entry.lines:
                     problem = f"{_rung(entry)} cannot be a bead beside {_rung(before)} ({_place(given, before)})"
-                    raise _refusal(given, "fixed", entry, problem, "beads share no lines: take one of them out")
+                    raise _refusal(given, "fixed", entry, problem, "beads share no lines: remove one of them")
     return holders
 
 
 def _check_apart(entries: list[_Entry], holders: list[dict[int, _Entry]], given: Given) -> None:
-    """Refuse gaps and rejected pairs that are within a fixed bead."""
-    hint = "take one of them out"
+    """Refuse gaps and rejected pairs within a fixed bead."""
+    hint = "remove one of them"
     for entry in entries:
         if all(entry.lines):
             bead = holders[0].get(entry.lines[0][0]) if entry.rejected else None
             if bead and all(set(part) <= set(whole) for part, whole in zip(entry.lines, bead.lines, strict=True)):
-                problem = f"{_rung(entry)} is rejected, and in the bead {_rung(bead)} ({_place(given, bead)})"
+                problem = f"{_rung(entry)} is rejected, but within the bead {_rung(bead)} ({_place(given, bead)})"
                 raise _refusal(given, "fixed", entry, problem, hint)
             continue
         for side, lines in enumerate(entry.lines):
             for line in lines if entry.stands else ():
                 if bead := holders[side].get(line):
                     where = f"in the bead {_rung(bead)} ({_place(given, bead)})"
-                    problem = f"line {line} of the {_SIDES[side]} is without a counterpart, and {where}"
+                    problem = f"line {line} of the {_SIDES[side]} has no counterpart, but is {where}"
                     raise _refusal(given, "fixed", entry, problem, hint)
 
 
@@ -206,21 +206,21 @@ def _rung(entry: _Entry) -> str:
 
 
 def _place(given: Given, entry: _Entry) -> str:
-    """Say where an entry stands in its own file or list."""
+    """Describe where an entry stands in its file or list."""
     if not isinstance(given, (str, Path)):
         return f"fixed[{entry.number}]"
     return f"line {line_of(given, entry.number)}"
 
 
 def _refusal(given: Given, name: str, entry: _Entry | EditedRow, problem: str, hint: str) -> XsweError:
-    """Return the error that says where an entry stands that cannot be obeyed."""
+    """Return the error for an invalid entry, with its place."""
     if not isinstance(given, (str, Path)):
         return ConfigError(f"{name}[{entry.number}]: {problem}; {hint}")
     return InputError(given, problem, hint, line_of(given, entry.number))
 
 
 class _Found(NamedTuple):
-    """What a file says; whether it is one in which each line of both texts stood; and its changes, counted."""
+    """The entries of a file, whether it is a table that held every line of both texts, and its changes, counted."""
 
     entries: list[_Entry]
     whole: bool
@@ -228,7 +228,7 @@ class _Found(NamedTuple):
 
 
 class _Reader:
-    """Reads corrections of two texts."""
+    """Reader of corrections to two texts."""
 
     def __init__(self, source: Sequence[str], target: Sequence[str], languages: tuple[str, ...]) -> None:
         self._texts, self._languages = (source, target), languages
@@ -272,12 +272,12 @@ class _Reader:
             yield entry._replace(said=(Said(*self._own(entry.lines), notes),)) if notes else entry
 
     def _own(self, lines: Pair) -> tuple[str, str]:
-        """Return the text of lines."""
+        """Return the texts of lines."""
         source, target = (joined([side[line] for line in run]) for side, run in zip(self._texts, lines, strict=True))
         return source, target
 
     def _said(self, rows: Sequence[Said], lines: Pair) -> tuple[Said, ...]:
-        """Return the text that a person wrote, empty if it is that of the lines."""
+        """Return a person's texts and notes; empty if the texts are those of the lines and there are no notes."""
         if len(rows) > 1:
             return tuple(rows)
         own = self._own(lines)
@@ -285,16 +285,16 @@ class _Reader:
         return (Said(texts[0], texts[1], rows[0].notes),) if texts != list(own) or rows[0].notes else ()
 
     def _of_rows(self, path: Path) -> _Found:
-        """Read the rows of a table, and find them in the two texts."""
+        """Read the rows of a table and find them in the two texts."""
         rows, whole = read_rows(path, self._languages)
         rows = [row for row in rows if any(map(bare, row.texts))]
         for row in rows:
             _status(path, "", row, row.status)
         placed, lost = place_rows(rows, self._texts)
         if not placed:
-            raise InputError(path, "none of its rows is in the two texts", "give the file that was made of these texts")
+            raise InputError(path, "none of its rows is in the two texts", "give a file made from these texts")
         if len(lost) > len(placed):
-            logger.warning("%s: %d rows are not in the texts, and say nothing", path, len(lost))
+            logger.warning("%s: %d rows are not in the texts and are ignored", path, len(lost))
         else:
             placed = _with_new(placed, [row for row in lost if rows[row].status in STANDS or is_score(rows[row].status)])
             lost = [row for row in lost if rows[row].status in REJECTED or rows[row].status == OPEN]
@@ -315,8 +315,8 @@ class _Reader:
             placed_lines = [len({line for entry in entries for line in entry.lines[side]}) for side in (0, 1)]
             counts["lines taken out"] = sum(map(len, self._texts)) - sum(placed_lines)
             if 2 * counts["lines taken out"] > sum(map(len, self._texts)):
-                hint = "of a part of a table, take the columns source_lines and target_lines out"
-                logger.warning("%s: most lines stand in none of its rows, and have no counterpart now; %s", path, hint)
+                hint = "if this is only part of a table, remove the columns source_lines and target_lines"
+                logger.warning("%s: most lines are in none of its rows, and now have no counterpart; %s", path, hint)
         return _Found(entries, whole, {what: counts[what] for what in _CHANGES})
 
 
@@ -327,7 +327,7 @@ _CHANGES = (
 
 
 def _change_of(entry: _Entry, before: Pair, typed: bool = False) -> str:
-    """Return which of the changes an entry is."""
+    """Return the kind of change that an entry is."""
     if not entry.stands:
         return "rejected" if entry.rejected else "to be aligned anew"
     if entry.lines != before:
@@ -336,7 +336,7 @@ def _change_of(entry: _Entry, before: Pair, typed: bool = False) -> str:
 
 
 def _with_new(placed: list[Placed], new: list[int]) -> list[Placed]:
-    """Put rows that a person added beside the ones before them."""
+    """Attach rows that a person added to the rows before them."""
     out = {one.rows[0]: one for one in placed}
     firsts = sorted(out)
     for row in new:
@@ -346,13 +346,13 @@ def _with_new(placed: list[Placed], new: list[int]) -> list[Placed]:
 
 
 def _kept(text: str, own: str, several: bool) -> str:
-    """Return a text as in its lines, if it differs from them only in how several are joined."""
+    """Return the text of the lines if the given text differs only in whitespace, else the given text."""
     same = bare(text) == bare(own) if several else text.split() == own.split()
     return own if same else text.strip()
 
 
 def _status(given: Given, name: str, entry: _Entry | EditedRow, status: str) -> str:
-    """Return the status of an entry; a score may stand in its place."""
+    """Return the checked status of an entry; a score may stand in its place."""
     status = status.strip()
     if status not in STANDS and status not in REJECTED and status != OPEN and not is_score(status):
         hint = "write rejected, right, open, or nothing"
@@ -364,7 +364,7 @@ _Read = tuple[Run, Run, str, str]  # lines of both sides, status, notes
 
 
 def _ladder(path: str | Path, number: int, text: str | None) -> _Read:
-    """Read a rung: ``[0]:[0,1]``, and behind another colon a score or a status."""
+    """Read a rung: ``[0]:[0,1]``, optionally followed by another colon and a score or a status."""
     found = _RUNG.fullmatch((text or "").strip())
     if found is None:
         hint = "write [0]:[0,1], [0]:[0,1]:score, [0]:[] or [0]:[0,1]:rejected"
@@ -374,19 +374,19 @@ def _ladder(path: str | Path, number: int, text: str | None) -> _Read:
 
 
 def _object(path: str | Path, number: int, text: str | None) -> _Read:
-    """Read an object with the lines of both sides, and perhaps a status and notes."""
+    """Read an object with the lines of both sides, and optionally a status and notes."""
     try:
         value = json.loads(text or "")
         source, target = ([int(line) for line in value[f"{side}_lines"]] for side in _SIDES)
         status, notes = (str(value.get(name) or "") for name in ("status", "notes"))
         return tuple(source), tuple(target), status, notes
     except (ValueError, TypeError, KeyError, AttributeError):
-        hint = 'write {"source_lines": [0], "target_lines": [0, 1]}, and perhaps "status": "rejected"'
+        hint = 'write {"source_lines": [0], "target_lines": [0, 1]}, and optionally "status": "rejected"'
         raise InputError(path, f"{(text or '')[:60]!r} is no pair", hint, number) from None
 
 
 def _pair(name: str, place: int, given: Correction) -> _Read:
-    """Read an entry of a list."""
+    """Read an item of a list."""
     try:
         source, target, *status = given
         return tuple(map(int, source)), tuple(map(int, target)), str(*status), ""

@@ -1,4 +1,4 @@
-"""Dictionaries from the vectors of words: two lists, or the words that a model knows itself, paired by CSLS."""
+"""Dictionaries from word vectors: two word lists, or the model's own words, paired by CSLS."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class LexiconConfig:
     """How words are paired.
 
     Attributes:
-        best: length of a word's list of translations.
+        best: number of translations a word.
         mutual: keep a pair only if each word is in the other's list.
-        k: neighbours that CSLS takes its means over (MUSE: 10).
-        candidates: nearest words by cosine among which CSLS chooses.
-        neighbours: how they are sought.
+        k: number of neighbours that CSLS averages over (MUSE: 10).
+        candidates: number of nearest words by cosine from which CSLS chooses.
+        neighbours: settings of the neighbour search.
     """
 
     best: int = 1
@@ -58,8 +58,8 @@ class Precision:
     """How good a lexicon is on the source words of a gold lexicon."""
 
     at_1: float  # fraction of the words whose first translation is a gold one
-    at_5: float  # fraction with a gold one among the first five
-    words: int  # gold source words that are in the source vocabulary, with a gold translation in the target's
+    at_5: float  # fraction of the words with a gold translation among the first five
+    words: int  # gold source words in the source vocabulary, with a gold translation in the target vocabulary
     gold: int  # all gold source words
 
     def __str__(self) -> str:
@@ -70,20 +70,20 @@ class Precision:
 def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of two languages.
 
-    ConfigError: the languages share a script, and the model has no counts that tell its units apart.
+    ConfigError: the languages share a script, and the model has no counts to tell their units apart.
     """
     source, target = check_languages(languages)
     scripts = {LANGUAGES[code].script if LANGUAGES[code].spaced else "han" for code in (source, target)}
     if len(scripts) == 1 and model.counts is None:
         raise ConfigError(
-            f"{source} and {target} share a script, and the model has no counts of its units that would tell them apart "
+            f"{source} and {target} share a script, and the model has no unit counts to tell them apart "
             "(counts.safetensors, which train writes): give word lists, source=words.txt target=words.txt"
         )
     return list(model.words(source)), list(model.words(target))
 
 
 def read_words(path: str | Path, limit: int = 0) -> list[str]:
-    """Read distinct words, one a line; what follows a tab (a count, say) is not looked at.
+    """Read distinct words, one a line; anything after a tab (such as a count) is ignored.
 
     InputError: the file is missing or has no word.
     """
@@ -101,7 +101,7 @@ def read_words(path: str | Path, limit: int = 0) -> list[str]:
 def make_lexicon(
     model: AnyModel, source: Sequence[str], target: Sequence[str], config: LexiconConfig | None = None
 ) -> Pairs:
-    """Pair distinct words by CSLS, by source word, then rank; those without any known unit are paired with nothing."""
+    """Pair distinct words by CSLS, sorted by source word and rank; words without any known unit are left out."""
     config = config or LexiconConfig()
     vectors = [model.encode(list(words), threads=config.neighbours.workers) for words in (source, target)]
     known = [np.flatnonzero(np.abs(each).max(1, initial=0) > 0) for each in vectors]
@@ -123,9 +123,9 @@ def precision(
     gold: str | Path,
     config: LexiconConfig | None = None,
 ) -> Precision:
-    """Compare with a gold lexicon, ``source<TAB>target`` a line, a word's translations on lines of their own.
+    """Evaluate against a gold lexicon, ``source<TAB>target`` a line, one line for each translation of a word.
 
-    Case is not looked at. Words outside the vocabularies cannot be found and do not count; ``words`` tells how many do.
+    Case is ignored. Words outside the vocabularies cannot be found and do not count; ``words`` is the number that do.
     """
     config = config or LexiconConfig()
     config = replace(config, best=5, mutual=False, candidates=max(5, config.candidates))
@@ -136,8 +136,8 @@ def precision(
     there = {word.casefold() for word in target}
     queries = [w for w in source if w.casefold() in answers and answers[w.casefold()] & there]
     if not queries:
-        raise InputError(gold, "no pair of words of both vocabularies", "check the languages and their order")
-    # All source words take part, for a target's neighbourhood is made of them.
+        raise InputError(gold, "no pair of words in both vocabularies", "check the languages and their order")
+        # All source words take part, because they make up the targets' neighbourhoods.
     found = make_lexicon(model, source, target, config)
     lists: dict[int, list[str]] = {}
     for row, column in zip(found.source.tolist(), found.target.tolist(), strict=True):
@@ -153,8 +153,8 @@ class DictionaryConfig(LexiconConfig):
     """Which words are paired, and how.
 
     Attributes:
-        languages: of source and target, as in ``[en,ja]``; not needed for a model of two, nor with lists of words.
-        limit: use the first words of each side only; 0 for all.
+        languages: of source and target, as in ``[en,ja]``; not needed for a model of two languages, nor with word lists.
+        limit: use only the first words of each side, up to this number; 0 for all.
         gold: lexicon of ``source<TAB>target`` to report P@1 and P@5 against; null for none.
     """
 
@@ -169,7 +169,7 @@ class Entry(NamedTuple):
     Attributes:
         source: the word.
         target: its translation.
-        csls: how near they are, less what each is near to anyway (twice the distance margin).
+        csls: twice their cosine, less the mean cosines of both words' nearest neighbours (twice the distance margin).
         rank: place in the word's list, from 0.
     """
 
@@ -185,8 +185,8 @@ class Dictionary(Result[Entry], row=Entry, entries="entries"):
 
     Attributes:
         entries: the rows.
-        words: how many words each side has.
-        precision: how good it is on the words of a gold lexicon; None without one.
+        words: number of words on each side.
+        precision: precision against a gold lexicon; None without one.
     """
 
     entries: tuple[Entry, ...]
@@ -217,17 +217,17 @@ def lexicon(
     config: DictionaryConfig | None = None,
     **settings: Unpack[DictionarySettings],
 ) -> Dictionary:
-    """Make a dictionary from the vectors of words.
+    """Make a dictionary from word vectors.
 
     Args:
-        model: what encodes words, or its name.
+        model: the model that encodes words, or its name.
         output: file of ``source<TAB>target<TAB>csls<TAB>rank``, or by its suffix any table, with a header; ``-`` for
             standard output.
-        source: words, or a file with a word a line; without, the model's own units that are words.
+        source: words, or a file with a word a line; by default, the model's own units that are words.
         target: the other side, likewise.
-        config: how; see :class:`DictionaryConfig`.
-        settings: single fields of it: ``languages``, ``best``, ``mutual``, ``gold``, …; ``threads`` and ``method`` are
-            those of the search.
+        config: settings; see :class:`DictionaryConfig`.
+        settings: single fields of ``config``: ``languages``, ``best``, ``mutual``, ``gold``, …; ``threads`` and ``method``
+            are those of the search.
 
     Raises:
         ConfigError: a setting is unknown or impossible, or only one side is given.

@@ -1,4 +1,4 @@
-"""Pairing of documents with their translations, by names, a list or content, and alignment of all pairs."""
+"""Pairing of documents with their translations, by name, list or content, and alignment of all pairs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 Pairing = Literal["names", "content"]
 _BY_NAMES = for_all(Pairing, {"names": True, "content": False})
-_CANDIDATES = 16  # documents of the other side that are compared sentence by sentence
-_SENTENCES = 48  # of a document that take part in that
+_CANDIDATES = 16  # documents of the other side to compare sentence by sentence
+_SENTENCES = 48  # most sentences sampled from a document for that
 _NEIGHBOURHOOD = 4
-_LEAST = 0.4  # of the margin that a quarter of the pairs reaches
+_MIN_MARGIN = 0.4  # as a fraction of the upper quartile of margins
 _STATE, _TABLE = ".xswe-align.jsonl", "documents.tsv"
 
 
@@ -52,8 +52,8 @@ class DocumentPair(NamedTuple):
     """Two documents that translate each other.
 
     Attributes:
-        score: margin of how much of each is said in the other.
-        source: which document, from 0.
+        score: margin of their BiMax similarity.
+        source: index of the document, from 0.
         target: likewise.
     """
 
@@ -64,7 +64,7 @@ class DocumentPair(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentPairs(Result[DocumentPair], row=DocumentPair, entries="pairs"):
-    """Which documents translate each other, the best pairs first; a sequence of :class:`DocumentPair`."""
+    """Documents that translate each other, the best pairs first; a sequence of :class:`DocumentPair`."""
 
     pairs: tuple[DocumentPair, ...]
 
@@ -72,13 +72,13 @@ class DocumentPairs(Result[DocumentPair], row=DocumentPair, entries="pairs"):
 def pair_documents(
     model: AnyModel, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], *, threads: int | None = None
 ) -> DocumentPairs:
-    """Pair documents with their translations by content, each in one pair at most; some may have no partner.
+    """Pair documents with their translations by content, each in at most one pair; some may have no partner.
 
-    Documents whose vectors are near to each other are compared by their sentences: the mean, both ways, of each one's best
-    match (BiMax). The margin of that to what else is near is compared, as in mining, to that of pairs that are none.
+    Documents with similar vectors are compared sentence by sentence: their similarity is the mean, in both directions, of
+    each sentence's best match (BiMax). Its margin over other near documents is compared, as in mining, with that of decoys.
 
     Args:
-        model: what encodes.
+        model: the model that encodes sentences.
         source: documents, as lists of sentences.
         target: likewise.
         threads: None for all processors.
@@ -110,8 +110,8 @@ def pair_documents(
         decoys = select(score_candidates(lists, "distance", min(margin, k - 1), skip=1), "max")
         further = select(score_candidates(lists, "distance", min(margin, k - 2), skip=2), "max")
         expected = estimate_from_decoys(found.scores, decoys.scores, min(len(source), len(target)), further.scores, 1.0)
-        # Where there are few, there is little to expect from: a partner is as near as those of most, or nearly so.
-        least = _LEAST * float(np.quantile(found.scores, 0.75)) if len(found) else 0.0
+        # Few documents say little about what to expect, so also require a margin not far below that of most pairs.
+        least = _MIN_MARGIN * float(np.quantile(found.scores, 0.75)) if len(found) else 0.0
         found = found.between(max(expected.choose(), least), None)
     rows = zip(found.scores.tolist(), found.source.tolist(), found.target.tolist(), strict=True)
     return DocumentPairs(tuple(DocumentPair(*row) for row in rows))
@@ -123,8 +123,8 @@ class _Collection:
 
     Attributes:
         vectors: float32 (documents, d), of norm 1.
-        sentences: float32 (n, d), of norm 1, some of each document's.
-        bounds: int64 (documents + 1,), where each one's begin.
+        sentences: float32 (n, d), of norm 1, a sample from each document.
+        bounds: int64 (documents + 1,), where each document's sentences begin.
     """
 
     vectors: np.ndarray
@@ -144,7 +144,7 @@ class _Collection:
         return cls(vectors, np.concatenate(kept), np.array(bounds, np.int64))
 
     def centred(self, other: _Collection) -> _Collection:
-        """Return the vectors of the collection less their mean, scaled to norm 1."""
+        """Return the collection with the mean subtracted from its vectors, rescaled to norm 1."""
         parts = [Lines(rows.copy(), np.zeros(len(rows), np.float32)) for rows in (self.vectors, self.sentences)]
         for part in parts:
             part.centre()
@@ -156,7 +156,7 @@ class _Collection:
 
 
 def _compared(source: _Collection, target: _Collection, near: Neighbours) -> Neighbours:
-    """Compare candidates sentence by sentence, and order the lists by that."""
+    """Score candidates sentence by sentence, and sort the lists by score."""
     known: dict[tuple[int, int], float] = {}
 
     def score(a: int, b: int) -> float:
@@ -182,17 +182,17 @@ def _compared(source: _Collection, target: _Collection, near: Neighbours) -> Nei
 
 
 class AlignedPair(NamedTuple):
-    """A pair of documents that was aligned.
+    """An aligned pair of documents.
 
     Attributes:
         source: name of the document within its folder.
         target: likewise.
-        score: of the pair by what the documents say; None where their names paired them.
-        source_lines: lines, or sentences, of the source.
+        score: of the pair by content; None if paired by name.
+        source_lines: number of lines, or sentences, of the source.
         target_lines: likewise.
-        beads: that are no gaps.
-        coverage: share of the lines of both sides that are in one.
-        output: the file of its beads; None where all are in one file.
+        beads: number of beads, not counting gaps.
+        coverage: share of the lines of both sides in these beads.
+        output: the file with its beads; None if all are in one file.
     """
 
     source: str
@@ -207,14 +207,14 @@ class AlignedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignedDocuments(Result[AlignedPair], row=AlignedPair, entries="documents"):
-    """Pairs of documents that were aligned; iterating gives :class:`AlignedPair` objects.
+    """Aligned pairs of documents; iterating gives :class:`AlignedPair` objects.
 
     Attributes:
         documents: the pairs.
-        alone: names of documents without a partner, of either side.
-        output: the folder, or file, of the beads.
-        kept: how many pairs an earlier, unfinished run had aligned.
-        seconds: how long it took.
+        alone: names of documents without a partner, on either side.
+        output: the folder, or file, with the beads.
+        kept: number of pairs already aligned by an earlier, unfinished run.
+        seconds: time taken.
     """
 
     documents: tuple[AlignedPair, ...]
@@ -301,13 +301,13 @@ def _documents(folder: Path) -> list[str]:
     return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
 
 
-_OLD_CODES = ("chi", "ger")  # of ISO 639-2, by the English names
+_OLD_CODES = ("chi", "ger")  # ISO 639-2/B, from the English names
 
 
 def _key(name: str, fine: bool = False) -> str:
-    """Return a name without languages and suffixes: ``a/news.en.txt`` and ``a/news_de.html`` are ``a/news``.
+    """Return a name without languages and suffixes: ``a/news.en.txt`` and ``a/news_de.html`` become ``a/news``.
 
-    A fine one is without the last suffix only: ``news.v1.en.txt`` is ``news.v1``.
+    ``fine`` removes only the last suffix: ``news.v1.en.txt`` becomes ``news.v1``.
     """
     bare = without_packing(name).as_posix() if fine else name
     bare = re.sub(r"\.[a-z]+\d?$" if fine else r"(?:\.[a-z]+\d?)+$", "", bare, flags=re.IGNORECASE)
@@ -317,7 +317,7 @@ def _key(name: str, fine: bool = False) -> str:
 
 
 def _outputs(pairs: list[Named], suffix: str) -> list[str]:
-    """Name a file for each pair: by the shortest unambiguous part of its source's name."""
+    """Name a file for each pair, by the shortest unambiguous part of its source's name."""
     columns = [
         [f"{name}.{suffix}" for name in column]
         for column in (
@@ -360,24 +360,24 @@ def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
 
 
 def _with_corrections(config: AlignConfig, names: list[str], output: Path) -> list[AlignConfig]:
-    """Return how each pair is aligned: with the corrections that have the name of its beads' file."""
+    """Return the settings of each pair, with the corrections that have the name of its output file."""
     fixed = _corrections("fixed", config.fixed, names, output)
     before = _corrections("uncorrected", config.uncorrected, names, output)
     if before and not fixed:
-        raise ConfigError(f"uncorrected={config.uncorrected}: is what fixed= was made of; give fixed=")
+        raise ConfigError(f"uncorrected={config.uncorrected}: this is what fixed= was made from; give fixed= too")
     before = {name: path for name, path in before.items() if name in fixed}
     return [replace(config, fixed=fixed.get(name), uncorrected=before.get(name)) for name in names]
 
 
 def _corrections(setting: str, given: Any, names: list[str], output: Path) -> dict[str, Path]:
-    """Return the files of a folder of corrections by their names without suffixes, which are those of beads' files."""
+    """Map names of output files, without suffixes, to the files of a folder of corrections."""
     if given is None:
         return {}
     where = f"{setting}={given}"
     if not isinstance(given, (str, Path)) or not Path(given).is_dir():
-        raise ConfigError(f"{where}: of folders of documents, give a folder with a file a pair, as output= has them")
+        raise ConfigError(f"{where}: for folders of documents, give a folder with a file a pair, like the one of output=")
     if output.is_dir() and output.samefile(given):
-        raise ConfigError(f"{where}: is also output=, and would be overwritten; give another name")
+        raise ConfigError(f"{where}: this is also output=, and would be overwritten; give another name")
     files: dict[str, Path] = {}
     for name in _documents(Path(given)):
         bare = without_packing(name)
@@ -385,13 +385,13 @@ def _corrections(setting: str, given: Any, names: list[str], output: Path) -> di
         if bare.suffix.lower() not in SUFFIXES or name == _TABLE:
             continue
         if stem not in names:
-            hint = f"give files of the names that output= has, as in {names[0]}{SUFFIXES[0]}"
-            raise ConfigError(f"{where}: {name} is of no pair of documents; {hint}")
+            hint = f"name files as in output=, for example {names[0]}{SUFFIXES[0]}"
+            raise ConfigError(f"{where}: {name} belongs to no pair of documents; {hint}")
         if stem in files:
-            raise ConfigError(f"{where}: {name} and {files[stem].name} are of one pair; take one of them out")
+            raise ConfigError(f"{where}: {name} and {files[stem].name} belong to the same pair; remove one of them")
         files[stem] = Path(given) / name
     if not files:
-        raise ConfigError(f"{where}: holds no file of {', '.join(SUFFIXES)}; give a folder that does")
+        raise ConfigError(f"{where}: no file in it with a suffix of {', '.join(SUFFIXES)}; give a folder with corrections")
     return files
 
 
@@ -427,7 +427,7 @@ def _into_file(
 def _into_folder(
     model: AnyModel, folders: tuple[Path, Path], plan: list[tuple[Named, str, AlignConfig]], into: Path, kind: BeadFormat
 ) -> tuple[list[AlignedPair], int]:
-    """Align each pair into the file of its name; pairs that an earlier run did in the same way are kept."""
+    """Align each pair into its own file; keep pairs aligned with the same settings by an earlier run."""
     into.mkdir(parents=True, exist_ok=True)
     state, known = into / _STATE, {}
     if state.is_file():
@@ -468,39 +468,39 @@ def align_files(
     config: AlignConfig | None = None,
     **settings: Unpack[AlignSettings],
 ) -> AlignedTexts | AlignedDocuments:
-    """Align a text with its translation, or all documents of a folder with those of another, and write the beads.
+    """Align a text with its translation, or the documents of one folder with those of another, and write the beads.
 
     Args:
-        model: what encodes, or its name.
+        model: the model that encodes sentences, or its name.
         source: text file, a sentence a line, plain or packed, ``-`` for standard input; a document (Markdown, HTML, EPUB,
-            DOCX, PDF), which is cut into sentences; or a folder of such files.
+            DOCX, PDF), which is split into sentences; or a folder of such files.
         target: its translation, likewise.
-        output: file, its format by its suffix: any pairs, ``.html``, ``.docx`` or ``.ladder``; ``-`` for standard output.
-            Of folders: a folder, for a file a pair and ``documents.tsv``, in which a killed run goes on; or a file for all,
-            with the documents' names before the lines' numbers.
-        manifest: of folders: a file of ``source<TAB>target``, the names of the documents of each pair.
-        pairing: of folders: ``names`` (the same but for languages and suffixes), or ``content`` (where names say nothing).
-        format: of the output; ``auto`` for that of its name.
-        config: how; see :class:`xswe.alignment.beads.AlignConfig`; of folders ``fixed`` and ``uncorrected`` are folders,
-            with files of the names that an output folder has, of any pairs of documents.
-        settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
+        output: file, its format given by its suffix: any bitext format, ``.html``, ``.docx`` or ``.ladder``; ``-`` for
+            standard output. For folders: a folder, with a file for each pair and ``documents.tsv``, in which a killed run
+            resumes; or a single file, with document names before the line numbers.
+        manifest: for folders: a file of ``source<TAB>target``, the names of the documents of each pair.
+        pairing: for folders: ``names`` (equal except for language codes and suffixes), or ``content`` (any names).
+        format: of the output; ``auto`` to go by its name.
+        config: settings; see :class:`xswe.alignment.beads.AlignConfig`. For folders, ``fixed`` and ``uncorrected`` are
+            folders, with files named as in an output folder, for any of the pairs.
+        settings: single fields of ``config``: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
 
     Raises:
-        ConfigError: a setting is unknown or impossible, languages are needed, no two documents belong together, or
-            corrections to none of them.
+        ConfigError: a setting is unknown or impossible, languages are needed, no documents form a pair, or corrections
+            belong to none.
         InputError: a file is missing or damaged.
     """
     config = changed(config or AlignConfig(), settings, "align")
     for name, given in (("source", source), ("target", target)):
         file_name(given, name, "texts are aligned by xswe.align(model, source, target)")
     if str(source) == str(target) == "-":
-        raise ConfigError("source=- target=-: one of them can be read from standard input")
+        raise ConfigError("source=- target=-: only one of them can be read from standard input")
     call = "align_files(model, source, target, output)"
     if Path(source).is_dir() or manifest is not None:
         folders = Path(source), Path(target)
         return _align_folders(open_model(model, call), folders, output, pairing, manifest, format, config)
     if pairing != "names":
-        raise ConfigError("pairing does nothing with two files: it is for folders: leave it out")
+        raise ConfigError("pairing is only for folders and has no effect on two files: leave it out")
     read = (name for name in (source, target, config.fixed, config.uncorrected) if isinstance(name, (str, Path)))
     check_output(output, [str(path) for path in read if str(path) != "-"])
     return align(open_model(model, call), source, target, output=output, format=format, config=config)

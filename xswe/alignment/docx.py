@@ -1,4 +1,4 @@
-"""Beads as a Word document (Office Open XML, ECMA-376): a table of two columns, to be read, printed or commented on."""
+"""Beads as a Word document (Office Open XML, ECMA-376): a table of both texts, to read, print or comment on."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _RELATIONS = (
 _BORDERS = "".join(
     f'<w:{side} w:val="single" w:sz="4" w:space="0" w:color="BBBBBB"/>' for side in ("top", "bottom", "insideH")
 )
-# A4, across, with margins of 2 cm; widths are in twentieths of a point.
+# A4 landscape with margins of 2 cm; widths are in twentieths of a point.
 _PAGE = (
     '<w:sectPr><w:pgSz w:w="16838" w:h="11906" w:orient="landscape"/>'
     '<w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="567" w:footer="567" w:gutter="0"/>'
     "</w:sectPr>"
 )
 _WIDTHS = (700, 6935, 6935)
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that an archive can hold: the same beads make the same bytes
+_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a ZIP archive; fixed, so the same beads give the same bytes
 
 
 def write_docx(path: str | Path, rows: Iterable[Sequence[str]], languages: Sequence[str] = ()) -> None:
-    """Write rows of a number, a source, its translation and a note, atomically."""
+    """Write rows of number, source, translation and note, atomically."""
     with whole_file(path) as hidden, ZipFile(hidden, "w") as archive:
         for name, text in (("[Content_Types].xml", _TYPES), ("_rels/.rels", _RELATIONS)):
             archive.writestr(_entry(name), text)
@@ -47,7 +47,7 @@ def write_docx(path: str | Path, rows: Iterable[Sequence[str]], languages: Seque
 
 
 def _entry(name: str) -> ZipInfo:
-    entry = ZipInfo(name, _WHEN)
+    entry = ZipInfo(name, _DATE)
     entry.compress_type = ZIP_DEFLATED
     return entry
 
@@ -63,7 +63,7 @@ def _document(rows: Iterable[Sequence[str]], languages: tuple[str, ...]) -> Iter
         cells = [_paragraph(number), _paragraph(source, languages[0]), _paragraph(target, languages[1])]
         cells[2] += _paragraph(note, italic=True) if note else ""
         yield "<w:tr><w:trPr><w:cantSplit/></w:trPr>" + "".join(map(_cell, _WIDTHS, cells)) + "</w:tr>"
-    if empty:  # a table has a row at least
+    if empty:  # a table needs at least one row
         yield "<w:tr>" + "".join(map(_cell, _WIDTHS, [_paragraph("")] * 3)) + "</w:tr>"
     yield f"</w:tbl><w:p/>{_PAGE}</w:body></w:document>"
 
@@ -73,7 +73,7 @@ def _cell(width: int, paragraphs: str) -> str:
 
 
 def _paragraph(text: str, language: str = "", italic: bool = False) -> str:
-    """Return a paragraph in a language, which Word checks the spelling by and chooses the font for."""
+    """Return a paragraph marked with its language, from which Word chooses the spelling checker and the font."""
     code = quoteattr(language)
     style = ("<w:i/>" if italic else "") + (f"<w:lang w:val={code} w:eastAsia={code}/>" if language else "")
     properties = f"<w:rPr>{style}</w:rPr>" if style else ""

@@ -1,4 +1,4 @@
-"""The formats that beads are written in: tables for people, memories for their tools, ladders, and a page to read."""
+"""Output formats of beads: tables for people, memories for their tools, ladders, and pages to read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xswe.io.sources import suffix_of
 from xswe.text.scripts import has_cjk
 
 BeadFormat = Literal[Format, "docx", "html", "ladder"]
-# Formats that only beads have, or have in their own way.
+# Formats that only beads have, or that beads write in their own way.
 _OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
 for_all(BeadFormat, dict.fromkeys((*get_args(Format), *_OWN)))
@@ -27,18 +27,18 @@ COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "targ
 
 
 class Written(NamedTuple):
-    """A bead, or a part of one that a person cut in two, as it is written.
+    """A bead as written, or part of one that a person split.
 
     Attributes:
         score: None for lines without a counterpart.
         source: text.
         target: text.
-        source_lines: which lines, from 0.
+        source_lines: line numbers, from 0.
         target_lines: likewise.
-        status: ``right`` if a person gave it, ``moved`` if it is out of order, else empty.
-        notes: what a person wrote beside it.
-        places: where the sentences of both sides stand in running text; None where lines were given.
-        before: what stands before the numbers of lines, as the names of documents.
+        status: ``right`` if given by a person, ``moved`` if out of order, else empty.
+        notes: a person's notes.
+        places: places of the sentences of both sides in running text; None if lines were given.
+        before: prefixes of the line numbers on both sides, such as document names.
     """
 
     score: float | None
@@ -57,11 +57,11 @@ class Manner:
     """How beads are written.
 
     Attributes:
-        languages: of source and target, with the locales that somebody named.
+        languages: of source and target, with the locales if given.
         gaps: write lines without a counterpart, beside an empty text.
         bom: begin ``.csv`` with a byte-order mark.
         date: of the units of a memory: ``now``, or in ISO 8601; None for none.
-        original: name of the source's file.
+        original: file name of the source.
     """
 
     languages: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Manner:
 
 
 def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> BeadFormat:
-    """Return the format: the wanted one, or for ``auto`` that of the file's name.
+    """Return the wanted format, or for ``auto`` the one of the file's suffix.
 
     ConfigError: there is no such format, or it needs the languages. DependencyError: the library that writes it is not
     installed.
@@ -85,7 +85,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> BeadFor
     if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
         return cast(BeadFormat, wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix))
     if wanted == "bucc":
-        raise ConfigError("format=bucc holds pairs of ids, and beads have lines: use ladder")
+        raise ConfigError("format=bucc is for pairs of ids, but beads have line numbers: use ladder")
     return output_format(wanted, output, languages, _OWN.values())
 
 
@@ -109,7 +109,7 @@ def write_beads(path: str | Path, kind: str, beads: Iterable[Written], manner: M
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Return lines as one text: with a blank between them, but for Chinese and Japanese."""
+    """Join lines into one text, with a space between them except in Chinese and Japanese."""
     out = ""
     for text in texts:
         blank = " " if out and text and not (has_cjk(text) and (has_cjk(out[-1]) or out[-1] in "。！？」』”）")) else ""
@@ -118,7 +118,7 @@ def joined(texts: Sequence[str]) -> str:
 
 
 def _numbers(bead: Written) -> tuple[str, str]:
-    """Return the lines of both sides, from 1, each with the text before it."""
+    """Return the line numbers of both sides, from 1, each with its prefix."""
     both = zip(bead.before, (bead.source_lines, bead.target_lines), strict=True)
     source, target = (" ".join(f"{name}{line + 1}" for line in lines) for name, lines in both)
     return source, target
@@ -143,13 +143,13 @@ def _unit(bead: Written) -> Unit:
 
 
 def _rung(bead: Written) -> str:
-    """Return ``[0]:[0,1]:score``: the numbers of the lines, from 0; a gap has none on one side."""
+    """Return ``[0]:[0,1]:score``, with line numbers from 0; one side of a gap is empty."""
     sides = (",".join(map(str, lines)) for lines in (bead.source_lines, bead.target_lines))
     return ":".join(f"[{side}]" for side in sides) + f":{bead.score or 0.0:.6f}\n"
 
 
 def _object(bead: Written) -> str:
-    """Return a line with an object; of running text with the characters where its sentences stand."""
+    """Return a line with an object; for running text, with the character offsets of its sentences."""
     value: dict[str, Any] = {"score": round(bead.score or 0.0, 6)}
     value |= {name: getattr(bead, name) for name in ("source", "target", "source_lines", "target_lines")}
     value |= {name: given for name in ("status", "notes") if (given := getattr(bead, name))}
@@ -174,7 +174,7 @@ p.note { margin: .2rem 0 0; opacity: .75; font: .8rem system-ui, sans-serif; }
 
 
 def _page(beads: Iterable[Written], manner: Manner) -> Iterator[str]:
-    """Yield a page with both texts side by side, to be read or printed."""
+    """Yield a page with both texts side by side, to read or print."""
     languages = [f' lang="{html.escape(code)}"' for code in manner.languages] if len(manner.languages) == 2 else ["", ""]
     title = html.escape(manner.original or "Parallel texts")
     yield f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title>\n'

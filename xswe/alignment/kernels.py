@@ -1,9 +1,9 @@
-"""Compiled code of sentence alignment: similarities of runs of lines within a band, and the best path through it.
+"""Kernels of alignment: similarities of runs of lines within a band, the best path through it, and word links.
 
 The vector of a run of lines is the sum of the lines' vectors, so the inner product of two runs is a sum of inner products
-of lines: all beads that end at a cell cost one product of two lines and additions, where overlaps that are encoded would
-cost a product each. A cell (i, j) stands between lines: i lines of the source and j lines of the target come before it. Row
-i of a band has the cells ``low[i] <= j < high[i]``; both bounds rise with i.
+of lines: all beads that end at a cell cost one product of two lines and additions, where encoded overlaps would cost a
+product each. A cell (i, j) lies between lines: i lines of the source and j lines of the target come before it. Row i of a
+band has the cells ``low[i] <= j < high[i]``; both bounds rise with i.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numba import njit
 
 from xswe.io.compiler import INNER, LEAN
 
-_LEAST = -1e300
+_UNREACHABLE = -1e300
 
 
 @njit(**LEAN, fastmath=True)
@@ -23,10 +23,10 @@ def run_properties(sums: np.ndarray, sizes: np.ndarray, inverse: np.ndarray, log
     Args:
         sums: float32 (n, d), vectors of lines.
         sizes: float32 (n,), characters of lines.
-        inverse: float32 (runs, n + 1), receives 1 / the norm of the run of ``a + 1`` lines that ends before cell i; 0 where
+        inverse: float32 (runs, n + 1), receives 1 / the norm of the run of ``a + 1`` lines that ends before cell i; 0 if
             there is no such run, or its vector is zero.
-        logs: float32 (runs, n + 1), receives the logarithm of its characters.
-        total: float32 (d,), room to work in.
+        logs: float32 (runs, n + 1), receives the logarithm of its number of characters.
+        total: float32 (d,), scratch space.
     """
     n, width = sums.shape
     for i in range(n + 1):
@@ -49,7 +49,7 @@ def run_properties(sums: np.ndarray, sizes: np.ndarray, inverse: np.ndarray, log
 
 @njit(**INNER, fastmath=True)
 def _products(row: np.ndarray, targets: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
-    """out[j - first] = the inner product of a line and line j of the target."""
+    """Set out[j - first] to the inner product of a line with line j of the target."""
     width = len(row)
     for j in range(first, last):
         other = targets[j]
@@ -80,9 +80,9 @@ def best_in_band(
         inverse_target: float32 (m + 1,).
         low: int64 (n + 1,).
         high: int64 (n + 1,).
-        row_best: float32 (2, n), receives the best cosine of each line of the source, -2 for none, and the line.
+        row_best: float32 (2, n), receives the best cosine of each line of the source, -2 for none, and the target line.
         column_best: float32 (2, m), likewise of the target.
-        products: float32, room for the widest row.
+        products: float32, scratch space for the widest row.
     """
     for j in range(len(targets)):
         column_best[0, j] = np.float32(-2.0)
@@ -103,7 +103,7 @@ def best_in_band(
 def _add_rows(
     i: int, left: int, cells: int, runs: int, products: np.ndarray, begins: np.ndarray, columns: np.ndarray
 ) -> None:
-    """columns[a, c] = sum of the products of the last a + 1 lines of the source with line left + c of the target."""
+    """Set columns[a, c] to the sum of the products of the last a + 1 source lines with line left + c of the target."""
     for a in range(min(runs, i)):
         row, offset = products[(i - 1 - a) % runs], left - begins[(i - 1 - a) % runs]
         total, under = columns[a], columns[max(a - 1, 0)]
@@ -117,7 +117,7 @@ def _add_rows(
 
 @njit(**INNER)
 def _forbidden_in_row(i: int, left: int, last: int, runs: int, forbidden: tuple, boxes: np.ndarray) -> int:
-    """Gather the constraints on beads that end in row i: the last allowed first line of the source, lines of the target."""
+    """Gather boxes that beads ending in row i must not contain: the first source line, begin and end in the target."""
     gaps, gaps_before, pairs, pairs_before = forbidden
     count = 0
     for k in range(gaps_before[left], gaps_before[min(last, np.int64(len(gaps_before) - 1))]):
@@ -131,11 +131,11 @@ def _forbidden_in_row(i: int, left: int, last: int, runs: int, forbidden: tuple,
 
 @njit(**INNER)
 def _close(count: int, boxes: np.ndarray, begin: int, lines: int, bottom: int, top: int, before: np.ndarray) -> None:
-    """Close cells at which a bead would begin that holds a box, and no bead of fewer lines of the target would."""
+    """Close the cells from which beads first contain a box when they reach this number of target lines."""
     for k in range(count):
         j = boxes[k, 2] - lines
         if boxes[k, 0] >= begin and j <= boxes[k, 1] and bottom <= j < top:
-            before[j - bottom] = _LEAST
+            before[j - bottom] = _UNREACHABLE
 
 
 @njit(**INNER, fastmath=True)
@@ -149,7 +149,7 @@ def _try_beads(
     room: tuple,
     code: np.ndarray,
 ) -> None:
-    """Let each cell of row i be reached by the best bead that ends there."""
+    """Reach each cell of row i by the best bead that ends there."""
     low, high, _ = band
     inverse_source, logs_source = runs_source
     inverse_target, logs_target = runs_target
@@ -191,13 +191,13 @@ def _try_beads(
 
 @njit(**INNER)
 def _try_gaps(i: int, low: np.ndarray, high: np.ndarray, opening: float, room: tuple, code: np.ndarray) -> None:
-    """Let each cell of row i be reached by a gap, where that is better."""
+    """Reach each cell of row i by a gap if that is better."""
     scores, gaps = room[0], room[1]
     runs, first, last = len(scores) - 1, low[i], high[i]
     own, within = scores[i % (runs + 1)], gaps[i % 2]
     above, best_above = gaps[(i - 1) % 2], scores[(i - 1) % (runs + 1)]
     for j in range(first, last):
-        best, how = _LEAST, np.uint8(32)
+        best, how = _UNREACHABLE, np.uint8(32)
         if i > 0 and low[i - 1] <= j < high[i - 1]:
             best = above[j - low[i - 1]]
             if best_above[j - low[i - 1]] - opening > best:
@@ -208,7 +208,7 @@ def _try_gaps(i: int, low: np.ndarray, high: np.ndarray, opening: float, room: t
             if own[j - 1 - first] - opening > best:
                 best, how = own[j - 1 - first] - opening, np.uint8(32 + 64 + 128)
         within[j - first] = best
-        # A path within a gap may pass here though a bead is the better way to this very cell.
+        # A path within a gap may pass through this cell even if the best path to it ends with a bead.
         if best > own[j - first]:
             own[j - first] = best
         else:
@@ -228,7 +228,7 @@ def best_path(
     room: tuple,
     back: np.ndarray,
 ) -> float:
-    """Find the best sequence of beads and gaps from cell (0, 0) to cell (n, m); fills ``back`` for :func:`trace`.
+    """Find the best sequence of beads and gaps from cell (0, 0) to cell (n, m), and fill ``back`` for :func:`trace`.
 
     Args:
         sources: float32 (n, d).
@@ -236,18 +236,18 @@ def best_path(
         runs_source: inverse norms and log sizes, see :func:`run_properties`.
         runs_target: likewise.
         band: low and high, int64 (n + 1,), and where the cells of each row begin in ``back``, int64 (n + 2,).
-        prices: float32 (runs, runs) what beads of each shape weigh and (runs, runs) what they lose; and float32 (6,): the
-            cosine of a bead without gain, 1 / the gain's scale, the mean of the log ratio of sizes, half its precision, its
-            greatest price, and what it costs to begin a gap.
-        forbidden: int64 (g,), lines of the target that no bead holds, rising; int64 (m + 1,), how many of them come before
-            each line; int64 (k, 4), runs of lines that no bead holds both of, begin and end in the source, begin and end in
-            the target, in the order of their ends in the source; int64 (n + 1,), how many of these end at or before each
-            cell. A run of the source that no bead holds has the inverse norm 0.
+        prices: float32 (runs, runs) weights and (runs, runs) losses of bead shapes; and float32 (6,): the cosine at zero
+            gain, the scale from cosine to gain, the median log ratio of sizes, the factor of its squared deviation, the
+            maximum penalty for that, and the cost of beginning a gap.
+        forbidden: int64 (g,), target lines that no bead may contain, rising; int64 (m + 1,), how many of them come before
+            each line; int64 (k, 4), pairs of runs that no bead may contain, begin and end in the source, begin and end in
+            the target, sorted by their ends in the source; int64 (n + 1,), how many of these end at or before each cell.
+            A source run that no bead may contain has the inverse norm 0.
         room: float64 (runs + 1, w) best scores, float64 (2, w) scores within a gap, float32 (runs, w) products, float32
             (runs, w) sums over rows, float32 (w,) sums of a bead's products, int64 (runs,) where a row's products begin,
-            float64 (w,) scores of the row that beads begin in, int64 (g + k, 3) what is forbidden in a row.
+            float64 (w,) scores of the row where beads begin, int64 (g + k, 3) boxes forbidden in a row.
         back: uint8 (cells,), receives how each cell was reached: 1 + 5 (a - 1) + b - 1 for the best bead of a and b lines
-            that ends there, plus 32 if the best way to the cell ends in a gap, 64 if the last line of that gap is of the
+            that ends there, plus 32 if the best path to the cell ends in a gap, 64 if the last line of that gap is in the
             target, and 128 if the gap begins with it.
 
     Returns:
@@ -260,7 +260,7 @@ def best_path(
         first, last = low[i], high[i]
         own, code = scores[i % (runs + 1)], back[starts[i] : starts[i + 1]]
         for c in range(last - first):
-            own[c], code[c] = _LEAST, np.uint8(0)
+            own[c], code[c] = _UNREACHABLE, np.uint8(0)
         if i == 0:
             own[0] = 0.0
         else:
@@ -276,14 +276,14 @@ def best_path(
 
 @njit(**LEAN)
 def trace(low: np.ndarray, starts: np.ndarray, back: np.ndarray, m: int, steps: np.ndarray) -> int:
-    """Walk back from cell (n, m); returns how many steps there were, -1 if there is no path.
+    """Walk back from cell (n, m); return the number of steps, or -1 if there is no path.
 
     Args:
         low: int64 (n + 1,).
         starts: int64 (n + 2,).
         back: see :func:`best_path`.
-        m: lines of the target.
-        steps: uint8 (n + m,), receives the steps, the last one first: lines of the source times 16 plus of the target.
+        m: number of target lines.
+        steps: uint8 (n + m,), receives the steps, last first: 16 times the source lines plus the target lines.
     """
     i, j, count, inside = len(low) - 1, m, 0, False
     while i > 0 or j > 0:
@@ -302,13 +302,13 @@ def trace(low: np.ndarray, starts: np.ndarray, back: np.ndarray, m: int, steps: 
 
 
 FORWARD, BACKWARD, INTERSECTION, UNION, ITERMAX, TRANSPORT = 0, 1, 2, 3, 4, 5
-_NONE = np.float32(-4.0)
-_ROUNDS = 20  # of the transport
+_NO_SIMILARITY = np.float32(-4.0)
+_SINKHORN_ROUNDS = 20
 
 
 @njit(**LEAN, fastmath=True)
 def _similarities(source: np.ndarray, target: np.ndarray, prior: float, out: np.ndarray) -> None:
-    """out[i, j] = cosine of two words, less ``prior`` times how far apart they stand in their sentences."""
+    """Set out[i, j] to the cosine of two words, less ``prior`` times the distance of their relative positions."""
     n, m = len(source), len(target)
     for i in range(n):
         for j in range(m):
@@ -321,7 +321,7 @@ def _similarities(source: np.ndarray, target: np.ndarray, prior: float, out: np.
 
 @njit(**LEAN)
 def _best(values: np.ndarray, n: int, m: int, rows: np.ndarray, columns: np.ndarray) -> None:
-    """Find the best column of each row, and the best row of each column; the first of equal ones."""
+    """Find the best column of each row and the best row of each column; ties go to the first."""
     for j in range(m):
         columns[j] = 0
     for i in range(n):
@@ -335,12 +335,12 @@ def _best(values: np.ndarray, n: int, m: int, rows: np.ndarray, columns: np.ndar
 
 @njit(**LEAN)
 def _transport(values: np.ndarray, n: int, m: int, heat: float, left: np.ndarray, right: np.ndarray) -> None:
-    """Turn similarities into a plan that carries the words' equal shares from one side to the other (Sinkhorn)."""
+    """Turn similarities into a transport plan between uniform word masses (Sinkhorn)."""
     for i in range(n):
         left[i] = 1.0
         for j in range(m):
             values[i, j] = np.exp((values[i, j] - 1.0) / heat)
-    for _ in range(_ROUNDS):
+    for _ in range(_SINKHORN_ROUNDS):
         for j in range(m):
             total = 1e-30
             for i in range(n):
@@ -358,7 +358,7 @@ def _transport(values: np.ndarray, n: int, m: int, heat: float, left: np.ndarray
 
 @njit(**LEAN)
 def _copy(values: np.ndarray, n: int, m: int, work: np.ndarray, chosen: np.ndarray) -> None:
-    """Start with all similarities, and nothing chosen."""
+    """Copy the similarities and clear the choice."""
     for i in range(n):
         for j in range(m):
             work[i, j], chosen[i, j] = values[i, j], False
@@ -366,7 +366,7 @@ def _copy(values: np.ndarray, n: int, m: int, work: np.ndarray, chosen: np.ndarr
 
 @njit(**LEAN)
 def _choose(method: int, n: int, m: int, rows: np.ndarray, columns: np.ndarray, chosen: np.ndarray) -> None:
-    """Add the links of the best columns and rows."""
+    """Choose links from the best columns and rows, by the method."""
     for i in range(n):
         if method in (FORWARD, UNION) or (method != BACKWARD and columns[rows[i]] == i):
             chosen[i, rows[i]] = True
@@ -391,11 +391,11 @@ def link_words(
     Args:
         source: float32 (words, d), unit vectors of all source words; zero for a word without one.
         target: likewise.
-        bounds: int64 (pairs + 1,) of either side, which words belong to which pair.
-        how: the method; the weight of the positions; the least cosine of a link; for ITERMAX the further turns and the
-            share of a similarity that a word linked before keeps; for TRANSPORT the heat, and the least share of a word.
-        room: float32 (a, b) twice, int64 (a,), (b,), and bool (a, b), for the longest sentences.
-        links: int32 (k, 2), receives the links; as many as there are words on both sides, times the turns, at most.
+        bounds: int64 (pairs + 1,) for either side, where each pair's words begin.
+        how: the method; the weight of positions; the minimum cosine of a link; for ITERMAX the number of further turns and
+            the share of its similarities that a linked word keeps; for TRANSPORT the temperature and the minimum share.
+        room: float32 (a, b) twice, int64 (a,), (b,), bool (a, b), and float64 (a,), (b,), for the longest sentences.
+        links: int32 (k, 2), receives the links.
         scores: float32 (k,), receives their cosines.
         ends: int64 (pairs + 1,), receives where each pair's links begin.
     """
@@ -441,7 +441,7 @@ def _discount(
     columns: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """Let words that have a link keep a share of their similarities; none where both have one (SimAlign's itermax)."""
+    """Discount the similarities of linked words; remove those between two linked words (SimAlign's itermax)."""
     for i in range(n):
         rows[i] = 0
     for j in range(m):
@@ -453,4 +453,4 @@ def _discount(
     for i in range(n):
         for j in range(m):
             both = rows[i] + columns[j]
-            work[i, j] = _NONE if both == 2 else values[i, j] * np.float32(keep) if both == 1 else values[i, j]
+            work[i, j] = _NO_SIMILARITY if both == 2 else values[i, j] * np.float32(keep) if both == 1 else values[i, j]

@@ -1,4 +1,4 @@
-"""Links between the words of a bitext, written as they are, or made into a lexicon, terms, or a check of terms."""
+"""Word links of a bitext, written as they are or turned into a lexicon, terms, or a term check."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from xswe.settings import BitextLinkSettings
 
 Made = Literal["links", "lexicon", "terms", "check"]
-_PHRASE = for_all(Made, {"links": 0, "lexicon": 1, "terms": 4, "check": 0})  # words of a phrase, at most
+_PHRASE_WORDS = for_all(Made, {"links": 0, "lexicon": 1, "terms": 4, "check": 0})  # default of ``most``
 
 
 @dataclass(frozen=True)
 class BitextLinkConfig(LinkConfig):
-    """Settings of the links between words, and of the output made from them.
+    """Settings of word links and the output made from them.
 
     Attributes:
-        what: ``links`` of words; ``lexicon``: a phrase table with counts, both probabilities and lexical weights;
-            ``terms`` of both languages; ``check``: translations that do not use the agreed terms.
-        terms: with ``check``: a file of the agreed terms, ``.tbx`` or bitext with a term and its translation a row; null
-            for what ``what=terms`` finds in these pairs, with the surest translation of each.
-        consistency: with ``check``: also list places with a rarer one of several agreed translations.
-        columns: source and target in separated text, counted from 0; names of columns, or of fields of JSON.
-        languages: of source and target, for terms and ``.tmx``; a model, or ``.tmx``, of two languages knows them.
-        tokens: take what stands between blanks as words; false for the model's words.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (it has no links).
-        most: most words of a phrase; null for 1 in a ``lexicon`` and 4 in ``terms``.
-        min_count: with ``lexicon`` and ``terms``: pairs that are linked less often are left out.
+        what: ``links`` between words; ``lexicon``: a phrase table with counts, both probabilities and lexical weights;
+            ``terms`` in both languages; ``check``: translations that do not use the agreed terms.
+        terms: with ``check``: a file of agreed terms, ``.tbx`` or bitext with a term and its translation a row; null for
+            the terms that ``what=terms`` finds in these pairs, with the most reliable translation of each.
+        consistency: with ``check``: also list places where the rarer of several agreed translations is used.
+        columns: source and target in separated text, counted from 0; or names of columns or JSON fields.
+        languages: of source and target, for terms and ``.tmx``; known to a model, or ``.tmx``, of two languages.
+        tokens: split words at whitespace; false for the model's words.
+        on_error: what to do with a damaged record: ``raise``, or ``skip`` (it has no links).
+        most: maximum words of a phrase; null for 1 in a ``lexicon`` and 4 in ``terms``.
+        min_count: with ``lexicon`` and ``terms``: leave out pairs linked less often.
     """
 
     what: Made = "links"
@@ -64,13 +64,13 @@ class BitextLinkConfig(LinkConfig):
 
 @dataclass(frozen=True)
 class LinkedBitext:
-    """What was linked.
+    """Counts of linked pairs, and what was made from the links.
 
     Attributes:
-        pairs: how many pairs of sentences.
-        links: how many links they have.
-        made: the lexicon, the terms or the check; None where the links themselves were written.
-        left_out: pairs without texts, which have no links, counted by the reason.
+        pairs: number of sentence pairs.
+        links: number of links.
+        made: the lexicon, terms or check; None if the links themselves were written.
+        left_out: pairs without texts, which have no links, counted by reason.
     """
 
     pairs: int
@@ -94,15 +94,15 @@ def link(
     config: BitextLinkConfig | None = None,
     **settings: Unpack[BitextLinkSettings],
 ) -> LinkedBitext:
-    r"""Link the words of a bitext, and write the links, the lexicon that they make, or its terms.
+    r"""Link the words of a bitext, and write the links, or a lexicon, terms or a term check made from them.
 
     Args:
-        model: what encodes words, or its name.
+        model: the model that encodes words, or its name.
         input: a list of pairs; a file of any bitext, plain or packed, ``-`` for standard input; or two line-aligned files.
-        output: file, its format by its suffix: any table; of links also ``.txt`` (Pharaoh's format, ``0-0 1-2``) and
-            ``.html`` (words in colours), of terms also ``.tbx``; ``-`` for standard output.
-        config: how; see :class:`BitextLinkConfig`.
-        settings: single fields of it: ``what``, ``method``, ``columns``, ``languages``, …
+        output: file, its format given by its suffix: any table; for links also ``.txt`` (Pharaoh format, ``0-0 1-2``) and
+            ``.html`` (coloured words), for terms also ``.tbx``; ``-`` for standard output.
+        config: settings; see :class:`BitextLinkConfig`.
+        settings: single fields of ``config``: ``what``, ``method``, ``columns``, ``languages``, …
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -144,7 +144,7 @@ def link(
 
 
 def _check(output: str, inputs: Iterable[str], what: Made) -> None:
-    """Refuse, before any work, a file that cannot be written, or has a suffix of another format."""
+    """Refuse early a file that cannot be written or has the suffix of an unsupported format."""
     check_output(output, [path for path in inputs if path != "-"])
     if what == "links":
         check_links(output)
@@ -161,7 +161,7 @@ def _made(
 ) -> PhraseTable | BilingualTerms | TermCheck | None:
     if config.what == "check":
         return check_terms(links, terms, languages, TermCheckConfig(config.consistency), name=name)
-    most = config.most or _PHRASE[config.what]
+    most = config.most or _PHRASE_WORDS[config.what]
     if config.what == "terms":
         return bilingual_terms(links, languages, most=most, min_count=config.min_count)
     return phrase_table(links, most=most, min_count=config.min_count) if config.what == "lexicon" else None

@@ -1,8 +1,8 @@
 """Blocks out of order: chapters that were swapped and paragraphs that moved.
 
-A path through two texts goes forward in both, and leaves what is out of order without a counterpart, or beside something
-that it does not translate. Those lines of both sides are compared with each other, wherever they stand. Lines that are each
-other's most similar and follow each other on both sides make up a block; within a block, lines are aligned as any.
+A path through two texts goes forward in both, so lines out of order end up in gaps or in beads with a low score. Such lines
+are compared across both sides, wherever they stand. Mutual nearest neighbours that follow each other on both sides form a
+block; within a block, lines are aligned as usual.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from xswe.alignment.beads import AlignConfig, Constraints, Lines, Prices, bead_c
 from xswe.io.ragged import Texts
 from xswe.model.ensemble import AnyModel
 
-_WEAK = 0.6  # score of a bead whose lines may belong elsewhere
-_SEED = 0.5  # that of lines which begin a block
-_LEAST_SCORE = 1.6  # what the lines of a block score together, at least
-_SKIPPED = 0.05  # what a line between them costs
-_REACH = 5  # lines between two lines of a block that are sure
-_BEYOND = 12  # lines around a block that may belong to it
-_MEAN = 1 << 15  # lines that tell what all have in common
-_CELLS = 1 << 29  # that are compared at most
-_AT_A_TIME = 1 << 24  # of them in memory
+_WEAK_SCORE = 0.6  # lines of beads that score less may belong elsewhere
+_SEED_SCORE = 0.5  # minimum score of the pairs of lines that form a block
+_MIN_BLOCK_SCORE = 1.6  # minimum sum of these scores in a block, less the costs of skipped lines
+_SKIP_COST = 0.05  # of a line between two pairs of a block
+_MAX_SKIPPED = 5  # lines between two pairs of a block, on either side
+_MAX_AROUND = 12  # lines before and after a block that may belong to it
+_MEAN_SAMPLE = 1 << 15  # lines sampled for the mean vector
+_MAX_CELLS = 1 << 29  # pairs of lines to compare; with more, nothing is sought
+_CHUNK_CELLS = 1 << 24  # pairs of lines in memory at a time
 
 
 class Moved(NamedTuple):
@@ -39,7 +39,7 @@ NONE = Moved(np.zeros((0, 4), np.int64), np.zeros(0, np.float32))
 
 
 def without(constraints: Constraints, spans: np.ndarray) -> Constraints:
-    """Return corrections in which lines of beads out of order have no counterpart."""
+    """Return the constraints with the lines of beads out of order added to the gaps."""
     gaps = []
     for side, known in enumerate((constraints.source_gaps, constraints.target_gaps)):
         lines = [np.arange(begin, end) for begin, end in spans[:, 2 * side : 2 * side + 2].tolist()]
@@ -48,15 +48,15 @@ def without(constraints: Constraints, spans: np.ndarray) -> Constraints:
 
 
 class _Side:
-    """Some lines of a text, with the mean of all taken off."""
+    """Lines of a text on demand, with the mean of the text subtracted."""
 
     def __init__(self, model: AnyModel, texts: Texts, threads: int) -> None:
         self._model, self._texts, self._threads = model, texts, threads
-        rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MEAN)).astype(np.int64))
+        rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MEAN_SAMPLE)).astype(np.int64))
         self._mean = line_sums(model, texts.take(rows), threads).mean()
 
     def lines(self, rows: np.ndarray) -> Lines:
-        """Return lines."""
+        """Return the centred lines of some rows."""
         out = line_sums(self._model, self._texts.take(rows), self._threads)
         out.centre(self._mean)
         return out
@@ -65,7 +65,7 @@ class _Side:
 def score_spans(
     model: AnyModel, source: Texts, target: Texts, spans: np.ndarray, prices: Prices, threads: int
 ) -> np.ndarray:
-    """Return the scores of beads that stand anywhere, float32 (k,); 0 for those with lines of one side only."""
+    """Return the scores of beads anywhere in the texts, float32 (k,); 0 for those with lines of one side only."""
     out = np.zeros(len(spans), np.float32)
     both = np.flatnonzero((np.diff(spans)[:, ::2] > 0).all(1))
     if not len(both):
@@ -90,12 +90,12 @@ def find_moved(
     constraints: Constraints,
     threads: int,
 ) -> Moved:
-    """Find beads out of order beside a path: its cells, int64 (k, 2), and the cosines of its beads, nan for gaps.
+    """Find beads out of order, given a path: its cells, int64 (k, 2), and the cosines of its beads, nan for gaps.
 
-    No line of a known bead or gap is looked at, no rejected pair found.
+    Lines of known beads and gaps are skipped, and rejected pairs are never found.
     """
     pools = _pools(*path, prices, constraints)
-    if not all(map(len, pools)) or len(pools[0]) * len(pools[1]) > _CELLS:
+    if not all(map(len, pools)) or len(pools[0]) * len(pools[1]) > _MAX_CELLS:
         return NONE
     sides = [_Side(model, side, threads) for side in texts]
     units = []
@@ -105,7 +105,7 @@ def find_moved(
     rows, columns, cosines = _best_of_each_other(*units)
     scores = prices.score(cosines)
     rows, columns = pools[0][rows], pools[1][columns]
-    sure = (scores >= _SEED) & _is_off(path[0], rows, columns)
+    sure = (scores >= _SEED_SCORE) & _is_off(path[0], rows, columns)
     blocks = _blocks(rows[sure], columns[sure], scores[sure])
     return _aligned(blocks, sides, pools, prices, config, constraints)
 
@@ -113,9 +113,9 @@ def find_moved(
 def _pools(
     cells: np.ndarray, cosines: np.ndarray, prices: Prices, constraints: Constraints
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lines of both sides that are in gaps, or in a bead of a low score."""
+    """Return the lines of both sides in gaps or in beads with a low score."""
     known = set(constraints.anchors)
-    weak = np.nan_to_num(prices.score(cosines), nan=-1.0) < _WEAK
+    weak = np.nan_to_num(prices.score(cosines), nan=-1.0) < _WEAK_SCORE
     ends = cells[np.flatnonzero(weak)[:, None] + [0, 1]].tolist()
     weak[weak] = [(tuple(begin), tuple(end)) not in known for begin, end in ends]
     out = []
@@ -127,17 +127,17 @@ def _pools(
 
 
 def _is_off(cells: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return which pairs of lines the path does not come near to, bool (k,)."""
-    low = cells[np.searchsorted(cells[:, 0], rows, "right") - 1, 1]  # where it is before the line, and behind it
+    """Return which pairs of lines are away from the path, bool (k,)."""
+    low = cells[np.searchsorted(cells[:, 0], rows, "right") - 1, 1]  # where the path is before the line, and after it
     high = cells[np.searchsorted(cells[:, 0], rows + 1, "left"), 1]
     return np.asarray((columns < low - 1) | (columns > high))
 
 
 def _best_of_each_other(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which unit vectors are each other's most similar: rows, columns, and their cosines."""
+    """Return the mutual nearest neighbours among unit vectors: rows, columns and cosines."""
     best, place = np.full(len(target), -2.0, np.float32), np.zeros(len(target), np.int64)
     forward, scores = np.zeros(len(source), np.int64), np.zeros(len(source), np.float32)
-    size = max(1, _AT_A_TIME // len(target))
+    size = max(1, _CHUNK_CELLS // len(target))
     for start in range(0, len(source), size):
         cosines = source[start : start + size] @ target.T
         forward[start : start + size], scores[start : start + size] = cosines.argmax(1), cosines.max(1)
@@ -149,7 +149,7 @@ def _best_of_each_other(source: np.ndarray, target: np.ndarray) -> tuple[np.ndar
 
 
 def _blocks(rows: np.ndarray, columns: np.ndarray, scores: np.ndarray) -> list[list[tuple[int, int]]]:
-    """Chain pairs of lines that follow each other on both sides; return the chains, the best first."""
+    """Chain pairs of lines that follow each other on both sides; return the chains, best first."""
     pairs = list(zip(rows.tolist(), columns.tolist(), scores.tolist(), strict=True))
     out, left = [], list(range(len(pairs)))
     while left:
@@ -157,13 +157,13 @@ def _blocks(rows: np.ndarray, columns: np.ndarray, scores: np.ndarray) -> list[l
         for place, k in enumerate(left):
             a, b, score = pairs[k]
             total[k], before[k] = score, -1
-            for j in reversed(left[max(0, place - _REACH - 1) : place]):
+            for j in reversed(left[max(0, place - _MAX_SKIPPED - 1) : place]):
                 c, d, _ = pairs[j]
                 apart = (a - c - 1, b - d - 1)
                 if (
                     min(apart) >= 0
-                    and max(apart) <= _REACH
-                    and (sum_ := total[j] + score - _SKIPPED * sum(apart)) > total[k]
+                    and max(apart) <= _MAX_SKIPPED
+                    and (sum_ := total[j] + score - _SKIP_COST * sum(apart)) > total[k]
                 ):
                     total[k], before[k] = sum_, j
         taken: set[int] = set()
@@ -172,7 +172,7 @@ def _blocks(rows: np.ndarray, columns: np.ndarray, scores: np.ndarray) -> list[l
             while k >= 0 and k not in taken:
                 chain.append(k)
                 k = before[k]
-            if k < 0 and total[chain[0]] >= _LEAST_SCORE:
+            if k < 0 and total[chain[0]] >= _MIN_BLOCK_SCORE:
                 out.append([pairs[j][:2] for j in reversed(chain)])
                 taken.update(chain)
         if not taken:
@@ -189,7 +189,7 @@ def _aligned(
     config: AlignConfig,
     constraints: Constraints,
 ) -> Moved:
-    """Align the lines of each block, and around it, that no better block has."""
+    """Align the lines in and around each block that no better block has taken."""
     free = [set(pool.tolist()) for pool in pools]
     spans: list[tuple[int, int, int, int]] = []
     scores: list[float] = []
@@ -220,11 +220,11 @@ def _aligned(
 
 
 def _around(first: int, last: int, free: set[int], other: set[int]) -> tuple[int, int]:
-    """Return a run of lines with those around it that are free, up to some lines, and to those of other blocks."""
+    """Extend a run by free lines on both sides, up to a maximum or the lines of another block."""
     begin, end = first, last + 1
-    while begin - 1 in free and begin - 1 not in other and first - begin < _BEYOND:
+    while begin - 1 in free and begin - 1 not in other and first - begin < _MAX_AROUND:
         begin -= 1
-    while end in free and end not in other and end - last <= _BEYOND:
+    while end in free and end not in other and end - last <= _MAX_AROUND:
         end += 1
     return begin, end
 

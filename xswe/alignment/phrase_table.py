@@ -17,21 +17,21 @@ from xswe.text.scripts import has_kana
 
 _KATAKANA = re.compile("[ァ-ヺーㇰ-ㇿｦ-ﾟ]{2,}")
 _TWO_HAN = re.compile("(?<![㐀-鿿々])[㐀-鿿々]{2}(?![㐀-鿿々])")
-_FREE = 1e-7  # probability of a word without a link
+_UNLINKED_PROBABILITY = 1e-7
 Span = tuple[int, int]
 
 
 class Phrase(NamedTuple):
-    """A phrase and a phrase that it is linked to, with their probabilities.
+    """Two linked phrases with their probabilities.
 
     Attributes:
-        source: the phrase, as it is written most often; case is not told apart.
+        source: the phrase in its most frequent spelling; case is ignored in counting.
         target: its counterpart, likewise.
         times: how often they are linked.
-        forward: probability of the target, given the source.
-        backward: probability of the source, given the target.
-        lexical_forward: the same by the links of their words alone (Koehn et al., 2003).
-        lexical_backward: likewise.
+        forward: probability of the target given the source.
+        backward: probability of the source given the target.
+        lexical_forward: lexical weight of the target given the source, from word links alone (Koehn et al., 2003).
+        lexical_backward: lexical weight of the source given the target.
     """
 
     source: str
@@ -45,7 +45,7 @@ class Phrase(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PhraseTable(Result[Phrase], row=Phrase, entries="phrases"):
-    """Phrases of a bitext, those of one source together, the most frequent first; a sequence of :class:`Phrase`.
+    """Phrases of a bitext, grouped by source, the most frequent first; a sequence of :class:`Phrase`.
 
     Attributes:
         phrases: the rows.
@@ -61,10 +61,10 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
     """Count linked phrases.
 
     Args:
-        links: pairs of sentences with links, as of :func:`xswe.align_words`.
-        most: words of a phrase on either side, at most; with 1 a dictionary. Phrases are runs of words no link of which
-            leads out of the pair, as in phrase-based translation.
-        min_count: pairs that are linked less often are left out.
+        links: sentence pairs with links, as from :func:`xswe.align_words`.
+        most: maximum words of a phrase on either side; 1 makes a dictionary. Phrases are pairs of runs of words without
+            links to words outside the pair, as in phrase-based translation.
+        min_count: leave out pairs linked less often.
 
     Example:
         >>> import xswe
@@ -89,7 +89,7 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
                 noted(written[1], pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], str.lower),
             )
             pairs[texts] += 1
-            if len(inside[texts]) < 4:  # alignments of the words within; the most frequent one counts
+            if len(inside[texts]) < 4:  # alignments within the phrase; the most frequent one is used
                 inside[texts][tuple(sides[0][a:b]), tuple(sides[1][c:d]), own] += 1
     (forward, backward), chances = _chances(pairs), _chances(words)
     kept = {texts: count for texts, count in pairs.items() if count >= min_count}
@@ -104,9 +104,9 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
 
 
 def with_whole_words(pair: LinkedPair, han: bool = False) -> LinkedPair:
-    """Return a pair in which units that are parts of one word of Katakana are one word, with the links of all of them.
+    """Merge units that are parts of one Katakana word into one word, with the links of all of them.
 
-    With ``han`` so are those of two Han characters of Japanese between others: the model does not know 治世.
+    ``han`` also merges isolated pairs of Han characters in Japanese: the model does not know 治世.
     """
     sides = (pair.source, pair.source_words), (pair.target, pair.target_words)
     (source, here), (target, there) = (_whole(*side, han) for side in sides)
@@ -121,7 +121,7 @@ def with_whole_words(pair: LinkedPair, han: bool = False) -> LinkedPair:
 
 
 def _whole(text: str, places: tuple[Span, ...], han: bool) -> tuple[tuple[Span, ...], Sequence[int]]:
-    """Widen places of words to all of the runs that they hold parts of; and tell which word each became."""
+    """Widen word places to the runs that they overlap; return the words, and the new index of each old word."""
     runs = [match.span() for match in _KATAKANA.finditer(text)]
     if han and has_kana(text):
         runs += [match.span() for match in _TWO_HAN.finditer(text)]
@@ -146,7 +146,7 @@ def _words(text: str, places: Sequence[Span]) -> list[str]:
 
 
 def noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str], str]) -> str:
-    """Record the spelling of a span of a text, and return the key by which it is counted."""
+    """Record the spelling of a span of a text, and return the key to count it by."""
     form = " ".join(text[start:end].split())
     folded = fold(form)
     written.add(folded, form, form == folded or not opens_sentence(text, start))
@@ -154,9 +154,9 @@ def noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str],
 
 
 def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
-    """Yield runs of words, first and one past the last on either side, that are linked only to each other.
+    """Yield pairs of runs of words, (first, one past the last) on either side, that are linked only to each other.
 
-    They begin and end with linked words.
+    Both runs begin and end with linked words.
     """
     partners: dict[int, list[int]] = defaultdict(list)
     back: dict[int, list[int]] = defaultdict(list)
@@ -176,7 +176,7 @@ def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
 
 
 def _chances(pairs: Counter[tuple[str, str]]) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
-    """Return the probabilities of linked phrases: of the target given the source, and of the source given the target."""
+    """Return the probabilities of targets given sources, and of sources given targets."""
     totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for (a, b), count in pairs.items():
         totals[0][a] += count
@@ -188,12 +188,12 @@ def _chances(pairs: Counter[tuple[str, str]]) -> tuple[dict[tuple[str, str], flo
 def _weight(
     words: Sequence[str], given: Sequence[str], links: Iterable[Span], chances: dict[tuple[str, str], float]
 ) -> float:
-    """Multiply, over the words, the mean probability given those they are linked to."""
+    """Return the product, over the words, of the mean probability given the words they are linked to."""
     linked: dict[int, list[int]] = defaultdict(list)
     for i, j in links:
         linked[i].append(j)
     weight = 1.0
     for i, word in enumerate(words):
-        own = [chances.get((word, given[j]), _FREE) for j in linked.get(i, ())]
-        weight *= sum(own) / len(own) if own else _FREE
+        own = [chances.get((word, given[j]), _UNLINKED_PROBABILITY) for j in linked.get(i, ())]
+        weight *= sum(own) / len(own) if own else _UNLINKED_PROBABILITY
     return weight

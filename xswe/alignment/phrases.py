@@ -1,4 +1,4 @@
-"""Phrases sought in files, of passages or of bitext, marked in both sides of it."""
+"""Phrase search in files of passages or bitext, with hits marked on both sides of bitext."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 Mode = Literal["phrases", "terms"]
 _TERMS = for_all(Mode, {"phrases": False, "terms": True})
 _EXCHANGE = (".tbx", ".tmx")
-_EITHER = (".tsv", ".jsonl", ".ndjson")  # passages that are bitext where languages are given
-_BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_EITHER, ".txt"))  # that are read as bitext only
+_PASSAGES_OR_BITEXT = (".tsv", ".jsonl", ".ndjson")  # bitext if languages are given
+_BITEXTS = tuple(suffix for suffix in BY_SUFFIX if suffix not in (*_PASSAGES_OR_BITEXT, ".txt"))  # read only as bitext
 _TEXT_SUFFIXES = (".txt", ".tsv", *PACKED, *(f".{code}" for code in LANGUAGES))
-_AROUND = 40  # characters of context on either side of an example
+_CONTEXT = 40  # characters on either side of an example
 
 
 @dataclass(frozen=True)
 class PhraseSearchConfig(SpanConfig):
-    """What is searched for, and how files are read.
+    """Settings of the search, and of reading files.
 
     Attributes:
         mode: ``phrases``: the best places of each phrase; ``terms``: the best distinct candidates, counted, with examples.
-        languages: of the phrases and of the passages, as in ``[en,ja]``: for ``.tmx``, ``.tbx``, bitext, and to split.
-        split: cut the passages into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        on_error: what a damaged line of the passages does: ``raise``, or ``skip`` (it has no hits, and is counted).
-        execution: who searches: this process, the tasks of a batch queue, or a cluster, to the same bytes.
+        languages: of the phrases and passages, as in ``[en,ja]``; for ``.tmx``, ``.tbx``, bitext, and ``split``.
+        split: split the passages into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        on_error: what to do with a damaged line of the passages: ``raise``, or ``skip`` (it has no hits, and is counted).
+        execution: where to search: this process, tasks of a batch queue, or a cluster, with identical output.
     """
 
     mode: Mode = "phrases"
@@ -67,7 +67,7 @@ class PhraseSearchConfig(SpanConfig):
 
 @dataclass(frozen=True)
 class PhraseFiles:
-    """What is read and written."""
+    """Input and output files of a search."""
 
     queries: str  # text file; ``-`` for standard input
     passages: str  # likewise
@@ -77,7 +77,7 @@ class PhraseFiles:
     def __post_init__(self) -> None:
         check_choice("mode", self.config.mode, Mode)
         if self.queries == self.passages == "-":
-            raise ConfigError("queries=- input=-: one of them can be read from standard input")
+            raise ConfigError("queries=- input=-: only one of them can be read from standard input")
         check_output(self.output, [self.queries, self.passages])
         languages = tuple(self.config.languages)
         kind, named = self.format, check_languages(languages) if languages else ()
@@ -88,16 +88,16 @@ class PhraseFiles:
         needed = kind in _EXCHANGE or self._suffix in _BITEXTS or self.is_cut
         if len(named) != 2 and (named or needed):
             raise ConfigError(
-                f"languages={list(named)}: name the languages of the phrases and of the passages, as in languages=[en,ja]"
+                f"languages={list(named)}: name the languages of the phrases and the passages, as in languages=[en,ja]"
             )
         if named and kind not in _EXCHANGE and not self.is_bitext and not self.is_cut:
-            raise ConfigError("languages= is for bitext as passages, .tmx and .tbx as output, and split: leave it out")
+            raise ConfigError("languages= is only for passages in bitext, .tmx and .tbx output, and split: leave it out")
         if self.passages != "-":
             check_input(self.passages)
 
     @property
     def format(self) -> str:
-        """The suffix of the format that is written."""
+        """The suffix of the output format."""
         if self.output == "-":
             return ".tsv"
         return suffix_of(self.output)
@@ -111,16 +111,16 @@ class PhraseFiles:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the passages are running text, which is cut into sentences."""
+        """Whether the passages are running text, to be split into sentences."""
         return TextSource(self.passages, split=self.config.split).is_cut
 
     @property
     def is_bitext(self) -> bool:
         """Whether the passages have another side."""
-        return not self.is_cut and len(self.config.languages) == 2 and self._suffix in (*_BITEXTS, *_EITHER)
+        return not self.is_cut and len(self.config.languages) == 2 and self._suffix in (*_BITEXTS, *_PASSAGES_OR_BITEXT)
 
     def texts(self, name: str = "") -> TextSource:
-        """Return the passages, or those of a copy of this name: the second side of a bitext."""
+        """Return the passages, or those of a copy with this name; of a bitext, its second side."""
         name, (a, b) = name or self.passages, self.config.languages or ("", "")
         bitexts = find_pairs([name], (a, b)) if self.is_bitext else ()
         return TextSource(name, b, self.config.split, self.config.on_error, tuple(bitexts))
@@ -128,17 +128,17 @@ class PhraseFiles:
 
 @dataclass(frozen=True)
 class FoundInFiles:
-    """How a search between files went.
+    """Results and counts of a search in files.
 
     Attributes:
         found: the hits, or the candidates, of each phrase.
-        passages: how many were read.
-        left_out: damaged lines, and what of a document is no part of its text, counted.
-        seconds: of the search.
-        files: what was read and written.
+        passages: number of passages read.
+        left_out: damaged lines and parts of documents outside their text, counted.
+        seconds: time of the search.
+        files: the input and output files.
         queries: the phrases.
-        other: the other side of the passages that examples stand in, by their number from 0, where they have one.
-        marks: where it probably says what the first place of a hit says, by that place.
+        other: of bitext, the other side of the passages with hits, by passage number from 0.
+        marks: the probable translation of the first place of each hit, by that place.
     """
 
     found: Sequence[Sequence[Hit | Term]]
@@ -170,25 +170,25 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
     config: PhraseSearchConfig | None = None,
     **settings: Unpack[PhraseSearchSettings],
 ) -> FoundInFiles:
-    """Find the spans that say the phrases of a file in the passages of another, in any language, and write them.
+    """Find the spans in a file of passages that translate the phrases of another file, in any language, and write them.
 
-    A search that was killed goes on from ``<output>.work``.
+    A killed search resumes from ``<output>.work``.
 
     Args:
-        model: a static model, or the name of one; ``teacher:mini``, ``teacher:minilm`` or ``teacher:PATH`` for an encoder,
-            whose token states are then used. Others that take part need a name.
+        model: a static model or its name; ``teacher:mini``, ``teacher:minilm`` or ``teacher:PATH`` for an encoder, whose
+            token states are then used. If other processes take part, it must be a name.
         queries: a phrase, or a text file with one phrase a line; ``-`` for standard input.
         input: text file, one passage a line, plain or packed; ``-`` for standard input; with ``languages`` also a file of
             any bitext, whose second side is searched.
-        output: file, its format by its suffix: any table, ``.tmx``, and for terms ``.tbx``; ``-`` for standard output.
-        threads: how many share the passages; null for all processors.
-        config: what is searched for; see :class:`PhraseSearchConfig`.
-        settings: single fields of it: ``mode``, ``k``, ``min_score``, ``languages``, …
+        output: file, its format given by its suffix: any table, ``.tmx``, for terms ``.tbx``; ``-`` for standard output.
+        threads: number of threads; null for all processors.
+        config: settings; see :class:`PhraseSearchConfig`.
+        settings: single fields of ``config``: ``mode``, ``k``, ``min_score``, ``languages``, …
 
     Raises:
         ConfigError: the settings do not fit.
         InputError: a file is missing or damaged.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+        Unfinished: with an array, tasks with other shards are not done yet.
     """
     config = changed(config or PhraseSearchConfig(), settings, "a search of phrases")
     instead = "texts are searched by xswe.find_phrases(model, queries, texts)"
@@ -218,9 +218,9 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
 
 
 def read_queries(given: str) -> list[str]:
-    """Read phrases, one per line, without blank lines; a name that is no file is a phrase itself.
+    """Read phrases, one a line, skipping blank lines; a name that is no file is itself the phrase.
 
-    InputError: there is none, or what is given looks like the name of a file that is not there.
+    InputError: there is no phrase, or the argument looks like the name of a missing file.
     """
     if given != "-" and not Path(given).exists():
         if not given.strip() or (" " not in given and Path(given).suffix in _TEXT_SUFFIXES):
@@ -233,7 +233,7 @@ def read_queries(given: str) -> list[str]:
 
 
 def _other_sides(texts: TextSource, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:
-    """Read the other side of the passages that hits are in; None where they have none."""
+    """Read the other side of the passages with hits; None if they have none."""
     if not texts.bitexts:
         return None
     wanted = {place.passage for hits in found for hit in hits for place in hit.places}
@@ -243,7 +243,7 @@ def _other_sides(texts: TextSource, found: Sequence[Sequence[Hit | Term]]) -> di
 def _marks(
     source: WordSource, found: Sequence[Sequence[Hit | Term]], other: Mapping[int, str] | None
 ) -> dict[Place, tuple[int, int]]:
-    """Find the translation, on the other side of a passage, of the first place of each hit."""
+    """Find the translation of each hit's first place on the other side of its passage."""
     if other is None or not isinstance(source, StaticWords):
         return {}
     places = list(dict.fromkeys(hit.places[0] for hits in found for hit in hits))
@@ -277,7 +277,7 @@ def hit_rows(
     other: Mapping[int, str] | None = None,
     marks: Mapping[Place, tuple[int, int]] | None = None,
 ) -> Rows:
-    """Lay out hits; lines count from 1, characters of the sentence from 0. ``marks`` say where the other side is."""
+    """Make rows of hits; lines count from 1, characters from 0. ``marks`` are the translations on the other side."""
     rows = []
     for query, hits in zip(queries, found, strict=True):
         for hit in hits:
@@ -307,9 +307,9 @@ def term_rows(
     other: Mapping[int, str] | None = None,
     marks: Mapping[Place, tuple[int, int]] | None = None,
 ) -> Rows:
-    """Lay out candidates; a phrase for which nothing was found has a row with empty cells.
+    """Make rows of candidates; a phrase without any has a row of empty cells.
 
-    ``examples`` is how many pairs of columns there are for them; the other side, where there is one, is that of the first.
+    ``examples`` is the number of column pairs for examples; the other side, if any, is that of the first example.
     """
     names = ["term", "candidate", "score", "times", "passages", "variants"]
     for number in range(1, examples + 1):
@@ -331,7 +331,7 @@ def term_rows(
 
 
 def _example(place: Place) -> str:
-    left, right = place.around(_AROUND)
+    left, right = place.around(_CONTEXT)
     return f"{left}[{place.text}]{right}"
 
 
@@ -344,7 +344,7 @@ def _units(queries: Sequence[str], found: Sequence[Sequence[Hit | Term]]) -> Ite
 
 
 def _candidates(queries: Sequence[str], found: Iterable[Sequence[Term]]) -> Iterator[tuple[str, list[Candidate]]]:
-    """Yield phrases with their candidates, each with a sentence and how often it was found."""
+    """Yield phrases with their candidates, each with a sentence and its counts."""
     for query, terms in zip(queries, found, strict=True):
         notes = [f"score {term.score:.4f}, {term.times} times in {term.passages} passages" for term in terms]
         yield query, [Candidate(t.text, t.places[0].context, note) for t, note in zip(terms, notes, strict=True)]

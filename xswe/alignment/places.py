@@ -1,8 +1,8 @@
-"""Location of the rows of a corrected file in two texts, after merging, cutting, moving and typing over.
+"""Location of the rows of a corrected file in two texts, after merging, splitting, moving and editing.
 
-A text is sought as whole lines: where the row's writer said, then where it stands only once, then between the rows around
-it. What is not there as whole lines is a part of a line, which with the parts in the next rows makes up the line; or it was
-typed over, and is put where the lines that no other row has are most like it.
+A row's text is first sought as whole lines: at its line numbers, then where it occurs only once, then between the rows
+around it. A text not found as whole lines may be part of a line, completed by the next rows; otherwise it was edited, and
+is placed at the most similar lines that no other row has.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import NamedTuple
 
 from xswe.alignment.rows import OPEN, REJECTED, EditedRow, Run
 
-_KEY = 8  # characters without blanks by which lines are looked up
-_PARTS = 8  # rows that one line may be cut into
-_MOST = 6  # lines that a text which was typed over may have
-_ALIKE = 0.6  # of what was typed over and a run of lines, from which it is put there
-_LONG = 2000  # characters that are compared
-_FEW = 1000  # rows that may all have been typed over
+_KEY_LENGTH = 8  # characters, without whitespace, by which lines are looked up
+_MAX_PARTS = 8  # rows that one line may be split into
+_MAX_RUN = 6  # lines that an edited text may have
+_MIN_SIMILARITY = 0.6  # of an edited text and its lines
+_MAX_COMPARED = 2000  # characters compared
+_MAX_EDITED = 1000  # rows that may all have been edited; in a longer file, some must be unchanged
 
 
 class Placed(NamedTuple):
-    """Rows that belong together, and the lines that they have.
+    """Rows that belong together, and their lines.
 
     Attributes:
         lines: of source and target, either of which may be empty.
-        rows: which rows, from 0; several where a line was cut.
+        rows: row numbers, from 0; several if a line was split.
     """
 
     lines: tuple[Run, Run]
@@ -37,19 +37,18 @@ class Placed(NamedTuple):
 
 
 def place_rows(rows: Sequence[EditedRow], texts: tuple[Sequence[str], Sequence[str]]) -> tuple[list[Placed], list[int]]:
-    """Find the lines of rows, none of which is empty on both sides.
+    """Find the lines of rows that have text on at least one side.
 
-    Returns the rows that have lines, and those of which nothing is found: all, if there is none that has a text of the
-    lines that its writer named.
+    Returns the rows with lines, and the rows that are not found: all rows, if no text of any row is found.
     """
     sides = [_Side(rows, side, texts[side]) for side in (0, 1)]
-    group = list(range(len(rows)))  # the first row of those that belong together
+    group = list(range(len(rows)))  # first row of each group
     for side in sides:
         side.find_whole()
         for first, last in side.find_parts():
             for row in range(first, last + 1):
                 group[row] = min(group[first], group[row])
-    if len(rows) > _FEW and not any(found for side in sides for found in side.found):
+    if len(rows) > _MAX_EDITED and not any(found for side in sides for found in side.found):
         return [], list(range(len(rows)))  # a file of other texts
     for side in sides:
         side.find_alike()
@@ -70,11 +69,11 @@ def place_rows(rows: Sequence[EditedRow], texts: tuple[Sequence[str], Sequence[s
 
 
 class _Side:
-    """One side's texts of all rows, and the lines that they were found in.
+    """The texts of all rows on one side, and the lines where they were found.
 
     Attributes:
-        runs: lines of each row; empty for an empty text, None for one that was not found yet.
-        found: whether the row's text is, or is like, that of its lines.
+        runs: lines of each row; empty for an empty text, None while not found.
+        found: whether the row's text equals, or resembles, that of its lines.
     """
 
     def __init__(self, rows: Sequence[EditedRow], side: int, lines: Sequence[str]) -> None:
@@ -100,7 +99,7 @@ class _Side:
         return [row for row, run in enumerate(self.runs) if run is None]
 
     def _bounds(self) -> list[tuple[int, int]]:
-        """Return for each row the end of the one before it that has a place, and the begin of the next one."""
+        """Return, for each row, the end of the previous placed row and the start of the next one."""
         count = len(self._lines)
         before, after = [0] * len(self.runs), [count] * len(self.runs)
         for places, order in ((before, range(len(self.runs))), (after, range(len(self.runs) - 1, -1, -1))):
@@ -112,7 +111,7 @@ class _Side:
         return list(zip(before, after, strict=True))
 
     def find_whole(self) -> None:
-        """Find texts that are whole lines."""
+        """Place texts that are whole lines."""
         for row in self._missing():
             at_hints = (self._lines.at(line, self._texts[row]) for line in self._hints[row])
             if named := next((run for run in at_hints if run), None):
@@ -125,7 +124,7 @@ class _Side:
             self._find_between(within)
 
     def _find_between(self, within: bool) -> None:
-        """Find texts that stand in several places: between the rows around, or anywhere, near to these."""
+        """Place texts that occur several times: between the neighbouring rows, or else as near to them as possible."""
         ends, bounds = 0, self._bounds()
         for row in self._missing():
             low, high = bounds[row]
@@ -139,7 +138,7 @@ class _Side:
                 ends = chosen[0][-1] + 1 if self._stands[row] else ends
 
     def find_parts(self) -> Iterator[tuple[int, int]]:
-        """Find lines that were cut: yield the first and the last of the rows that make up whole lines together."""
+        """Find lines that were split: yield the first and last of the rows that together make up whole lines."""
         missing, bounds = self._missing(), self._bounds()
         for row in missing:
             if self.runs[row] is not None:
@@ -152,9 +151,9 @@ class _Side:
                     break
 
     def _last_part(self, row: int, start: int) -> int | None:
-        """Return the last of the rows whose texts are together the lines from one on, and give these to all of them."""
+        """Return the last of the rows whose texts make up whole lines from ``start``, and place all of them there."""
         whole = ""
-        for last in range(row, min(row + _PARTS, len(self.runs))):
+        for last in range(row, min(row + _MAX_PARTS, len(self.runs))):
             run = self.runs[last]
             if run or not self._stands[last]:
                 return None
@@ -169,18 +168,21 @@ class _Side:
         return None
 
     def find_alike(self) -> None:
-        """Place overwritten texts at the most similar lines that no row has, or else where the row says."""
+        """Place edited texts at the most similar lines that no row has, or else at their line numbers."""
         bounds = self._bounds()
         for row in self._missing():
             sure = tuple(line for line in self._sure[row] if line < len(self._lines) and not self._taken[line])
             low, high = bounds[row]
             if sure:
-                low, high = min(sure[0], max(low, sure[0] - _MOST)), max(sure[-1] + 1, min(high, sure[-1] + 1 + _MOST))
+                low, high = (
+                    min(sure[0], max(low, sure[0] - _MAX_RUN)),
+                    max(sure[-1] + 1, min(high, sure[-1] + 1 + _MAX_RUN)),
+                )
             open_lines = [line for line in range(low, high) if not self._taken[line]]
-            runs = list(_runs_within(open_lines[: 4 * _MOST]))
+            runs = list(_runs_within(open_lines[: 4 * _MAX_RUN]))
             place, like = most_alike(self._texts[row], [self._lines.text(run) for run in runs])
             best = runs[place] if runs else ()
-            if like >= _ALIKE:
+            if like >= _MIN_SIMILARITY:
                 self._take(row, best)
             elif sure and sure == self._sure[row]:
                 self._take(row, sure, False)
@@ -191,9 +193,9 @@ class _Side:
 
 
 def _runs_within(lines: Sequence[int]) -> Iterator[Run]:
-    """Yield the runs of lines that follow each other, of up to some lines."""
+    """Yield the runs of consecutive lines, up to a maximum length."""
     for first in range(len(lines)):
-        for size in range(1, _MOST + 1):
+        for size in range(1, _MAX_RUN + 1):
             run = tuple(lines[first : first + size])
             if len(run) < size or run[-1] - run[0] != size - 1:
                 break
@@ -201,25 +203,25 @@ def _runs_within(lines: Sequence[int]) -> Iterator[Run]:
 
 
 def bare(text: str) -> str:
-    """Return a text without blanks."""
+    """Remove all whitespace from a text."""
     return "".join(text.split())
 
 
 def most_alike(text: str, others: Sequence[str]) -> tuple[int, float]:
-    """Return which text is most like another, and from 0 to 1 how much; long ones are compared by their beginnings."""
-    matcher = SequenceMatcher(None, b=text[:_LONG], autojunk=False)  # what is compared with is looked through once
+    """Return the index of the most similar text, and its similarity from 0 to 1; only beginnings are compared."""
+    matcher = SequenceMatcher(None, b=text[:_MAX_COMPARED], autojunk=False)  # indexes ``b`` only once
     place, most = 0, 0.0
     for number, other in enumerate(others):
-        if min(len(text), len(other)) < _ALIKE / 2 * max(len(text), len(other)):
+        if min(len(text), len(other)) < _MIN_SIMILARITY / 2 * max(len(text), len(other)):
             continue
-        matcher.set_seq1(other[:_LONG])
+        matcher.set_seq1(other[:_MAX_COMPARED])
         if matcher.quick_ratio() > most and (share := matcher.ratio()) > most:
             place, most = number, share
     return place, most
 
 
 class Lines:
-    """The lines of a text without blanks, and where a text stands in them."""
+    """The lines of a text without whitespace, for look-up of texts in them."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         own = [bare(line) for line in lines]
@@ -230,15 +232,15 @@ class Lines:
         for line, text in enumerate(own):
             start = self._ends[line]
             if text:
-                self._by_key[self._text[start : start + _KEY]].append(line)
-            if 0 < len(text) < _KEY:
+                self._by_key[self._text[start : start + _KEY_LENGTH]].append(line)
+            if 0 < len(text) < _KEY_LENGTH:
                 self._short[text].append(line)
 
     def __len__(self) -> int:
         return len(self._ends) - 1
 
     def at(self, line: int, text: str) -> Run | None:
-        """Return the lines from this one on that are together a text without blanks; None if they are not."""
+        """Return the lines from this one that together make up a text without whitespace; None if they do not."""
         if not self.begins(line, text):
             return None
         end = self._ends[line] + len(text)
@@ -246,18 +248,18 @@ class Lines:
         return tuple(range(line, last)) if self._ends[last] == end else None
 
     def begins(self, line: int, text: str) -> bool:
-        """Return True if the lines from this one on begin with a text without blanks."""
+        """Return True if the text from this line begins with a text without whitespace."""
         return 0 <= line < len(self) and self._text.startswith(text, self._ends[line])
 
     def starting_with(self, text: str) -> list[int]:
-        """Return the lines that begin with a text without blanks, of some characters at least."""
-        found = self._by_key.get(text[:_KEY], []) if len(text) >= _KEY else self._short.get(text, [])
+        """Return the lines that begin with a text without whitespace; a text shorter than the key must be a whole line."""
+        found = self._by_key.get(text[:_KEY_LENGTH], []) if len(text) >= _KEY_LENGTH else self._short.get(text, [])
         return [line for line in found if self.begins(line, text)]
 
     def runs_of(self, text: str) -> list[Run]:
-        """Return where lines are together a text without blanks, in order."""
+        """Return the runs of lines that make up a text without whitespace, in order."""
         return [run for line in self.starting_with(text) if (run := self.at(line, text))]
 
     def text(self, run: Run) -> str:
-        """Return the text of lines that follow each other, without blanks."""
+        """Return the text of consecutive lines, without whitespace."""
         return self._text[self._ends[run[0]] : self._ends[run[-1] + 1]]

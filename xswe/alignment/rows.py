@@ -1,4 +1,4 @@
-"""The rows of a file of beads that a person corrected: a sheet, a table with or without a header, or a memory."""
+"""The rows of a corrected file of beads: a spreadsheet, a table with or without a header, or a memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from xswe.io.sources import suffix_of
 
 Run = tuple[int, ...]  # lines of one side, from 0
 SUFFIXES = tuple(sorted({*BY_SUFFIX} - {".jsonl", ".ndjson", ".txt"}))
-STANDS = frozenset(("", "fixed", "moved", "ok", "right"))  # statuses of what a file says
-REJECTED = frozenset(("rejected", "wrong"))  # those of a pair that must not be found again
-OPEN = "open"  # of lines that are aligned anew
+STANDS = frozenset(("", "fixed", "moved", "ok", "right"))  # statuses of entries to keep
+REJECTED = frozenset(("rejected", "wrong"))  # statuses of pairs that must not be found again
+OPEN = "open"  # status of lines to align again
 _NUMBER = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[-+]?\d+)?|nan|[-+]?inf", re.IGNORECASE)
 _UNIT = re.compile(rb"<tu[\s>]")
-_HEAD = 1 << 16  # bytes in which a table's header ends
+_HEAD = 1 << 16  # bytes that contain a table's header
 _NAMES = {
     "source": "source",
     "target": "target",
@@ -37,15 +37,15 @@ _NAMES = {
 
 
 class EditedRow(NamedTuple):
-    """A row, or a unit of a memory, and where its writer said that it stands.
+    """A row, or a unit of a memory, and the line numbers in it.
 
     Attributes:
         texts: of source and target, either of which may be empty.
-        lines: of both sides, empty where the file says nothing.
-        either: lines of which nobody knows the side; of memories that mined pairs and earlier versions have.
-        status: what a person says of it.
-        notes: likewise.
-        number: of the row, the line or the unit, from 1.
+        lines: of both sides; empty if the file does not say.
+        either: lines of an unknown side, as in memories of mined pairs and of earlier versions.
+        status: a person's verdict.
+        notes: a person's notes.
+        number: of the row, line or unit, from 1.
     """
 
     texts: tuple[str, str]
@@ -57,7 +57,7 @@ class EditedRow(NamedTuple):
 
 
 class EditedFile(NamedTuple):
-    """The rows of a file, and whether it is one in which each line of both texts stood."""
+    """The rows of a file, and whether the file originally held every line of both texts."""
 
     rows: list[EditedRow]
     whole: bool
@@ -66,8 +66,8 @@ class EditedFile(NamedTuple):
 def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
     """Read the rows of a corrected table or memory, by its suffix; a memory without ``languages`` has its own two.
 
-    InputError: the file is damaged, or it is not known which of its columns are the texts. ConfigError: a memory has more
-    than two languages, and none are given.
+    InputError: the file is damaged, or the columns of the texts are unknown. ConfigError: a memory has more than two
+    languages, and none are given.
     """
     kind = format_by_name(path)
     if FORMATS[kind].family == "memory":
@@ -76,24 +76,24 @@ def read_rows(path: Path, languages: tuple[str, ...]) -> EditedFile:
 
 
 def line_of(path: str | Path, number: int) -> int:
-    """Return the line of a row, from 1: of a memory that in which its unit begins."""
+    """Return the line number of a row, from 1; of a memory, the line where its unit begins."""
     if suffix_of(path) != ".tmx":
         return number
     with open_binary(path) as stream:
         for line, raw in enumerate(stream, 1):
-            number -= len(_UNIT.findall(raw.replace(b"\0", b"")))  # UTF-16 has a zero byte beside each of these letters
+            number -= len(_UNIT.findall(raw.replace(b"\0", b"")))  # UTF-16 has a zero byte beside each ASCII letter
             if number <= 0:
                 return line
     return 1
 
 
 def is_score(status: str) -> bool:
-    """Return True if a status is a number, which is a score."""
+    """Return True if a status is a number, that is, a score."""
     return _NUMBER.fullmatch(status) is not None
 
 
 def _units(path: Path, languages: tuple[str, ...]) -> Iterator[EditedRow]:
-    """Read the units of a translation memory that have both languages; one of them may be empty."""
+    """Read the units of a translation memory that have both languages; one text may be empty."""
     for number, unit in enumerate(read_units(Source((str(path),), languages=languages), Skipped()), 1):
         if unit is None:
             continue
@@ -104,36 +104,36 @@ def _units(path: Path, languages: tuple[str, ...]) -> Iterator[EditedRow]:
 
 
 def _numbers(text: str) -> Run:
-    """Read the numbers of lines, from 1; those of other files are none."""
+    """Read line numbers that count from 1; return none if the text is anything else."""
     found = text.replace(",", " ").split()
     return tuple(int(one) - 1 for one in found) if all(map(str.isdecimal, found)) else ()
 
 
 def _separated(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows of a table with tabs, whose fields a spreadsheet may have separated in another way."""
+    """Read the rows of a tab-separated table; a spreadsheet may have changed the separator."""
     first = next((text for _, text in read_lines(path)), "") or ""
     separator = csv_separator(first) if "\t" not in first and set(",;") & set(first) else "\t"
     if separator != "\t" or {"source", "target"} <= set(_header(first.split("\t"))):
         yield from ((number, [field.strip() for field in row]) for number, row in csv_rows(path, separator))
         return
-    for number, line in read_lines(path):  # as it was written: quotes are a part of the text
+    for number, line in read_lines(path):  # as xswe writes it: quotes are part of the text
         yield number, [_unquoted(field) for field in (line or "").split("\t")]
 
 
 def _unquoted(field: str) -> str:
-    """Return a field as it was before a spreadsheet put it into quotes."""
+    """Undo the quoting of a field by a spreadsheet."""
     inner = field[1:-1]
     quoted = len(field) > 1 and field[0] == field[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
     return (inner.replace('""', '"') if quoted else field).strip()
 
 
 def _header(row: Sequence[str]) -> list[str]:
-    """Return the fields of a header by the names that they have here."""
+    """Return the canonical names of the fields of a header, empty for unknown ones."""
     return [_NAMES.get(name.strip().lower().replace(" ", "_"), "") for name in row]
 
 
 def _table(path: Path, rows: Iterable[tuple[int, list[str]]], languages: tuple[str, ...]) -> EditedFile:
-    """Return the rows of a table that has a header, or of one with a score before or behind both texts, or none."""
+    """Return the rows of a table with a header, or without one: two texts, optionally with a score before or after them."""
     found = [(number, row) for number, row in rows if any(row)]
     names = _header(found[0][1]) if found else []
     if found and not {"source", "target"} <= set(names) and (places := find_columns(found[0][1], (0, 1), languages)):

@@ -1,4 +1,4 @@
-"""Sentences of two texts in order, as one call: lines or running text in, beads out, in the formats of bitext."""
+"""Sentence alignment in one call: lines or running text in, beads out, in the formats of bitext."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Side = str | Path | Sequence[str]
-_LOOKED_AT = 500  # lines that tell a script
-_ALL = Threshold(-np.inf, "none")
+_SCRIPT_SAMPLE = 500  # lines sampled to detect the script
+_NO_THRESHOLD = Threshold(-np.inf, "none")
 
 
 class Bead(NamedTuple):
     """Lines that translate each other; in a gap one side is empty.
 
     Attributes:
-        score: 0 for what is unrelated in these texts, 1 for a typical translation; 0 for a gap.
-        source: the lines' text; several are joined, with a blank but between Chinese or Japanese characters.
+        score: 0 for unrelated lines, 1 for a typical translation in these texts; 0 for a gap.
+        source: the text of the lines, joined by spaces except between Chinese or Japanese characters.
         target: likewise.
-        source_lines: which lines, from 0.
+        source_lines: line numbers, from 0.
         target_lines: likewise.
-        status: ``right`` for what a person gave, ``moved`` for what is out of order, else empty.
-        notes: what a person wrote beside it.
+        status: ``right`` if given by a person, ``moved`` if out of order, else empty.
+        notes: a person's notes.
     """
 
     score: float
@@ -70,25 +70,25 @@ class Bead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AlignedTexts(Result[Bead], row=Bead):
-    """Two texts and the beads that they are made of, in the order of the source; a sequence of :class:`Bead`.
+    """Two aligned texts: their beads in the order of the source; a sequence of :class:`Bead`.
 
     Attributes:
-        cells: int64 (k + 1, 2), how many lines of source and target come before each step of the path through both texts,
-            and at last all. What is out of order is in gaps there.
+        cells: int64 (k + 1, 2), the number of source and target lines before each step of the path through both texts, and
+            the totals at the end. Beads out of order are gaps there.
         spans: int64 (n, 4), the beads and gaps: begin and end in the source, begin and end in the target.
         scores: float32 (n,), 0 for gaps.
-        fixed: bool (n,), which of them were given.
-        moved: bool (n,), which of them are out of order.
+        fixed: bool (n,), which beads and gaps were given.
+        moved: bool (n,), which beads are out of order.
         source: the source's lines.
         target: the target's lines.
-        prices: what was learnt from the texts.
-        languages: of source and target; empty if they are not known.
-        places: where the sentences of each side stand in its running text; None where lines were given.
-        seconds: how long it took.
-        threshold: the least score of a bead, and what is expected of those above.
-        expected: how many beads down to every score are expected to be right; None where nobody asked.
-        said: what a person wrote of beads, by their lines.
-        changes: what the corrections said, in words.
+        prices: statistics learnt from the texts.
+        languages: of source and target; empty if unknown.
+        places: places of each side's sentences in its running text; None if lines were given.
+        seconds: time taken.
+        threshold: the minimum score of a bead, with the expected precision above it.
+        expected: estimated number of right beads down to every score; None unless requested.
+        said: a person's texts and notes for beads, by their lines.
+        changes: summary of the corrections.
         manner: how beads are written.
     """
 
@@ -103,7 +103,7 @@ class AlignedTexts(Result[Bead], row=Bead):
     languages: tuple[str, ...] = ()
     places: tuple[SplitText | None, SplitText | None] = (None, None)
     seconds: float = 0.0
-    threshold: Threshold = _ALL
+    threshold: Threshold = _NO_THRESHOLD
     expected: PrecisionEstimate | None = None
     said: Mapping[tuple[Run, Run], tuple[Said, ...]] = field(default_factory=dict)
     changes: str = ""
@@ -145,7 +145,7 @@ class AlignedTexts(Result[Bead], row=Bead):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """What of documents is no part of their text, and the lines that are not written, counted."""
+        """Counts of the parts of documents outside their text, and of lines not written."""
         found = Skipped()
         for places in self.places:
             found.update({} if places is None else places.left_out)
@@ -156,28 +156,28 @@ class AlignedTexts(Result[Bead], row=Bead):
 
     @property
     def is_pair(self) -> np.ndarray:
-        """Which of the sequence are no gaps, bool (n,)."""
+        """Which entries are beads rather than gaps, bool (n,)."""
         return np.asarray((np.diff(self.spans)[:, ::2] > 0).all(1))
 
     @property
     def pairs(self) -> list[Bead]:
-        """The beads that are no gaps."""
+        """The beads, without gaps."""
         return [bead for bead in self if bead.source_lines and bead.target_lines]
 
     @property
     def coverage(self) -> tuple[float, float]:
-        """Which share of either side's lines has a partner."""
+        """The share of lines with a partner, for each side."""
         covered = np.diff(self.spans)[:, ::2][self.is_pair].sum(0)
         return float(covered[0] / max(1, len(self.source))), float(covered[1] / max(1, len(self.target)))
 
     def records(self) -> Iterator[tuple[float, str, str, str, str, str, str]]:
-        """Return the beads, their lines separated by commas."""
+        """Yield the beads as rows, with line numbers separated by commas."""
         for bead in self:
             first, second = (",".join(map(str, one)) for one in (bead.source_lines, bead.target_lines))
             yield (bead.score, bead.source, bead.target, first, second, bead.status, bead.notes)
 
     def written(self) -> Iterator[Written]:
-        """Yield the beads as they are written: those that a person cut in two in their parts."""
+        """Yield the beads as written; beads that a person split are in their parts."""
         for bead in self:
             score = bead.score if bead.source_lines and bead.target_lines else None
             one = Written(score, *bead[1:], self._places(bead))
@@ -196,10 +196,10 @@ class AlignedTexts(Result[Bead], row=Bead):
 
         Args:
             path: file, plain or compressed; ``-`` for standard output.
-            format: ``auto``, by the name. Those of pairs hold no gaps; ``xlsx`` and ``csv``, to be read and corrected,
-                ``html`` and ``docx``, to be read, ``jsonl``, with the lines' numbers and places, and ``ladder``
-                (``[0]:[0,1]:score``, lines from 0) hold each line of both texts.
-            manner: ``gaps``, ``bom`` and ``date``, see :class:`xswe.alignment.formats.Manner`.
+            format: ``auto`` goes by the name. Formats of pairs hold no gaps. Those that hold every line of both texts are
+                ``xlsx`` and ``csv``, to read and correct; ``html`` and ``docx``, to read; ``jsonl``, with line numbers and
+                places; and ``ladder`` (``[0]:[0,1]:score``, lines from 0).
+            manner: ``gaps``, ``bom`` and ``date``; see :class:`xswe.alignment.formats.Manner`.
 
         Raises:
             ConfigError: there is no such format, or it needs the languages.
@@ -218,23 +218,23 @@ def align(
     config: AlignConfig | None = None,
     **settings: Unpack[AlignSettings],
 ) -> AlignedTexts:
-    """Align the sentences of a text and of its translation, in order: up to five with up to five, or with none.
+    """Align the sentences of a text with those of its translation, in order: up to five with up to five, or with none.
 
     Args:
-        model: what encodes.
+        model: the model that encodes sentences.
         source: a list of lines, or the name of a file: a text file with a sentence a line, or running text (Markdown, HTML,
-            DOCX, EPUB, PDF; any text with ``split``), which is cut into sentences.
+            DOCX, EPUB, PDF; any text with ``split``), which is split into sentences.
         target: the other side, likewise.
-        output: a file that the beads are written to as well, in the format of its name; see :meth:`AlignedTexts.write`. Of
-            texts of more than 100,000 lines the folder ``<output>.work`` holds what a killed run has done, and the same
-            call goes on from there.
+        output: a file to write the beads to as well, in the format of its name; see :meth:`AlignedTexts.write`. For texts
+            of more than 100,000 lines, a killed run leaves its work in the folder ``<output>.work``, and the same call
+            resumes from there.
         format: of the output.
-        config: how; see :class:`xswe.alignment.beads.AlignConfig`.
-        settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
+        config: settings; see :class:`xswe.alignment.beads.AlignConfig`.
+        settings: single fields of ``config``: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
 
     Raises:
         ConfigError: a setting is unknown or impossible, languages are needed, or a list of corrections contradicts itself.
-        InputError: a file is missing or damaged, contradicts itself, or is of other texts.
+        InputError: a file is missing or damaged, contradicts itself, or belongs to other texts.
 
     Example:
         >>> import xswe
@@ -252,7 +252,7 @@ def align(
     codes = check_languages(map(base_language, config.languages)) if config.languages else tuple(model.pair)
     manner = manner_of(config, codes, source)
     if output is not None:
-        bead_format(format, str(output), codes)  # known before any work is done
+        bead_format(format, str(output), codes)  # refuse a bad format before any work
     named = codes if len(codes) == 2 else ("", "")
     sides = [read_side(*given, config.split) for given in zip((source, target), named, strict=True)]
     texts = sides[0][0], sides[1][0]
@@ -264,7 +264,7 @@ def align(
         threads = config.threads or available_threads()
         path, prices = align_texts(model, *texts, config, known.constraints, threads, work)
         moved = find_moved(model, texts, path[:2], prices, config, known.constraints, threads) if config.moved else NONE
-        if len(moved.spans):  # the path goes through the rest alone
+        if len(moved.spans):  # find the path again, without these lines
             rest = without(known.constraints, moved.spans)
             path, prices = align_texts(model, *texts, config, rest, threads, work)
         aligned = _sequence(_cut(path, prices, known.constraints, config), known, moved, (model, *texts, prices, threads))
@@ -276,7 +276,7 @@ def align(
 
 
 def _warn_of_swapped(texts: tuple[Texts, Texts], languages: tuple[str, ...]) -> None:
-    """Warn where the scripts of both sides say that each is in the language of the other."""
+    """Warn if the scripts show that each side is in the language of the other."""
     a, b = languages
     own, swapped = (_fits(texts[0], one) + _fits(texts[1], other) for one, other in ((a, b), (b, a)))
     if swapped - own > 1:
@@ -287,27 +287,27 @@ def _warn_of_swapped(texts: tuple[Texts, Texts], languages: tuple[str, ...]) -> 
 
 
 def _fits(texts: Texts, language: str) -> float:
-    """Return the share of lines, at the beginning, whose script is that of a language."""
-    lines = [text for text in texts[:_LOOKED_AT] if text]
+    """Return the share of the first lines in the script of a language."""
+    lines = [text for text in texts[:_SCRIPT_SAMPLE] if text]
     kinds = ["ja" if has_kana(text) else "zh" if has_cjk(text) else "" for text in lines]
     return kinds.count(language if language in ("ja", "zh") else "") / max(1, len(lines))
 
 
 def manner_of(config: AlignConfig, languages: tuple[str, ...], source: Side = "") -> Manner:
-    """Return how beads are written: with the languages as somebody named them."""
+    """Return the settings of writing, with the languages as they were named."""
     original = Path(source).name if isinstance(source, (str, Path)) else ""
     return Manner(config.languages or languages, config.gaps, config.bom, config.date, original)
 
 
 def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, SplitText | None]:
-    """Return the lines of one side, and where they stand if it was running text.
+    """Return the lines of one side, and their places in running text if it was running text.
 
-    ConfigError: it must be cut into sentences, and its language is not known.
+    ConfigError: the text must be split into sentences, but its language is unknown.
     """
     read = TextSource(str(given), language, split) if isinstance(given, (str, Path)) else given
     if split or (isinstance(read, TextSource) and read.is_cut):
         if not language:
-            raise ConfigError("running text is cut into sentences by its language: set languages, as in languages=[en,de]")
+            raise ConfigError("running text is split into sentences by language: set languages, as in languages=[en,de]")
         places = read.sentences() if isinstance(read, TextSource) else split_text("\n".join(read), language)
         return Texts.of([place.text for place in places]), places
     return Texts.of([line.strip() for line in read]), None
@@ -326,7 +326,7 @@ class _Kept(NamedTuple):
 def _cut(path: AlignedPath, prices: Prices, constraints: Constraints, config: AlignConfig) -> _Kept:
     """Score a path's beads, and turn those below the threshold into gaps."""
     scores, expected = prices.score(path.cosines), None
-    if len(path.mismatched):  # what a bead's source scores with the beads around tells how many of the beads are right
+    if len(path.mismatched):  # the scores of mismatches with nearby beads show how many beads are right
         bead, mismatched = ~np.isnan(scores), prices.score(path.mismatched)
         expected = estimate_from_decoys(scores[bead], mismatched[bead], int(bead.sum()))
     threshold = _threshold(config, expected)
@@ -365,7 +365,7 @@ def _sequence(
 
 
 def _merged(steps: list[list[int]], apart: list[list[int]]) -> list[int]:
-    """Return the merged order of steps and of beads apart from them, as rows of the one and then the other."""
+    """Return the merged order of steps and of beads apart, as indices into both, concatenated."""
     first = {(0, one[0]) if one[0] < one[1] else (1, one[2]): len(steps) + row for row, one in enumerate(apart)}
     taken = {(side, line) for one in apart for side in (0, 1) for line in range(one[2 * side], one[2 * side + 1])}
     out = []
@@ -379,9 +379,9 @@ def _merged(steps: list[list[int]], apart: list[list[int]]) -> list[int]:
 
 
 def _threshold(config: AlignConfig, expected: PrecisionEstimate | None) -> Threshold:
-    """Return the least score of a bead."""
+    """Return the minimum score of a bead."""
     if config.precision is None or expected is None:
-        return _ALL if config.min_score is None else Threshold(config.min_score, "given")
+        return _NO_THRESHOLD if config.min_score is None else Threshold(config.min_score, "given")
     value = max(expected.choose(precision=config.precision), -np.inf if config.min_score is None else config.min_score)
     return expected.threshold("mismatched neighbours", config.precision, value)
 
@@ -389,7 +389,7 @@ def _threshold(config: AlignConfig, expected: PrecisionEstimate | None) -> Thres
 def _without(
     cells: np.ndarray, scores: np.ndarray, fixed: np.ndarray, least: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Turn beads of a low score into gaps: the source's lines, then the target's."""
+    """Turn beads with a low score into gaps: first the source's lines, then the target's."""
     bead = np.asarray((np.diff(cells, axis=0) > 0).all(1))
     out, kept, known = [cells[0]], [], []
     for place, (cell, score) in enumerate(zip(cells[1:], scores.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""Checks of translations against a list of terms: missing, forbidden and inconsistent translations."""
+"""Check of translations against a term list: missing, forbidden and inconsistent translations."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from xswe.text.scripts import has_cjk
 from xswe.text.stopwords import GENERAL_WORDS
 
 _WORD = re.compile(r"\w+(?:[-’']\w+)*")
-_COMPOUND = 5  # letters of a term from which on it is found at either end of a longer word, as in a German compound
-_STEM = 4  # letters by which a term's first word is sought; see same_term
+_MIN_PART = 5  # letters of a term to be found at either end of a longer word, as in a German compound
+_STEM_LENGTH = 4  # letters by which a term's first word is looked up; see same_term
 _VERBAL = re.compile("(?:する|[うくぐすつぬぶむるい])$")
 
 
 class AgreedTerm(NamedTuple):
-    """A row of a list of terms.
+    """A row of a term list.
 
     Attributes:
         source: the term.
@@ -46,25 +46,25 @@ class AgreedTerm(NamedTuple):
 
 @dataclass(frozen=True)
 class TermCheckConfig:
-    """How translations are checked.
+    """Settings of a term check.
 
     Attributes:
-        consistency: also report terms that are rendered in several of the agreed ways, at each place of the rarer ones.
+        consistency: also report terms with several agreed translations in use, at each place of a rarer one.
     """
 
     consistency: bool = True
 
 
 class TermFinding(NamedTuple):
-    """A place at which a term is not rendered as agreed.
+    """A place where a term is not rendered as agreed.
 
     Attributes:
         place: file and number of the pair, from 1, as in ``novel.tsv:12``.
-        problem: ``missing``: none of the agreed translations stands there; ``forbidden``: one that must not be used does;
-            ``inconsistent``: an agreed one does, but another is usual.
+        problem: ``missing``: no agreed translation is used; ``forbidden``: a forbidden one is; ``inconsistent``: an agreed
+            one is, but another is usual.
         term: the term.
-        agreed: its agreed translations, in the order of the list, or of those the usual one.
-        found: what probably stands for it, by links of words; empty where no word of it has a link.
+        agreed: its agreed translations, in the order of the list; if inconsistent, the usual one.
+        found: the forbidden or rarer translation; if missing, the probable rendering by word links, empty without a link.
         source: the sentence.
         target: its translation.
     """
@@ -80,12 +80,12 @@ class TermFinding(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TermCheck(Result[TermFinding], row=TermFinding, entries="findings"):
-    """What a check found, in the order of the pairs; a sequence of :class:`TermFinding`.
+    """The findings of a term check, in the order of the pairs; a sequence of :class:`TermFinding`.
 
     Attributes:
         findings: the rows.
-        places: places of terms that were checked.
-        renderings: of each term that stands in the text how often which agreed translation does.
+        places: number of term places checked.
+        renderings: for each term in the text, the counts of its agreed translations.
     """
 
     findings: tuple[TermFinding, ...]
@@ -105,15 +105,15 @@ class TermCheck(Result[TermFinding], row=TermFinding, entries="findings"):
 
 
 def read_terms(input: str | Path, languages: Sequence[str] = ()) -> list[AgreedTerm]:
-    """Read a list of terms.
+    """Read a term list.
 
     Args:
         input: ``.tbx`` (TBX of 2008 or 2019), or bitext with a term and its translation a row, as ``.tsv``; a row with the
-            status ``wrong`` or ``rejected`` is a translation that must not be used.
+            status ``wrong`` or ``rejected`` is a forbidden translation.
         languages: of source and target, for ``.tbx`` and ``.tmx``.
 
     Raises:
-        ConfigError: the file has another suffix, or its languages are needed and not given.
+        ConfigError: the file has another suffix, or needs languages that are not given.
         InputError: the file is missing or damaged, or has no term.
     """
     path, suffix = Path(input), suffix_of(input)
@@ -124,7 +124,7 @@ def read_terms(input: str | Path, languages: Sequence[str] = ()) -> list[AgreedT
     if suffix == ".tbx":
         if len(codes) != 2:
             raise ConfigError(
-                f"{path}: which languages are those of source and target? set languages, as in languages=[en,ja]"
+                f"{path}: the languages of source and target are needed: set languages, as in languages=[en,ja]"
             )
         terms = [AgreedTerm(*one) for one in read_tbx(path, codes[0], codes[1])]
     else:
@@ -145,15 +145,15 @@ def check_terms(
 ) -> TermCheck:
     """Check whether translations render terms as agreed.
 
-    Terms and translations are found in any inflection; a term within a longer one of the list is not sought there, nor is
-    any in a pair without a translation, as gaps of an alignment are.
+    Terms and translations are found in any inflection. Terms within a longer term of the list are not checked, nor are
+    pairs without a translation, such as gaps of an alignment.
 
     Args:
-        links: pairs of sentences with links, as of :func:`xswe.align_words`.
-        terms: the list; None to take, of the terms of these pairs, the surest translation of each.
+        links: sentence pairs with links, as from :func:`xswe.align_words`.
+        terms: the list; None for the terms of these pairs, with the most reliable translation of each.
         languages: of source and target.
-        config: how.
-        name: the file of the pairs, for the places.
+        config: settings.
+        name: file name of the pairs, for the places.
 
     Raises:
         ConfigError: the languages are unknown.
@@ -193,7 +193,7 @@ def check_terms(
 
 
 def _finding(place: str, agreed: Sequence[AgreedTerm], pair: LinkedPair, span: tuple[int, int]) -> TermFinding | str:
-    """Return the agreed translation that a pair contains, or else the finding."""
+    """Return the agreed translation in a pair, or else the finding."""
     texts = tuple(term.target for term in agreed if term.allowed)
     there = _Text(pair.target)
     forbidden = next((term.target for term in agreed if not term.allowed and there.holds(term.target)), None)
@@ -217,7 +217,7 @@ def _inconsistent(
     renderings: Mapping[str, Counter[str]],
     name: str,
 ) -> Iterator[tuple[int, TermFinding]]:
-    """Yield the places at which a term is rendered in another than its usual way."""
+    """Yield the places where a term is rendered in an unusual way."""
     for source, some in used.items():
         usual = renderings[source].most_common(1)[0][0]
         for number, target, pair, _ in some:
@@ -227,7 +227,7 @@ def _inconsistent(
 
 
 class _Finder:
-    """Finds terms in running text, the longest first."""
+    """Finder of terms in running text, longest first."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         self.words: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
@@ -236,17 +236,17 @@ class _Finder:
             if has_cjk(term):
                 self.fused.append((_stem(term), term))
             elif words := _WORD.findall(term):
-                self.words[spelling(words[0])[:_STEM]].append((words, term))
+                self.words[spelling(words[0])[:_STEM_LENGTH]].append((words, term))
 
     def find(self, text: str) -> list[tuple[str, tuple[int, int]]]:
-        """Return the terms of a text and where they stand, each once."""
+        """Return the terms in a text and their places, each once."""
         found: list[tuple[str, tuple[int, int]]] = []
         tokens = [match.span() for match in _WORD.finditer(text)]
         for at, (start, _) in enumerate(tokens):
-            for words, term in self.words.get(spelling(text[slice(*tokens[at])])[:_STEM], ()):
+            for words, term in self.words.get(spelling(text[slice(*tokens[at])])[:_STEM_LENGTH], ()):
                 own = tokens[at : at + len(words)]
                 said = " ".join(text[a:b] for a, b in own)
-                other = said.casefold() in GENERAL_WORDS and said.casefold() != term.casefold()  # "last" is no "lasted"
+                other = said.casefold() in GENERAL_WORDS and said.casefold() != term.casefold()  # "last" is not "lasted"
                 if len(own) == len(words) and not other and same_term(said, " ".join(words)):
                     found.append((term, (start, own[-1][1])))
         for stem, term in self.fused:
@@ -262,20 +262,20 @@ class _Finder:
 
 
 def _stem(term: str) -> str:
-    """Return the common beginning of all inflections of a Japanese term; the term itself in Chinese."""
+    """Return the common prefix of all inflections of a Japanese term; a Chinese term is returned as it is."""
     stem = _VERBAL.sub("", term)
     return stem if re.search("[^ぁ-ゖ]", stem) else term
 
 
 class _Text:
-    """A translation in which terms are sought."""
+    """A translation to search for terms."""
 
     def __init__(self, text: str) -> None:
         self.bare = spelling(text)
         self.words = _WORD.findall(text)
 
     def holds(self, term: str) -> bool:
-        """Return True if a term stands there in any inflection, or within a compound."""
+        """Return True if the text has a term, in any inflection or within a compound."""
         if has_cjk(term):
             return spelling(_stem(term)) in self.bare
         wanted = _WORD.findall(term)
@@ -285,5 +285,5 @@ class _Text:
         bare = spelling(term)
         compounds = chain.from_iterable(spelling(word).split("-") for word in self.words)
         return (
-            len(wanted) == 1 and len(bare) >= _COMPOUND and any(w.endswith(bare) or w.startswith(bare) for w in compounds)
+            len(wanted) == 1 and len(bare) >= _MIN_PART and any(w.endswith(bare) or w.startswith(bare) for w in compounds)
         )

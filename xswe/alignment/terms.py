@@ -1,4 +1,4 @@
-"""Terms of a bitext in both languages, found by links of words, without any list of terms."""
+"""Terms of a bitext in both languages, found by word links, without a term list."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from xswe.text.scripts import has_cjk, has_kana
 from xswe.text.stopwords import GENERAL_WORDS, LEADING_WORDS, attached_particles
 
 Span = tuple[int, int]
-_Pair = tuple[str, str]  # a term and its translation, as they are counted
-_FURTHER = 2  # words without a link that a term may have on either side
-_WIDER = 0.7  # share of a term's places at which a word beside it has no link, from which on that is part of the term
-_LEAST, _SOME = 3, 0.5  # places, and share of them, from which on a wider term stands beside the narrower one
-_PART = 0.8  # likewise of a term found within a longer one
-_BASE = 0.03  # of the places of the usual form, at how many a shorter one stands that is taken for the base form
-_LINES = 5  # places that are listed
-_STEM = 4  # letters by which inflections are sought; see same_term
+_Pair = tuple[str, str]  # a term and its translation, as the keys they are counted by
+_MAX_UNLINKED = 2  # words without a link that a term may have on either side
+_MERGE_SHARE = 0.7  # share of a term's places with the same unlinked words beside it that makes them part of the term
+_MIN_PLACES, _MIN_SHARE = 3, 0.5  # such places, and share of places, that make the wider term a candidate of its own
+_PART_SHARE = 0.8  # a term is left out if a longer term that contains it is found this often, relatively
+_BASE_SHARE = 0.03  # minimum frequency of the base form, relative to the most frequent form
+_MAX_LINES = 5  # places listed
+_STEM_LENGTH = 4  # letters by which inflections are looked up; see same_term
 _MARKS = re.compile(r"[,;:.!?()\[\]{}\"“”„«»<>=|*_\\，。；：！？（）「」『』、【】]|[-–—/] | [-–—/]")
-_HYPHENED = re.compile(r"(?:[A-Za-zÀ-ž0-9]+-)+$|(?<!\S)\.$")  # what belongs to the word behind it; ``.NET``
+_HYPHENED = re.compile(r"(?:[A-Za-zÀ-ž0-9]+-)+$|(?<!\S)\.$")  # part of the next word; ``.NET``
 _HYPHENS = re.compile(r"(?:-[A-Za-zÀ-ž0-9]+)+|-")
 _WORD = re.compile(r"\w+(?:[-’'.]\w+)*")
 
 
 class BilingualTerm(NamedTuple):
-    """A term and its translation, as a bitext has them.
+    """A term of a bitext and its translation.
 
     Attributes:
-        source: the term, in its base form where the bitext has that.
+        source: the term, in its base form if that occurs.
         target: its translation, likewise.
-        times: pairs of sentences in which they are linked, in any form.
-        score: association: Dice's coefficient of the two, times the root of what the links within them agree.
-        part_of_speech: ``noun``, ``verb`` or ``adjective``, where articles, capitals or endings show it.
+        times: sentence pairs in which they are linked, in any form.
+        score: association: the Dice coefficient of the two, times the square root of the mean cosine of their links.
+        part_of_speech: ``noun``, ``verb`` or ``adjective``, if articles, capitals or endings show it.
         source_variants: its other forms, the most frequent first.
         target_variants: likewise.
         lines: numbers of the first pairs with them, from 1.
@@ -71,7 +71,7 @@ class BilingualTerm(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BilingualTerms(Result[BilingualTerm], row=BilingualTerm, entries="terms"):
-    """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
+    """Terms of a bitext in both languages, the most reliable first; a sequence of :class:`BilingualTerm`.
 
     Attributes:
         terms: the rows.
@@ -85,7 +85,7 @@ class BilingualTerms(Result[BilingualTerm], row=BilingualTerm, entries="terms"):
         return f"BilingualTerms({len(self):,} terms, {'-'.join(self.languages)})"
 
     def write(self, path: str | Path) -> None:
-        """Write the terms atomically: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
+        """Write the terms atomically: to ``.tbx`` as TBX-Basic, otherwise like :meth:`Result.write`."""
         if suffix_of(path) != ".tbx":
             super().write(path)
             return
@@ -118,7 +118,7 @@ class _Side:
     classes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def note(self, text: str, start: int, end: int) -> str:
-        """Record a form and the part of speech that its context shows, and return the key by which it is counted."""
+        """Record a form and the part of speech shown by its context, and return the key to count it by."""
         folded = noted(self.forms, text, start, end, _folded)
         self.classes[folded][_class_at(text, start, end, self.language)] += 1
         return folded
@@ -157,14 +157,14 @@ class _Counts:
             self.agreed[texts] += agreed
         for texts in every:
             self.examples.setdefault(texts, (pair.source, pair.target))
-            if len(lines := self.lines[texts]) < _LINES:
+            if len(lines := self.lines[texts]) < _MAX_LINES:
                 lines.append(number)
 
     def _wider(self, pair: LinkedPair, side: int, own: Span, other: Span) -> Iterator[Span]:
         return _wider(pair, side, own, other, self.most, self.sides[side].language)
 
     def _texts(self, pair: LinkedPair, here: Span, there: Span) -> _Pair | None:
-        """Return the keys of runs of words, and record their spellings; None for one that is no term."""
+        """Return the keys of a pair of runs of words, and record their spellings; None if either is no term."""
         spans = []
         for text, words, (first, end), own in zip(
             pair[:2], (pair.source_words, pair.target_words), (here, there), self.sides, strict=True
@@ -180,18 +180,18 @@ class _Counts:
         return self.sides[0].note(pair.source, *spans[0]), self.sides[1].note(pair.target, *spans[1])
 
     def concepts(self) -> list[Counter[_Pair]]:
-        """Return the candidates with their counts, those that are inflections of each other on both sides together.
+        """Return candidates with their counts, grouping inflections of each other on both sides.
 
-        A candidate beside which the same words nearly always stand without a link is counted with them.
+        Unlinked words that nearly always stand beside a candidate are counted as part of it.
         """
         counts: Counter[_Pair] = Counter()
         for texts, times in self.times.items():
-            often = [(sum(map(len, one)), one) for one, n in self.wider[texts].items() if n >= max(2, _WIDER * times)]
+            often = [(sum(map(len, one)), one) for one, n in self.wider[texts].items() if n >= max(2, _MERGE_SHARE * times)]
             whole = max(often)[1] if often else texts
             counts[whole] += times
             if whole != texts:
                 self.agreed[whole] += self.agreed[texts]
-            elif longer := [(n, one) for one, n in self.wider[texts].items() if n >= max(_LEAST, _SOME * times)]:
+            elif longer := [(n, one) for one, n in self.wider[texts].items() if n >= max(_MIN_PLACES, _MIN_SHARE * times)]:
                 n, one = max(longer)
                 counts[one] += n
                 self.agreed[one] += self.agreed[texts] * n / times
@@ -214,22 +214,22 @@ def bilingual_terms(
     min_count: int = 3,
     min_score: float = 0.3,
 ) -> BilingualTerms:
-    """Find the terms of a bitext and their translations, without any list of terms.
+    """Find the terms of a bitext and their translations, without a term list.
 
-    Candidates are linked runs of words that are well-formed in both languages: they neither begin nor end with a function
-    word, hold letters, and are found often enough. Words without a link that nearly always stand beside a candidate are
-    part of it, and a part of a longer term that is hardly ever found alone is left out. Inflections are one term, which is
-    shown in the shortest form that is not rare.
+    Candidates are linked runs of words that are well-formed in both languages: they contain letters, neither begin nor end
+    with a function word, and occur often enough. Unlinked words that nearly always stand beside a candidate are part of it.
+    Part of a longer term is left out if it hardly ever occurs alone. Inflections count as one term, shown in its shortest
+    form that is not rare.
 
     Args:
-        links: pairs of sentences with links.
+        links: sentence pairs with links.
         languages: of source and target.
-        most: words of a term (of Chinese and Japanese twice as many units), at most.
-        min_count: pairs of sentences in which both are linked, at least.
-        min_score: least association.
+        most: maximum words of a term (twice as many units with Chinese or Japanese).
+        min_count: minimum number of sentence pairs in which both are linked.
+        min_score: minimum association.
 
     Raises:
-        ConfigError: a language is unknown, or a number impossible.
+        ConfigError: a language is unknown, or a number is impossible.
     """
     codes = check_languages(languages)
     if len(codes) != 2 or most < 1 or min_count < 1:
@@ -247,7 +247,7 @@ def bilingual_terms(
 
 
 def _term(concept: Counter[_Pair], counts: _Counts, forms: Sequence[dict[Hashable, list[str]]]) -> BilingualTerm:
-    """Return the row of a concept."""
+    """Return the term of a group of inflections."""
     times, total = concept.total(), 0
     shown: list[list[str]] = []
     for at, side in enumerate(counts.sides):
@@ -266,7 +266,7 @@ def _term(concept: Counter[_Pair], counts: _Counts, forms: Sequence[dict[Hashabl
         part_of_speech=_part_of_speech(concept, counts.sides),
         source_variants=tuple(shown[0][1:]),
         target_variants=tuple(shown[1][1:]),
-        lines=tuple(sorted({line for texts in concept for line in counts.lines[texts]})[:_LINES]),
+        lines=tuple(sorted({line for texts in concept for line in counts.lines[texts]})[:_MAX_LINES]),
         source_example=source_example,
         target_example=target_example,
     )
@@ -278,7 +278,7 @@ def _is_clause(term: BilingualTerm) -> bool:
 
 
 def _is_adverb(term: BilingualTerm, languages: tuple[str, ...]) -> bool:
-    """Return True for an English adverb whose German translation is no noun."""
+    """Return True for an English adverb whose German translation is not a noun."""
     if set(languages) != {"en", "de"}:
         return False
     english, german = term[:2] if languages[0] == "en" else term[1::-1]
@@ -291,15 +291,15 @@ def _is_adverb(term: BilingualTerm, languages: tuple[str, ...]) -> bool:
 
 
 def _base_first(forms: Counter[str]) -> list[str]:
-    """Return forms by frequency, behind the one that is taken for the base form: the shortest that is not rare."""
+    """Return the base form, that is, the shortest form that is not rare, and then the others by frequency."""
     ranked = sorted(forms, key=lambda form: (-forms[form], form))
-    usual = [form for form in ranked if forms[form] >= _BASE * forms[ranked[0]]]
+    usual = [form for form in ranked if forms[form] >= _BASE_SHARE * forms[ranked[0]]]
     base = min(usual, key=len)
     return [base, *(form for form in ranked if form != base)]
 
 
 def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, float]]:
-    """Yield runs of words that are linked only to each other, with the mean score of their links."""
+    """Yield pairs of runs of words that are linked only to each other, with the mean score of their links."""
     scores = dict(zip(pair.links, pair.scores, strict=True))
     for (a, b), (c, d) in phrase_spans(pair, most):
         own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
@@ -307,9 +307,9 @@ def _linked_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span, flo
 
 
 def _with_nearest_links(pair: LinkedPair) -> LinkedPair:
-    """Return a pair in which the links of each word lead to one run of words, that of its best and nearest link.
+    """Keep only those links of each word that lead to the run of words around its best and nearest link.
 
-    A word that stands twice in a sentence is linked to both of its translations.
+    Otherwise a word that occurs twice in a sentence is linked to both of its translations.
     """
     kept = dict(zip(pair.links, pair.scores, strict=True))
     sizes = len(pair.source_words), len(pair.target_words)
@@ -331,17 +331,17 @@ def _with_nearest_links(pair: LinkedPair) -> LinkedPair:
 
 
 def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int, language: str) -> Iterator[Span]:
-    """Yield a run of words, and those with words beside it that may be part of a term.
+    """Yield a run of words, and wider runs with adjacent words that may be part of the term.
 
-    These have no link, or none to what stands near its translation.
+    Adjacent words must have no link near the translation.
     """
     text, words = (pair.target, pair.target_words) if side else (pair.source, pair.source_words)
-    near = range(other[0] - _FURTHER, other[1] + _FURTHER)
+    near = range(other[0] - _MAX_UNLINKED, other[1] + _MAX_UNLINKED)
     linked = {link[side] for link in pair.links if link[1 - side] in near}
     rims = _function_words(language) - _JOINING
 
     def may_join(place: int, other: int) -> bool:
-        """Return True if the word at a place, beside another one, may be part of the same term."""
+        """Return True if the word at a place may be part of the same term as the adjacent word."""
         if not 0 <= place < len(words) or place in linked:
             return False
         between = text[words[min(place, other)][1] : words[max(place, other)][0]]
@@ -350,9 +350,9 @@ def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int, lang
         return joined and any(map(str.isalnum, word)) and word.casefold() not in rims
 
     left, right = span[0], span[1]
-    while span[0] - left < _FURTHER and may_join(left - 1, left):
+    while span[0] - left < _MAX_UNLINKED and may_join(left - 1, left):
         left -= 1
-    while right - span[1] < _FURTHER and may_join(right, right - 1):
+    while right - span[1] < _MAX_UNLINKED and may_join(right, right - 1):
         right += 1
     for first in range(left, span[0] + 1):
         for end in range(span[1], right + 1):
@@ -365,21 +365,21 @@ def _are_inflections(pair: _Pair, other: _Pair) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Return the key by which a term is counted: case-folded, except words in capitals."""
+    """Return the key to count a term by: case-folded, unless it is all in capitals."""
     text = unicodedata.normalize("NFKC", text)
     return text if text.isupper() else text.casefold()
 
 
 def _stems(text: str) -> str:
-    """Return the stems that inflections of a term share; none for an acronym."""
+    """Return the stems that all inflections of a term share; an acronym as it is."""
     if text.isupper():
         return text
     spelled = spelling(text)
-    return spelled if has_cjk(spelled) else " ".join(word[:_STEM] for word in spelled.split())
+    return spelled if has_cjk(spelled) else " ".join(word[:_STEM_LENGTH] for word in spelled.split())
 
 
 def _core(text: str, start: int, end: int, language: str) -> Span:
-    """Return where a term may stand in a span: whole words with their hyphens; of Japanese without particles."""
+    """Adjust a span to a possible term: whole words with their hyphenated parts; in Japanese, without particles."""
     if language == "ja":
         start, end = without_particles(text, start, end, True)
         if found := _AFTERWARDS.search(text[start:end]):
@@ -393,7 +393,7 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
 
 @lru_cache(maxsize=8)
 def _function_words(language: str) -> frozenset[str]:
-    """Return the function words of a language; ``war`` is one of German alone. In Han and Kana, English stands as it is."""
+    """Return the function words of a language; of English, too, except in German: Chinese and Japanese quote English."""
     return LANGUAGES[language].boundary_stopwords | LANGUAGES["de" if language == "de" else "en"].boundary_stopwords
 
 
@@ -421,12 +421,12 @@ def _well_formed(text: str, language: str) -> bool:
 
 
 def _is_verb_stem(text: str, end: int, language: str) -> bool:
-    """Return True if a span of Japanese ends within the inflection of a verb: ``欠け`` of ``欠けている`` is no word."""
+    """Return True if a Japanese span ends within the inflection of a verb: ``欠け`` of ``欠けている`` is not a word."""
     return language == "ja" and "ぁ" <= text[end - 1] <= "ゖ" and _INFLECTION.match(text, end) is not None
 
 
 def _is_cut(text: str, start: int, end: int) -> bool:
-    """Return True if a span is one character of a longer word, as ``号`` of ``暗号`` and ``許`` of ``許す``."""
+    """Return True if a span is one character of a longer word, like ``号`` of ``暗号`` and ``許`` of ``許す``."""
     if end - start > 1:
         return False
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
@@ -435,12 +435,12 @@ def _is_cut(text: str, start: int, end: int) -> bool:
 
 
 def _is_numbered(text: str) -> bool:
-    """Return True if a number stands beside words in small letters: ``step 4`` is a place, ``Windows 10`` a name."""
+    """Return True if a number stands beside lower-case words: ``step 4`` is a place, ``Windows 10`` a name."""
     words = text.split()
     return any(word.isdecimal() for word in words) and any(word.islower() for word in words)
 
 
-# What joins the words of a term; with any other function word, or a Japanese particle, between them it is a clause.
+# Function words that may join the words of a term; any other one, or a Japanese particle, makes it a clause.
 _JOINING = frozenset(
     ("of", "for", "the", "der", "die", "das", "des", "dem", "den", "für", "von", "vom", "zu", "zum", "zur")
 )
@@ -471,7 +471,7 @@ _ADJECTIVES_IN_LY = frozenset(
 
 
 def _class_at(text: str, start: int, end: int, language: str) -> str:
-    """Return the part of speech that the neighbours, capitals or ending of a term show, "" if none does."""
+    """Return the part of speech shown by the neighbouring words, capitals or ending of a term; "" if none shows it."""
     form = text[start:end]
     if language == "ja":
         last = form[-1]
@@ -495,7 +495,7 @@ def _class_at(text: str, start: int, end: int, language: str) -> str:
 
 
 def _part_of_speech(concept: Iterable[_Pair], sides: tuple[_Side, _Side]) -> str:
-    """Return the part of speech that most places of a term, or else of its translation, show; German shows it best."""
+    """Return the most frequent part of speech of a term, or else of its translation; German is tried first."""
     for side in sorted((0, 1), key=lambda side: sides[side].language != "de"):
         found: Counter[str] = Counter()
         for text in {texts[side] for texts in concept}:
@@ -507,7 +507,7 @@ def _part_of_speech(concept: Iterable[_Pair], sides: tuple[_Side, _Side]) -> str
 
 
 def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
-    """Leave out terms that are a part of a longer one found about as often, and compounds that say more than the source."""
+    """Leave out terms within a longer one found about as often, and compounds that mean more than the source."""
     longer: defaultdict[str, list[BilingualTerm]] = defaultdict(list)
     for term in terms:
         for word in _pieces(term.source):
@@ -520,18 +520,18 @@ def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
 
 def _is_part(term: BilingualTerm, other: BilingualTerm) -> bool:
     inside = term.source in other.source and term.target in other.target and term[:2] != other[:2]
-    return inside and other.times >= _PART * term.times
+    return inside and other.times >= _PART_SHARE * term.times
 
 
 def _says_more(term: BilingualTerm, other: BilingualTerm) -> bool:
-    """Return True if a compound stands for a term that is usually translated by a part of it: ``Krankenversicherung``."""
+    """Return True if a term is translated by a compound, but usually by part of it: ``Krankenversicherung``."""
     whole, part = term.target.casefold(), other.target.casefold()
     nouns = term.target[0].isupper() and other.target[0].isupper()
-    compound = nouns and " " not in whole and len(part) >= _STEM and len(whole) - len(part) >= _STEM
+    compound = nouns and " " not in whole and len(part) >= _STEM_LENGTH and len(whole) - len(part) >= _STEM_LENGTH
     holds = compound and (whole.endswith(part) or whole.startswith(part))
     return holds and other.times > term.times and term.source.casefold() == other.source.casefold()
 
 
 def _pieces(text: str) -> set[str]:
-    """Return the words of a term, or its pairs of characters where it is written without blanks."""
+    """Return the words of a term, or its character bigrams in Chinese and Japanese."""
     return {text[k : k + 2] for k in range(max(1, len(text) - 1))} if has_cjk(text) else set(text.split())

@@ -1,11 +1,9 @@
-"""Long texts: encoded and aligned a window at a time, so that memory holds the texts, their ids and a few windows.
+"""Alignment of long texts, window by window: memory holds only the texts, their ids and a few windows.
 
-Many lines as one, the whole text is short, and its path is found as that of any text. It is cut into windows, each of which
-begins some lines before the one before it ends; both find a path through the lines that they share, and where these meet
-one goes on with the other. What translations of the texts look like is learnt from some windows, evenly spread.
+A coarse path through groups of lines cuts the texts into overlapping windows. Neighbouring windows both find a path through
+the lines they share, and the paths are joined where they meet. Prices are learnt from some of the windows, evenly spread.
 
-The plan (where windows begin and end, and what was learnt) is a file, and each window's path a shard, by which a killed run
-goes on.
+The plan (the windows and the learnt prices) is a file, and each window's path is a shard, so that a killed run can resume.
 """
 
 from __future__ import annotations
@@ -49,38 +47,38 @@ from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 from xswe.work.run import map_shards
 from xswe.work.stage import Job, Made, Stage
 
-# Lines of both sides together:
-_WHOLE = 1 << 17  # of texts that are aligned as a whole
-_WINDOW = 1 << 15  # of a window
-_COARSE = 1 << 17  # of the text whose lines are many as one
-_LEARN = 1 << 16  # of the windows that prices are learnt from
-_BEYOND = 512  # by which a window goes beyond its cuts, and
-_STEPS = 16  # steps of the coarse path, if these are more lines
-# Lines of a side:
-_MEAN = 1 << 15  # lines that the mean is taken of
-_READ = 1 << 14  # lines encoded at a time
+# In lines of both sides together:
+_WHOLE = 1 << 17  # texts up to this size are aligned as a whole
+_WINDOW = 1 << 15  # a window
+_COARSE = 1 << 17  # maximum groups of lines on the coarse path
+_LEARN = 1 << 16  # all windows to learn prices from
+_BORDER = 512  # minimum extent of a window beyond its cuts
+_STEPS = 16  # the same in steps of the coarse path, if these are more lines
+# In lines of one side:
+_MEAN_SAMPLE = 1 << 15  # sample size for the mean vector
+_ENCODING_BLOCK = 1 << 14  # lines encoded at a time
 
 
 class Window(NamedTuple):
-    """A part of two texts, from cell to cell; known beads may lie within."""
+    """Part of two texts, from cell to cell; may contain known beads."""
 
     start: Cell  # cell where its path begins
     stop: Cell  # cell where it ends
-    end: Cell  # cell where a known bead ends that begins at ``stop``; ``stop`` if there is none
-    cut: Cell  # cell near which its path should pass over to the next window's
+    end: Cell  # end of the known bead that begins at ``stop``; ``stop`` if there is none
+    cut: Cell  # cell near which its path should join the next window's
 
     @property
     def lines(self) -> int:
-        """Lines of both sides."""
+        """Number of lines of both sides."""
         return sum(self.stop) - sum(self.start)
 
 
 class Side:
     """One side of two long texts; ``mean``, float32 (d,), is the mean of its lines' vectors.
 
-    Of a static model the ids of all lines are kept, and pooled when a window is looked at; where the mean is known from an
-    earlier run, whose plan is there, a line is encoded then. ``gaps``, int64, rising, are lines that are known to have no
-    counterpart; they are given as empty ones.
+    With a static model, the ids of all lines are kept, and pooled window by window; if the mean is known from the plan of
+    an earlier run, lines are encoded window by window. ``gaps``, int64, rising, are lines known to have no counterpart;
+    they are returned as empty.
     """
 
     def __init__(
@@ -93,10 +91,10 @@ class Side:
             return
         if isinstance(model, StaticModel):
             kind = id_type(len(model.units))
-            read = (texts[start : start + _READ] for start in range(0, len(texts), _READ))
+            read = (texts[start : start + _ENCODING_BLOCK] for start in range(0, len(texts), _ENCODING_BLOCK))
             found = in_order(model.units.bags, read, threads)
             self._bags = concatenate_bags([Bags(bags.ids.astype(kind), bags.offsets) for bags in found])
-        rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MEAN)).astype(np.int64))
+        rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MEAN_SAMPLE)).astype(np.int64))
         self.mean = self._of(rows).mean()
 
     def __len__(self) -> int:
@@ -112,7 +110,7 @@ class Side:
         return Lines(bag_sums(self._model, bags), np.fromiter(map(len, texts), np.float32, len(texts)))
 
     def lines(self, start: int, stop: int) -> Lines:
-        """Return some of its lines, centred; those in known gaps are empty."""
+        """Return a range of lines, centred; known gaps are empty."""
         texts = self._texts[start:stop]
         if self._bags is None:
             out = line_sums(self._model, texts)
@@ -124,7 +122,7 @@ class Side:
         return out
 
     def coarse(self, start: int, stop: int, level: int, threads: int) -> Lines:
-        """Return some of its lines, every ``2 ** level`` of them as one, centred."""
+        """Return a range of lines, centred and merged in groups of ``2 ** level``."""
 
         def one(begin: int) -> Lines:
             lines = self.lines(begin, min(stop, begin + size))
@@ -132,7 +130,7 @@ class Side:
                 lines = lines.halved()
             return lines
 
-        size = max(_READ, 1 << level)
+        size = max(_ENCODING_BLOCK, 1 << level)
         found = list(in_order(one, range(start, stop, size), threads))
         return Lines(np.concatenate([one.sums for one in found]), np.concatenate([one.sizes for one in found]))
 
@@ -151,9 +149,9 @@ def align_texts(
     threads: int = 1,
     work: pathlib.Path | None = None,
 ) -> tuple[Path, Prices]:
-    """Encode and align two texts of any length; returns the path from (0, 0) to (n, m), and the learnt statistics.
+    """Encode and align two texts of any length; return the path from (0, 0) to (n, m) and the learnt prices.
 
-    Windows' paths are kept in the work folder, where a later run finds them; without one they are not.
+    With a work folder, the windows' paths are kept there for a later run.
     """
     constraints = constraints or Constraints()
     if not is_long(source, target):
@@ -183,20 +181,20 @@ def align_texts(
 
 
 class Path(NamedTuple):
-    """A path and its beads' cosines."""
+    """A path and the cosines of its beads."""
 
     cells: np.ndarray  # int64 (k, 2)
     cosines: np.ndarray  # float32 (k - 1,), nan for gaps
-    # float32 (k - 1,), see :func:`xswe.alignment.beads.bead_cosines`; empty where nobody asks for it
+    # float32 (k - 1,), see :func:`xswe.alignment.beads.bead_cosines`; empty unless requested
     mismatched: np.ndarray
 
     def part(self, start: int, stop: int) -> Path:
-        """Return its cells from one to another, both included."""
+        """Return its cells from ``start`` to ``stop``, both included."""
         return Path(self.cells[start : stop + 1], self.cosines[start:stop], self.mismatched[start:stop])
 
 
 def _measured(cells: np.ndarray, source: Lines, target: Lines, config: AlignConfig, start: Cell = (0, 0)) -> Path:
-    """Return a path from ``start`` on, with the scores of its beads."""
+    """Return a path shifted by ``start``, with the cosines of its beads."""
     wanted = config.evidence or config.precision is not None
     mismatched = bead_cosines(cells, source, target, True) if wanted else np.zeros(0, np.float32)
     return Path(cells + start, bead_cosines(cells, source, target), mismatched)
@@ -222,7 +220,7 @@ class Pair:
         path = np.minimum(path << level, np.subtract(stop, start)) + start
         ways = path.sum(1)
         cuts = np.searchsorted(ways, np.linspace(ways[0], ways[-1], count + 1))
-        beyond = max(_BEYOND, 2 * _STEPS << level)
+        beyond = max(_BORDER, 2 * _STEPS << level)
         first = np.searchsorted(ways, ways[cuts] - beyond)
         last = np.minimum(np.searchsorted(ways, ways[cuts] + beyond), len(path) - 1)
         cells: list[Cell] = [(int(a), int(b)) for a, b in path.tolist()]
@@ -230,7 +228,7 @@ class Pair:
         return [*out[:-1], Window(out[-1].start, stop, end, end)]
 
     def learn(self, windows: Sequence[Window]) -> Prices:
-        """Learn from some windows, evenly spread."""
+        """Learn prices from some windows, evenly spread."""
         some = windows[:: 1 + sum(window.lines for window in windows) // _LEARN]
         parts, wholes, beads = [], [], []
         for window in some:
@@ -260,7 +258,7 @@ class Pair:
 
 
 def _gathered(windows: Sequence[Window]) -> list[Window]:
-    """Make one window of those that follow each other with a known bead between them, up to the lines of a window."""
+    """Merge consecutive windows with a known bead between them, up to the size of a window."""
     out: list[Window] = []
     for window in windows:
         before = out[-1] if out else window
@@ -286,7 +284,7 @@ def _planned(
     constraints: Constraints,
     threads: int,
 ) -> tuple[Pair, list[Window], Prices]:
-    """Cut two texts into windows and learn from some of them, unless the plan of an earlier run is there."""
+    """Cut two texts into windows and learn prices, or load the plan of an earlier run."""
     model, source, target, config = given
     known = (source, constraints.source_gaps), (target, constraints.target_gaps)
     if found := load_checkpoint(file, identity):
@@ -308,9 +306,9 @@ def _planned(
 
 
 def _joined(found: Iterator[tuple[Window, Path]], again: Callable[[Window], Path]) -> Iterator[Path]:
-    """Let each path go over to the next one at a cell that both pass, nearest to the cut; yield them up to there.
+    """Join each path to the next at the common cell nearest to the cut; yield the paths up to there.
 
-    Where two paths have no cell in common, their windows are aligned anew, as one.
+    If two paths have no cell in common, their windows are aligned again as one.
     """
     window, path = next(found)
     for new, further in found:
@@ -326,7 +324,7 @@ def _joined(found: Iterator[tuple[Window, Path]], again: Callable[[Window], Path
 
 
 def _meeting(cells: np.ndarray, further: np.ndarray, cut: Cell) -> tuple[int, int] | None:
-    """Return where two paths pass the same cell: the place in either of the one nearest to a cell, if there is one."""
+    """Return the indices, in either path, of their common cell nearest to the cut; None if there is none."""
     width = 1 + max(int(cells[-1, 1]), int(further[-1, 1]))
     _, own, other = np.intersect1d(cells @ (width, 1), further @ (width, 1), assume_unique=True, return_indices=True)
     if not len(own):

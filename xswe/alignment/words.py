@@ -1,8 +1,8 @@
-"""Word links between a sentence and its translation, from the vectors of the words alone.
+"""Word links between a sentence and its translation, from word vectors alone.
 
-The choices are those of SimAlign (Jalili Sabet et al., 2020) for similarities of words: the best of either side, what both
-agree on, that with further turns for words still free (``itermax``), and optimal transport; with a price on how far apart
-two words stand in their sentences.
+The methods are those of SimAlign (Jalili Sabet et al., 2020) for similarities of words: the best partners of either side,
+their intersection, the same with further turns for unlinked words (``itermax``), and optimal transport; with a penalty on
+the distance of two words' relative positions.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class LinkConfig:
     """How words are linked.
 
     Attributes:
-        method: ``transport``: optimal transport of the words' shares; ``intersection``: pairs that are the best for both
-            words; ``itermax``: these, and further turns for words without a link; ``forward``, ``backward``: the best pair
-            of each source or target word; ``union`` of both.
-        prior: cosine that a pair loses if its words are a whole sentence apart.
-        min_score: least cosine of a link.
+        method: ``transport``: optimal transport; ``intersection``: pairs that are the best for both words; ``itermax``:
+            these, with further turns for unlinked words; ``forward``, ``backward``: the best pair of each source or target
+            word; ``union`` of both.
+        prior: penalty on the cosine of words a whole sentence apart.
+        min_score: minimum cosine of a link.
         turns: with ``itermax``: number of further turns.
-        keep: with ``itermax``: share of its similarities that a word with a link keeps in a further turn.
+        keep: with ``itermax``: share of its similarities that a linked word keeps in a further turn.
         heat: with ``transport``: temperature; the lower, the fewer partners a word has.
-        share: with ``transport``: least share of a word that a link carries.
+        share: with ``transport``: minimum share of a word's mass that a link carries.
     """
 
     method: LinkMethod = "transport"
@@ -92,9 +92,9 @@ class LinkedPair(NamedTuple):
     Attributes:
         source: the sentence.
         target: its translation.
-        source_words: where the source's words stand, (first character, one past the last) each.
+        source_words: places of the source's words, (first character, one past the last) each.
         target_words: likewise.
-        links: pairs of numbers of words, from 0, in order.
+        links: pairs of word numbers, from 0, in order.
         scores: their cosines.
     """
 
@@ -107,15 +107,15 @@ class LinkedPair(NamedTuple):
 
     @property
     def linked(self) -> list[tuple[str, str]]:
-        """The links as words."""
+        """The links as pairs of words."""
         a, b = self.source_words, self.target_words
         return [(self.source[slice(*a[i])], self.target[slice(*b[j])]) for i, j in self.links]
 
     def counterpart(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return where in the translation that stands which a span of the source says: its first and last linked word.
+        """Return the probable translation of a source span: from the first to the last word linked to it.
 
-        Of the words linked to those of the span, the run around the best is taken: a far one that is linked alone is none.
-        No word of Katakana is cut, and particles at the ends of Japanese are left out.
+        Of the linked words, only the run with the highest sum of cosines counts; isolated words elsewhere are ignored.
+        Katakana words are kept whole, and particles at the ends of Japanese are left out.
 
         Args:
             start: the span's first character in the source.
@@ -144,7 +144,7 @@ _COLUMNS = ("pair", "source", "target", "score", "source_start", "source_end", "
 
 @dataclass(frozen=True, eq=False)
 class WordLinks(Result[LinkedPair], entries="pairs", row=_COLUMNS):
-    """Pairs of sentences with links; a sequence of :class:`LinkedPair`.
+    """Sentence pairs with links; a sequence of :class:`LinkedPair`.
 
     Attributes:
         pairs: the pairs.
@@ -156,13 +156,13 @@ class WordLinks(Result[LinkedPair], entries="pairs", row=_COLUMNS):
         return f"WordLinks({len(self):,} pairs, {sum(len(pair.links) for pair in self):,} links)"
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """Return the links; pairs count from 0."""
+        """Yield the links as rows; pairs count from 0."""
         for number, pair in enumerate(self):
             for (i, j), score, (a, b) in zip(pair.links, pair.scores, pair.linked, strict=True):
                 yield (number, a, b, round(score, 6), *pair.source_words[i], *pair.target_words[j])
 
     def html(self) -> str:
-        """Return a page of its own: each pair with its words in colours, the same for words that are linked."""
+        """Return a standalone page with each pair, in which linked words have the same colour."""
         return "".join(_page(self))
 
     def write(self, path: str | Path) -> None:
@@ -170,7 +170,7 @@ class WordLinks(Result[LinkedPair], entries="pairs", row=_COLUMNS):
 
         Args:
             path: ``.html`` for coloured words, ``.jsonl`` for an object a pair; a suffix of :meth:`Result.write` for a
-                row a link; any other, and ``-``, for Pharaoh's format.
+                row a link; any other, and ``-``, for the Pharaoh format.
         """
         if holds_all(path):
             super().write(path)
@@ -179,14 +179,14 @@ class WordLinks(Result[LinkedPair], entries="pairs", row=_COLUMNS):
 
 
 def holds_all(path: str | Path) -> bool:
-    """Return True if a file is a table, which is written when all links are there; others are written pair by pair."""
+    """Return True if a file is a table, which is written only when all links are known; others are streamed."""
     return suffix_of(path) in _TABLES
 
 
 def check_links(path: str | Path) -> None:
-    """Refuse a file with the suffix of a format that links cannot be written in.
+    """Check that links can be written to a file of this suffix.
 
-    ConfigError: it does. DependencyError: the library that writes it is not installed.
+    ConfigError: they cannot. DependencyError: the library that writes it is not installed.
     """
     suffix = suffix_of(path)
     if holds_all(path):
@@ -205,7 +205,7 @@ def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> None:
 
 
 def _pharaoh(pairs: Iterable[LinkedPair]) -> Iterator[str]:
-    """Yield a line a pair: ``0-0 1-2``, numbers of words from 0."""
+    """Yield a line a pair: ``0-0 1-2``, word numbers from 0."""
     return (" ".join(f"{i}-{j}" for i, j in pair.links) + "\n" for pair in pairs)
 
 
@@ -214,7 +214,7 @@ def _objects(pairs: Iterable[LinkedPair]) -> Iterator[str]:
 
 
 def _page(pairs: Iterable[LinkedPair]) -> Iterator[str]:
-    """Yield a page of its own: each pair with its words in colours, the same for words that are linked."""
+    """Yield a standalone page with each pair, in which linked words have the same colour."""
     yield f"<!doctype html><html><meta charset='utf-8'><title>Word links</title><style>{_STYLE}</style>\n<table>"
     for source, target in map(_coloured, pairs):
         yield f"<tr><td>{source}</td><td>{target}</td></tr>\n"
@@ -227,7 +227,7 @@ _STYLE = "body{font:16px/1.8 sans-serif}td{padding:.3em .8em;vertical-align:top;
 
 
 def _coloured(pair: LinkedPair) -> tuple[str, str]:
-    """Return both sides with a colour for each group of words that links connect."""
+    """Return both sides as HTML, with a colour for each group of words connected by links."""
     group: dict[tuple[int, int], int] = {}
     for number, (i, j) in enumerate(pair.links):
         old = {group[key] for key in ((0, i), (1, j)) if key in group}
@@ -257,20 +257,20 @@ def align_words(
     config: LinkConfig | None = None,
     **settings: Unpack[LinkSettings],
 ) -> WordLinks:
-    """Link the words of sentences and of their translations.
+    """Link the words of sentences and their translations.
 
     Args:
         model: a static model.
         source: sentences.
         target: their translations, as many.
-        tokens: words are what stands between blanks, as in text that was cut into words; else the model's: between blanks
-            and marks, and of Chinese and Japanese its units.
-        config: how; see :class:`LinkConfig`.
-        settings: single fields of it: ``method``, ``prior``, ``min_score``, …
+        tokens: split words at whitespace, as in tokenised text; by default, use the model's words: split at whitespace and
+            punctuation, or the model's units for Chinese and Japanese.
+        config: settings; see :class:`LinkConfig`.
+        settings: single fields of ``config``: ``method``, ``prior``, ``min_score``, …
 
     Raises:
-        ConfigError: the sides are of unequal length, or a setting is unknown or impossible.
-        ModelError: the model is an ensemble, which has no vectors of words.
+        ConfigError: the sides differ in length, or a setting is unknown or impossible.
+        ModelError: the model is an ensemble, which has no word vectors.
 
     Example:
         >>> import xswe
@@ -282,19 +282,19 @@ def align_words(
     check_model(model, "align_words(model, source, target)")
     source, target = texts_of(source, "source"), texts_of(target, "target")
     if len(source) != len(target):
-        raise ConfigError(f"{len(source):,} sentences and {len(target):,} translations: give as many of both")
+        raise ConfigError(f"{len(source):,} sentences and {len(target):,} translations: give the same number of both")
     return WordLinks(tuple(link_pairs(model, zip(source, target, strict=True), config, tokens, len(source))))
 
 
 def link_pairs(
     model: AnyModel, pairs: Iterable[tuple[str, str]], config: LinkConfig, tokens: bool = False, total: int | None = None
 ) -> Iterator[LinkedPair]:
-    """Link the words of pairs of sentences as they come, some thousand at a time; see :func:`align_words`.
+    """Link the words of a stream of sentence pairs, a few thousand at a time; see :func:`align_words`.
 
-    ``tokens``: words are what stands between blanks; ``total`` is how many pairs there are, where that is known.
+    ``tokens``: split words at whitespace; ``total`` is the number of pairs, if known.
     """
     if not isinstance(model, StaticModel):
-        raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
+        raise ModelError("an ensemble has no single table of vectors; give one of its parts, as in model.parts[0]")
     return _linked_blocks(partial(_read_tokens if tokens else _read_words, model), iter(pairs), config, total)
 
 
@@ -312,7 +312,7 @@ def counterparts(
 ) -> list[list[tuple[int, int] | None]]:
     """Find the probable translations of spans (first character, one past the last) in the translations of sentences.
 
-    Returns for each span its place in the translation, None where no word of it has a link. ModelError: see
+    Returns the place of each span's translation, or None if no word of the span has a link. ModelError: see
     :func:`align_words`.
     """
     links = align_words(model, [text for text, _ in sides], [text for _, text in sides])
@@ -320,9 +320,9 @@ def counterparts(
 
 
 def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Unpack[LinkSettings]) -> list[tuple[int, int]]:
-    """Link the words of one pair by vectors that are at hand, float32 (words, d) of either side; see :func:`align_words`.
+    """Link the words of one pair by given vectors, float32 (words, d) for either side; see :func:`align_words`.
 
-    Returns pairs of numbers of words, from 0, in order.
+    Returns pairs of word numbers, from 0, in order.
     """
 
     def read(texts: list[str]) -> Read:
@@ -336,7 +336,7 @@ def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Unpack[Link
     return list(pair.links)
 
 
-Read = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # unit vectors of words, where each text's begin, where they stand
+Read = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # unit vectors of words, bounds of each text, places in it
 
 
 def _read_words(model: StaticModel, texts: list[str]) -> Read:
@@ -347,7 +347,7 @@ def _read_words(model: StaticModel, texts: list[str]) -> Read:
 
 
 def _read_tokens(model: StaticModel, texts: list[str]) -> Read:
-    """Read texts as words separated by blanks."""
+    """Read texts as words separated by whitespace."""
     words, bounds, places = [], [0], []
     for text in texts:
         found = [match.span() for match in _TOKEN.finditer(text)]
@@ -358,7 +358,7 @@ def _read_tokens(model: StaticModel, texts: list[str]) -> Read:
 
 
 def _word_vectors(model: StaticModel, words: Sequence[str]) -> np.ndarray:
-    """Return unit vectors of words; those without one, marks above all, get one that only the same word has."""
+    """Return unit vectors of words; words without a vector, mostly punctuation, get a random one, seeded by the word."""
     vectors = model.encode(list(words))
     for row in np.flatnonzero(~vectors.any(1)).tolist():
         bare = unicodedata.normalize("NFKC", words[row].translate(_MARKS)).casefold()
