@@ -145,7 +145,7 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
     lines = [" ".join(sample["en"][i : i + 4]) for i in range(len(sample["en"]) - 4)] * 12
     (folder / "long.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     assert kill_when(warm_python, [], folder, lambda: any(folder.glob("work/*/state.safetensors")), _KILLED)
-    monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 20_000)
+    monkeypatch.setattr("xswe.phrases.search._BLOCK_SIZE", 20_000)
     model, read = xswe.load(folder / "model"), []
     monkeypatch.setattr(
         Search, "add", lambda self, block, base, add=Search.add: read.append(base) or add(self, block, base)

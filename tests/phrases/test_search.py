@@ -157,7 +157,7 @@ def test_one_text_in_the_place_of_many_and_phrases_without_a_known_word(caplog):
         with pytest.raises(TypeError, match="is one str, not several texts"):
             find_phrases(source, queries, passages)
     assert find_phrases(source, ["-"], [chr(0x107)]).found == ((),)
-    assert "1 of 1 phrases hold nothing that the model knows: ['-']" in caplog.text
+    assert "1 of 1 phrases have no unit that the model knows: ['-']" in caplog.text
 
 
 def test_phrases_that_stand_in_many_passages_are_all_ones_and_the_first_stay():
@@ -238,7 +238,7 @@ def test_hits_have_exact_places_and_texts():
 
 
 def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 2000)
+    monkeypatch.setattr("xswe.phrases.search._BLOCK_SIZE", 2000)
     monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     source, passages = make(), texts(200, 30)
     phrases = texts(5, 5, seed=9)

@@ -1,4 +1,4 @@
-"""``find_phrases``: passages streamed through the search of spans."""
+"""``find_phrases``: passages streamed through the span search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xswe.settings import SpanSettings
 
 logger = logging.getLogger(__name__)
-_SPARE = 32  # places of a shard's lists of distinct spans beside k: of equal ones another may come first in the whole
+_SPARE_HITS = 32  # distinct spans kept a shard in addition to k: with equal scores, others may come first overall
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Place:
     """A span of a passage.
 
     Attributes:
-        passage: which passage, counted from 0.
-        start: its first character in the passage.
-        end: one past its last.
+        passage: number of the passage, from 0.
+        start: first character of the span in the passage.
+        end: one past its last character.
         context: the passage.
     """
 
@@ -54,20 +54,20 @@ class Place:
         return self.context[self.start : self.end]
 
     def around(self, most: int) -> tuple[str, str]:
-        """Return ``most`` characters before and after the span, with an ellipsis where there are more."""
+        """Return up to ``most`` characters before and after the span, with an ellipsis where text is cut off."""
         before, after = self.context[: self.start], self.context[self.end :]
         return "…" * (len(before) > most) + before[-most:], after[:most] + "…" * (len(after) > most)
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A span that is near to a phrase.
+    """A span similar to a phrase.
 
     Attributes:
         score: the cosine of the two.
-        times: where equal spans are counted, how often it was found; else 1.
-        passages: likewise in how many passages.
-        places: where; of equal spans the first few.
+        times: number of occurrences if equal spans are counted, else 1.
+        passages: number of passages with it, likewise.
+        places: its places; of equal spans, the first few.
     """
 
     score: float
@@ -80,11 +80,11 @@ class Hit:
 class FoundPhrases(
     Result[tuple[Hit, ...]], entries="found", row=("query", "score", "text", "times", "passages", "passage", "context")
 ):
-    """The hits of several phrases: a sequence of the hits of each; a row a hit in tables.
+    """The hits of several phrases: a sequence with the hits of each phrase; in tables, a row a hit.
 
     Attributes:
         queries: the phrases.
-        found: the hits of each, the best first.
+        found: the hits of each phrase, best first.
     """
 
     queries: tuple[str, ...]
@@ -94,7 +94,7 @@ class FoundPhrases(
         return f"FoundPhrases({len(self.queries)} phrases, {sum(map(len, self.found))} hits)"
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """Yield a row a hit, with the first place of it."""
+        """Yield a row a hit, with its first place."""
         for query, hits in zip(self.queries, self.found, strict=True):
             for hit in hits:
                 first = hit.places[0]
@@ -105,9 +105,9 @@ class FoundPhrases(
 class PhraseJob(GatherJob):
     """Search the passages of a shard."""
 
-    folder: Path  # of the stage, whose manifest holds the rest
+    folder: Path  # of the stage; its manifest has the other settings
     model: Path  # where the model is, unless it has a name
-    heavy: bool  # whether it is an encoder
+    heavy: bool  # whether the model is an encoder
 
     def open(self) -> tuple[WordSource, np.ndarray, SpanConfig, TextPlan]:
         """Load the model and the plan."""
@@ -116,7 +116,7 @@ class PhraseJob(GatherJob):
         return source, source.queries(manifest["queries"]), SpanConfig(**manifest["config"]), TextPlan.read(self.folder)
 
     def share(self, opened: Any) -> None:
-        """Write a model without a name for others to load."""
+        """Save a model without a name, for other processes to load."""
         if isinstance(opened[0], StaticWords):
             share_model(opened[0].model, self.model)
 
@@ -126,31 +126,31 @@ class PhraseJob(GatherJob):
         return (text for block in read_blocks(file, span=span) for text in block)
 
     def empty(self, opened: Any) -> Search:
-        """Return a search of no passage."""
+        """Return a search without passages."""
         return Search(*opened[:3])
 
 
 @dataclass
 class PassageFile:
-    """Passages, a line each in a file, and who searches them."""
+    """A file of passages, one a line, and how its search is executed."""
 
     path: str
-    folder: Path  # for what a killed run leaves; with others, all can write there
+    folder: Path  # for unfinished work; with several processes, all must be able to write there
     execution: ExecutionConfig = LOCAL
-    model: str = ""  # the name of an encoder, by which others load it
-    lines: int = 0  # how many passages there are; known at the end
+    model: str = ""  # the name of an encoder, for other processes to load
+    lines: int = 0  # number of passages, known at the end
 
     def find(self, search: Search, queries: Sequence[str]) -> None:
-        """Fill the lists of a search, and its passages that hold a hit.
+        """Fill the lists of a search, and its passages with hits.
 
-        ConfigError: others cannot load the encoder. XsweError: shards failed. Unfinished: with ``execution=array``, the
-        others are not done yet.
+        ConfigError: other processes cannot load the encoder. XsweError: shards failed. Unfinished: with
+        ``execution=array``, other tasks are not done yet.
         """
-        config = replace(search.config, threads=1, k=search.config.k + _SPARE * search.config.distinct)
+        config = replace(search.config, threads=1, k=search.config.k + _SPARE_HITS * search.config.distinct)
         plan, inputs = TextPlan.of([self.path], self.execution.shard)
         is_static = isinstance(search.source, StaticWords)
         if not (is_static or self.model or self.execution.alone):
-            raise ConfigError("others load the encoder that phrases are sought with: give its name or folder")
+            raise ConfigError("other processes must load the encoder of the search: give its name or folder")
         manifest = {"model": "" if is_static else _absolute(self.model), "queries": list(queries), "config": asdict(config)}
         identity = fingerprint(__version__, search.source.identity, manifest, plan_identity(plan, inputs))
         folder = (self.folder / f"search-{identity}").absolute()
@@ -171,7 +171,7 @@ class PassageFile:
 
 
 def _absolute(name: str) -> str:
-    """Return the name of an encoder for workers, which have working directories of their own."""
+    """Return an encoder's name for workers, with an absolute path because their working directories differ."""
     _, teacher, which = name.rpartition("teacher:")
     return f"{teacher}{Path(which).absolute() if (Path(which) / 'config.json').is_file() else which}"
 
@@ -183,26 +183,25 @@ def find_phrases(
     config: SpanConfig | None = None,
     **settings: Unpack[SpanSettings],
 ) -> FoundPhrases:
-    """Find, for each phrase, the spans of the passages that are nearest to it.
+    """Find the spans of the passages most similar to each phrase.
 
-    Queries and passages may be in any of the model's languages. Of spans that overlap only the best is a hit. The result
-    is exact: it is that of scoring every span.
+    Queries and passages may be in any of the model's languages. Among overlapping spans, only the best is a hit. The search
+    is exact: the result is the same as from scoring every span.
 
     Args:
         model: a static embedding, or another source of words with vectors.
-        queries: phrases; one without a known unit finds nothing.
-        input: passages, read once, as a stream, only those with a hit are kept; or a file of them, see
-            :class:`PassageFile`.
+        queries: phrases; a phrase without known units finds nothing.
+        input: passages, streamed once, of which only those with hits are kept; or a :class:`PassageFile`.
         config: the settings.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
-        For each query its hits, a tuple, best first; of equal scores the earlier passage, then the earlier span.
+        A tuple of hits for each query, best first; ties go to the earlier passage, then the earlier span.
 
     Raises:
         ConfigError: the settings do not fit the model (see :class:`xswe.phrases.search.Search`).
-        ModelError: it is an ensemble.
-        TypeError: one text is given in the place of many.
+        ModelError: the model is an ensemble.
+        TypeError: a single text is given instead of a sequence.
 
     Example:
         hits = find_phrases(model, ["Lieferkette"], open("news.ja", encoding="utf-8"))
@@ -214,7 +213,7 @@ def find_phrases(
     source = open_words(model)
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
-        logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
+        logger.warning("%d of %d phrases have no unit that the model knows: %.200r", len(unknown), len(queries), unknown)
     if isinstance(passages, PassageFile):
         passages.find(search, queries)
         return FoundPhrases(tuple(queries), _resolve(search))
@@ -225,7 +224,7 @@ def find_phrases(
 
 
 def _resolve(search: Search) -> tuple[tuple[Hit, ...], ...]:
-    """Turn word numbers into characters: only now are the few passages that hold a hit read with offsets."""
+    """Turn word numbers into characters; only the few passages with hits are read with offsets, at the end."""
     top, texts = search.top, search.texts
     places = dict(zip(texts, search.source.places(list(texts.values())), strict=True))
 
@@ -246,7 +245,7 @@ def _resolve(search: Search) -> tuple[tuple[Hit, ...], ...]:
 
 
 def mark_best(model: AnyModel, query: str, texts: Iterable[str], before: str = "[", after: str = "]") -> Iterator[str]:
-    """Yield texts with the span that says the most of a query marked, unless it is the whole text."""
+    """Yield texts with the span most similar to a query marked, unless it is the whole text."""
     source = open_words(model)
     for text in texts:
         hits = find_phrases(source, [query], [text], k=1)[0]

@@ -1,6 +1,6 @@
-"""The search of passages, block by block, for blocks of queries, and its state.
+"""Span search in passages, block by block, for blocks of queries, and its state.
 
-Words and their vectors come from static models, or are the token states of encoders.
+Words and their vectors come from static models, or from the token states of encoders.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 
 
 class WordSource(Protocol):
-    """Turns texts into words with vectors."""
+    """A source of words with vectors, from texts."""
 
     @property
     def identity(self) -> list[object]:
-        """All that decides the results, as JSON values."""
+        """Everything that decides the results, as JSON values."""
 
     def cut(self, texts: Sequence[str], threads: int) -> tuple[np.ndarray, Cut]:
-        """Cut texts; returns the float32 (rows, d) table that the cut's ids point into, and the cut."""
+        """Cut texts; return the float32 (rows, d) table indexed by the cut's ids, and the cut."""
 
     def places(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return where the words of each text stand: int32 (words, 2), first character and one past the last."""
+        """Return the places of each text's words: int32 (words, 2), first character and one past the last."""
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of phrases, float32 (n, d); zero where nothing is known."""
+        """Return unit vectors of phrases, float32 (n, d); zero for phrases without known units."""
 
 
 def open_words(model: AnyModel | WordSource) -> WordSource:
-    """Return a model as a source of words; ModelError: it is an ensemble, whose parts cut texts each in its own way."""
+    """Return a model as a source of words; ModelError: it is an ensemble, whose parts cut texts differently."""
     if isinstance(model, Ensemble):
-        raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
+        raise ModelError("an ensemble has no single table of vectors; give one of its parts, as in model.parts[0]")
     return StaticWords(model) if isinstance(model, StaticModel) else model
 
 
 def load_words(which: str, threads: int) -> WordSource:
-    """Load a model by its name as a source of words; ``teacher:NAME`` is an encoder, whose token states are then used."""
+    """Load a model by name as a source of words; ``teacher:NAME`` loads an encoder, to use its token states."""
     if not which.startswith("teacher:"):
         return StaticWords(load_single(locate(which)))
     from xswe.teacher.protocol import TeacherConfig
@@ -67,22 +67,22 @@ class StaticWords:
     """The words of a static embedding."""
 
     def __init__(self, model: StaticModel) -> None:
-        # Bigrams do not count in a span: it is the sum of its words.
+        # Spans are sums of word vectors, without bigrams.
         self.matrix = np.ascontiguousarray(model.vectors[: len(model.units)], np.float32)
         self._cutter = make_cutter(model.units)
         self.model = model
 
     def words(self) -> list[str]:
-        """Return the model's units that are words, as they are looked up: how they are shown decides no result."""
+        """Return the model's units that are words, in the form of the look-up; the displayed form affects no result."""
         return list(self.model.plain_words)
 
     @property
     def identity(self) -> list[object]:
-        """The model's."""
+        """The model's identity."""
         return [self.model.identity]
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
-        """Cut texts; the table is the model's."""
+        """Cut texts; the table is the model's matrix."""
         return self.matrix, cut_texts(self._cutter, texts, threads)
 
     def places(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -95,18 +95,18 @@ class StaticWords:
 
 
 class TeacherWords:
-    """The words of a teacher's single pass (SLICE 3): a word's vector is the sum of its token states."""
+    """The words of one pass of a teacher (SLICE 3): a word's vector is the sum of its token states."""
 
-    block_characters = 100_000  # a state a token is kept, so blocks are smaller than a static model's
+    block_characters = 100_000  # smaller than with a static model, because every token's state is kept
     in_context = True
 
     def __init__(self, teacher: Teacher) -> None:
         self.teacher = teacher
-        self._places: dict[str, np.ndarray] = {}  # of the last texts cut, to save them a second pass
+        self._places: dict[str, np.ndarray] = {}  # of the last texts cut, to save a second pass
 
     @property
     def identity(self) -> list[object]:
-        """The teacher."""
+        """The teacher's identity."""
         return ["tokens", self.teacher.identity]
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
@@ -131,14 +131,14 @@ class TeacherWords:
         return [found.get(text, places_of([])) for text in texts]
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Mean token states of phrases, scaled to norm 1, float32 (n, d)."""
+        """Return the mean token states of phrases, scaled to norm 1, float32 (n, d)."""
         matrix, cut = self.cut(texts)
         return (
             pool(matrix, cut.bags, normalise=True) if len(matrix) else np.zeros((len(texts), self.teacher.dim), np.float32)
         )
 
     def _words(self, texts: Sequence[str]) -> Iterator[tuple[int, np.ndarray, list[tuple[int, int, int, int]]]]:
-        """Yield the row, the token states, and the words (see :func:`words_at`) of each text that is not blank."""
+        """Yield the row, the token states and the words (see :func:`words_at`) of each non-blank text."""
         filled = [i for i, text in enumerate(texts) if text.strip()]
         some = [texts[i] for i in filled]
         for states in self.teacher.states(some, self.teacher.batches(some)) if some else ():
@@ -147,23 +147,23 @@ class TeacherWords:
                 yield filled[place], states.hidden[a:b], words_at(some[place], states.starts[a:b], states.ends[a:b])
 
 
-MOST_WORDS = 1000  # of a span: the room that a thread measures spans in grows with the square
-_MOST_BYTES = 1 << 34  # of all lists together
-_CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
+MOST_WORDS = 1000  # of a span; a thread's workspace grows with its square
+_MAX_BYTES = 1 << 34  # of all lists together
+_BLOCK_SIZE = 2_000_000  # characters, at spans of up to 20 words; fewer for longer spans, as memory grows with their number
 
 
 @dataclass(frozen=True)
 class SpanConfig:
-    """Settings of the search of spans.
+    """Settings of the span search.
 
     Attributes:
         min_size: words of the shortest span.
-        max_size: words of the longest.
+        max_size: words of the longest span.
         k: hits a query.
-        min_score: least cosine of a hit; None for 0, and where terms are sought for what random phrases reach.
-        distinct: one hit for equal phrases, with a count; else every place is a hit of its own.
-        examples: with ``distinct``, places kept of each phrase.
-        threads: how many threads share the passages.
+        min_score: minimum cosine of a hit; None for 0, or in a search for terms, what random phrases reach.
+        distinct: count equal spans as one hit; otherwise every place is a hit of its own.
+        examples: with ``distinct``, number of places kept for each span.
+        threads: number of threads.
     """
 
     min_size: int = 1
@@ -178,31 +178,31 @@ class SpanConfig:
         if not 1 <= self.min_size <= self.max_size:
             raise ConfigError(f"min_size={self.min_size} max_size={self.max_size}: give 1 <= min_size <= max_size")
         if self.max_size > MOST_WORDS:
-            raise ConfigError(f"max_size={self.max_size}: spans of up to {MOST_WORDS} words can be searched for")
+            raise ConfigError(f"max_size={self.max_size}: spans have at most {MOST_WORDS} words")
         if min(self.k, self.examples, self.threads) < 1:
-            raise ConfigError("k, examples and threads are at least 1")
+            raise ConfigError("k, examples and threads must be at least 1")
         if not -1 <= (self.min_score or 0.0) <= 1:
             raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
 
 
 class Search:
-    """A search of passages, given in blocks, for a set of queries.
+    """A search for a set of queries in passages, which are given in blocks.
 
     Args:
-        source: cuts texts into words with vectors.
+        source: the source of words and vectors.
         queries: float32 (n, d), unit vectors; a zero vector finds nothing.
         config: the settings.
 
     Raises:
-        ConfigError: the lists would be too large, or ``distinct`` is asked of words whose vectors depend on their context.
+        ConfigError: the lists would be too large, or ``distinct`` is set for words whose vectors depend on their context.
 
     Attributes:
         top: the best hits so far.
-        texts: the passages that hold one, by their number.
-        done: how many passages have been searched.
-        spans: how many spans were scored or ruled out, counted once for each query.
-        pairs: how many pairs of a passage's tile and a query were looked at.
-        scored: in how many of them spans were scored.
+        texts: the passages with hits, by number.
+        done: number of passages searched.
+        spans: number of spans scored or ruled out, counted once for each query.
+        pairs: number of pairs of a tile and a query.
+        scored: number of pairs in which spans were scored.
     """
 
     def __init__(self, source: WordSource, queries: np.ndarray, config: SpanConfig) -> None:
@@ -210,20 +210,20 @@ class Search:
         self.queries = np.ascontiguousarray(queries, np.float32)
         if config.distinct and getattr(source, "in_context", False):
             raise ConfigError(
-                "equal phrases are counted where their vectors are equal, in a static model; an encoder gives each place "
-                "its own vector: search for places (mode=phrases)"
+                "equal phrases can only be counted with a static model; an encoder gives each place its own vector: "
+                "search for places (mode=phrases)"
             )
-        if (size := len(queries) * config.k * (40 + 16 * config.examples)) > _MOST_BYTES:
+        if (size := len(queries) * config.k * (40 + 16 * config.examples)) > _MAX_BYTES:
             raise ConfigError(f"k={config.k}: the lists of {len(queries)} queries would take {size >> 30} GiB")
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.texts: dict[int, str] = {}
         self.done = self.spans = self.pairs = self.scored = 0
-        # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
+        # The largest float32 below min_score, with some tolerance; only scores above it enter a list.
         self._floor = np.nextafter(np.float32(config.min_score or 0.0), np.float32(-4.0)) - np.float32(1e-7)
 
     def read(self, passages: Iterable[str]) -> Iterator[int]:
-        """Search the passages after the first :attr:`done`; yields the number done after each block."""
-        size = min(getattr(self.source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // self.config.max_size)
+        """Search the passages after the first :attr:`done`; yield the number of passages in each block."""
+        size = min(getattr(self.source, "block_characters", _BLOCK_SIZE), 20 * _BLOCK_SIZE // self.config.max_size)
         for block in _blocks(islice(iter(passages), self.done, None), size):
             self.add(block, self.done)
             self.texts |= {self.done + i: text for i, text in enumerate(block)}
@@ -232,7 +232,7 @@ class Search:
             yield len(block)
 
     def only_wanted(self) -> None:
-        """Drop the passages that hold no hit."""
+        """Drop the passages without hits."""
         wanted = set(self.top.places["passage"].tolist())
         self.texts = {number: text for number, text in self.texts.items() if number in wanted}
 
@@ -241,11 +241,11 @@ class Search:
         packed = Texts.of(self.texts.values())
         arrays = {name: getattr(self.top, name).view(np.uint8) for name in ("hits", "places", "used")}
         arrays |= {"numbers": np.array(list(self.texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
-        where = f"after {self.done:,} passages" if identity else ""  # that of a shard is no place to go on from
+        where = f"after {self.done:,} passages" if identity else ""  # a shard's state is not one to resume from
         save_checkpoint(path, identity, arrays, {"done": self.done}, where)
 
     def restore(self, path: Path, identity: str) -> None:
-        """Load what :meth:`save` wrote, if it is there and of the same search."""
+        """Load the state written by :meth:`save`, if there is one of the same search."""
         if (found := load_checkpoint(path, identity)) is None:
             return
         arrays, self.done = found[0], found[1]["done"]
@@ -255,7 +255,7 @@ class Search:
         self.texts = dict(zip(arrays["numbers"].tolist(), texts, strict=True))
 
     def merge(self, part: Search) -> None:
-        """Add the hits of a search of the passages that follow; its settings may keep more."""
+        """Add the hits of a search of the next passages; its lists may be longer."""
         for numbers in (part.top.places["passage"], part.top.hits["latest"]):
             numbers[numbers >= 0] += self.done
         merge(self.top, part.top, np.arange(len(self.queries)), self.config.distinct)
@@ -264,11 +264,11 @@ class Search:
         self.done += part.done
 
     def add(self, texts: Sequence[str], base: int) -> None:
-        """Search a block of passages, whose first one has the number ``base``; blocks come in order."""
+        """Search a block of passages numbered from ``base``; blocks come in order."""
         self.add_cut(*self.source.cut(texts, self.config.threads), base)
 
     def add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
-        """The same for passages that are cut already."""
+        """Search passages that are already cut, like :meth:`add`."""
         config = self.config
         floors = self._floors()
         open_ = np.flatnonzero(~is_closed.py_func(floors, config.distinct))
@@ -303,14 +303,14 @@ class Search:
     def _floors(self) -> np.ndarray:
         """Return the score that a span must exceed to enter each query's list, float32 (n,); 4 for a zero vector."""
         full = self.top.used == self.config.k
-        # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
+        # Ties go to the earlier passage, so a later one must score higher; to be counted only, it may score the same.
         last = self.top.of_hits("score")[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))
         floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
         floors[~self.queries.any(1)] = np.float32(4.0)
         return floors
 
     def _prepare(self, matrix: np.ndarray, cut: Cut) -> tuple[Distinct, Block]:
-        """Return the distinct words, and the block before it is measured."""
+        """Return the distinct words, and the block, not yet measured."""
         config, words, tiles = self.config, len(cut.words) - 1, tiles_of(cut.texts)
         found = distinct_words(cut.ids, cut.words, len(matrix))
         block = Block(
@@ -324,7 +324,7 @@ class Search:
             row_lengths=np.zeros(len(found.offsets) - 1, np.float32),
             levels=np.empty((int(tiles[-1]), -(-TILE // words_of_part(config.max_size))), np.uint8),
         )
-        block.inverse[-TILE:] = 0.0  # read, but of no consequence
+        block.inverse[-TILE:] = 0.0  # read without effect
         return found, block
 
     def _offer(
@@ -336,7 +336,7 @@ class Search:
         task: Task,
         queries: np.ndarray,
     ) -> None:
-        """Search a block of passages for some queries; each thread fills lists of its own, put together after."""
+        """Search a block of passages for some queries; each thread fills its own lists, which are then merged."""
         config = self.config
         found = [Top.empty(len(queries), config.k, self.top.examples) for _ in parts]
         tasks: list[Callable[[], tuple[int, int]]] = [
@@ -350,7 +350,7 @@ class Search:
 
 
 def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
-    """Cut a stream into lists of about ``characters`` characters, at places that depend on the passages only."""
+    """Cut a stream into lists of about ``characters`` characters, at places that depend only on the passages."""
     block: list[str] = []
     collected = 0
     for passage in passages:
@@ -364,7 +364,7 @@ def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
 
 
 def _even_parts(texts: np.ndarray, parts: int) -> list[tuple[int, int]]:
-    """Cut passages into at most ``parts`` runs of about as many words."""
+    """Cut passages into at most ``parts`` runs with about the same number of words."""
     bounds = np.searchsorted(texts, texts[-1] * np.arange(1, parts) / parts)
     edges = [0, *bounds.tolist(), len(texts) - 1]
     return [(a, b) for a, b in pairwise(edges) if a < b]

@@ -1,9 +1,9 @@
-"""Candidates of terms in running text, ranked by evidence, with their spellings together.
+"""Term candidates in running text, ranked by evidence, with spelling variants merged.
 
-The search for spans gives, for each phrase, a pool of distinct spans by their cosine alone. Here their rims are trimmed of
-function words and particles, inflected and spelling variants are put together, and what is left is ranked by its cosine and
-by how many passages hold it. Of bitext the other side is evidence, too: a translation stands where the phrase stands,
-a word that is only near to it, or what it is called elsewhere, does not.
+The span search gives each phrase a pool of distinct spans by cosine alone. Function words and particles are trimmed from
+their ends, inflections and spelling variants are merged, and the candidates are ranked by cosine and by the number of
+passages with them. In bitext the other side is evidence, too: unlike words that are merely similar, a translation stands
+in the same pairs as the phrase.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from xswe.text.stopwords import boundary_stopwords, spaced_language
 if TYPE_CHECKING:
     from xswe.settings import SpanSettings
 
-PLACES = 8  # of each span, by which its form is chosen
-POOL = 100  # distinct spans of each phrase that are looked at, at least
-RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)
-COPIED = 0.1  # what the phrase itself loses, whose cosine says nothing
-TOGETHER = 0.5  # what a form gains that stands in the same pairs of a bitext as the phrase, and nowhere else
-_DECOYS, _MIXED = 32, (2, 4)  # how many, of how many units
+PLACES = 8  # places of each span from which its form is chosen
+POOL = 100  # minimum number of distinct spans considered for each phrase
+RARE = 0.2  # penalty for a form in one passage; RARE / sqrt(n) for n passages
+COPIED = 0.1  # penalty for the phrase itself, whose cosine says nothing
+TOGETHER = 0.5  # bonus for a form in exactly the same pairs of a bitext as the phrase
+_DECOYS, _DECOY_UNITS = 32, (2, 4)  # decoys of each size, and their minimum and maximum size
 _ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em ien o a um us on ing ed ly")))
 _VERBAL = _ENDINGS | frozenset(re.findall(r"\w+", "t te ten tet tes ter est et end ende enden ender endes ing ings"))
-_STEM = 4  # letters that two inflections of a word share at least; of a noun one less where their vectors are near
-_NEAR = 0.6  # cosine of two forms from which on they are near
+_STEM_LENGTH = 4  # minimum common prefix of two inflections; one letter less if their vectors are near
+_NEAR_COSINE = 0.6  # forms with at least this cosine are near
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
 
@@ -54,11 +54,11 @@ class Term:
     Attributes:
         text: the form.
         score: the cosine of the form and the phrase.
-        times: how often it was found, in all its forms.
-        passages: in how many passages; where two forms stand in one, both count.
-        variants: its other forms, the most frequent first.
+        times: number of occurrences, in all its forms.
+        passages: number of passages, counted separately for each form.
+        variants: its other forms, best first.
         places: examples.
-        together: of bitext, Dice's coefficient of the pairs that the phrase stands in and of those that the term stands in.
+        together: with bitext, the Dice coefficient of the pairs with the phrase and the pairs with the term.
     """
 
     text: str
@@ -81,11 +81,11 @@ class FoundTerms(
     entries="found",
     row=("query", "score", "text", "times", "passages", "together", "variants"),
 ):
-    """The candidates of several phrases: a sequence of the candidates of each; a row a candidate in tables.
+    """The candidates of several phrases: a sequence with the candidates of each phrase; in tables, a row a candidate.
 
     Attributes:
         queries: the phrases.
-        found: the candidates of each, the best first.
+        found: the candidates of each phrase, best first.
     """
 
     queries: tuple[str, ...]
@@ -114,25 +114,25 @@ def find_terms(
     bitext: Iterable[tuple[str, str]] | None = None,
     **settings: Unpack[SpanSettings],
 ) -> FoundTerms:
-    """Find the candidates of each phrase in the passages, ranked by evidence.
+    """Find term candidates for each phrase in the passages, ranked by evidence.
 
-    Candidates are ordered by ``score - 0.2 / sqrt(passages)``, with ``bitext`` plus half of Dice's coefficient of the pairs
-    that hold the phrase and the candidate. The phrase itself, as it stands, loses 0.1; in Chinese and Japanese passages,
-    candidates without Han and Kana come after all others.
+    Candidates are ranked by ``score - 0.2 / sqrt(passages)``; with ``bitext``, plus half the Dice coefficient of the pairs
+    with the phrase and the pairs with the candidate. The phrase itself loses 0.1; in Chinese and Japanese passages,
+    candidates without Han and Kana come last.
 
     Args:
         model: a static embedding.
         queries: phrases.
         input: the passages, see :func:`xswe.phrases.find.find_phrases`.
-        config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None, nothing is returned for a
-            phrase whose best candidate has no more evidence than what phrases of random words of the model find in the
-            same passages: half of 32 phrases of as many words as the phrase has units, two to four.
-        bitext: the passages with their other side, in the language of the phrases: pairs (other side, passage), read once
-            after the passages.
+        config: the settings; at most ``k`` candidates a phrase. If ``min_score`` is None, nothing is returned for a phrase
+            whose best candidate has less evidence than decoys find in the same passages (the median of 32 phrases of random
+            words of the model, as many as the phrase has units, two to four).
+        bitext: pairs (other side, passage), with the other side in the language of the phrases, read once after the
+            passages.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
-        For each phrase its candidates, a tuple, the best first.
+        A tuple of candidates for each phrase, best first.
 
     Raises:
         ConfigError: the model's vectors depend on their context, or the settings do not fit.
@@ -145,7 +145,7 @@ def find_terms(
     check_model(model, "find_terms(model, queries, input)")
     config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), texts_of(queries, "queries")
     source = open_words(model)
-    sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
+    sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_DECOY_UNITS).tolist() if len(queries) else []
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
     wide = replace(config, distinct=True, k=max(POOL, 10 * config.k), examples=max(PLACES, config.examples))
     phrases = [*queries, *(text for _, text in decoys)]
@@ -167,29 +167,29 @@ def find_terms(
     return FoundTerms(tuple(queries), tuple(found_terms))
 
 
-@dataclass(eq=False)  # so that sets tell phrases with the same words apart
+@dataclass(eq=False)  # so that phrases with the same words differ in sets
 class _Counted:
-    """A phrase with its candidates, and in how many pairs they stand."""
+    """A phrase with its candidates, and the number of pairs with them."""
 
     words: list[str]
-    forms: list[list[str]]  # of each candidate, as they are looked for in a passage
-    pairs: int  # that hold the phrase
-    together: list[int]  # of these, those that hold each candidate, too
+    forms: list[list[str]]  # of each candidate, as sought in a passage
+    pairs: int  # pairs with the phrase
+    together: list[int]  # of these, the pairs with each candidate
 
     @classmethod
     def of(cls, query: str, terms: Sequence[Term]) -> _Counted:
-        """Return a phrase that was not counted yet."""
+        """Return a phrase with zero counts."""
         forms = [[_bare(form) for form in (term.text, *term.variants)] for term in terms]
         return cls(spelling(query).split(), forms, 0, [0] * len(terms))
 
     def count(self, passage: str) -> None:
-        """Count a pair that holds the phrase, by the bare words of its other side."""
+        """Count a pair with the phrase, given the bare words of its passage."""
         self.pairs += 1
         for j, forms in enumerate(self.forms):
             self.together[j] += any(form in passage for form in forms)
 
     def weighed(self, terms: Sequence[Term]) -> list[Term]:
-        """Return the candidates with Dice's coefficient of their pairs and the phrase's."""
+        """Return the candidates with the Dice coefficient of their pairs and the phrase's."""
         dice = (
             (2 * n / (self.pairs + max(n, t.passages)) if self.pairs else 0, t)
             for t, n in zip(terms, self.together, strict=True)
@@ -202,17 +202,17 @@ def _rerank_by_cooccurrence(
 ) -> list[list[Term]]:
     """Rerank the candidates of phrases by their co-occurrence in the pairs of a bitext."""
     counted = [_Counted.of(query, terms) for query, terms in zip(queries, found, strict=True)]
-    starts: dict[str, list[_Counted]] = {}  # by what the first word begins with, or by a phrase in Han and Kana
+    starts: dict[str, list[_Counted]] = {}  # by the prefix of the first word, or all of it in Han and Kana
     for one in counted:
         if one.words:
-            starts.setdefault(one.words[0] if has_cjk(one.words[0]) else one.words[0][:_STEM], []).append(one)
+            starts.setdefault(one.words[0] if has_cjk(one.words[0]) else one.words[0][:_STEM_LENGTH], []).append(one)
     fused = [start for start in starts if has_cjk(start)]
     for other, passage in bitext:
         line = spelling(other)
         tokens = _WORD.findall(line)
         here = {one for start in fused if start in line for one in starts[start]}
         for at, token in enumerate(tokens):
-            begun = starts.get(token[:_STEM], ())
+            begun = starts.get(token[:_STEM_LENGTH], ())
             here.update(one for one in begun if _matches(one.words, tokens[at : at + len(one.words)]))
         said = _bare(passage) if here else ""
         for one in here:
@@ -225,15 +225,15 @@ def _matches(words: Sequence[str], tokens: Sequence[str]) -> bool:
 
 
 def _bare(text: str) -> str:
-    """Return the words of a text between blanks, to be found whole in another; with Han or Kana without blanks."""
+    """Return the words of a text between spaces, for whole-word matching; with Han or Kana, without any spaces."""
     folded = " ".join(_WORD.findall(spelling(text)))
     return folded.replace(" ", "") if has_cjk(folded) else f" {folded} "
 
 
 def in_usual_form(hit: Hit) -> Hit | None:
-    """Return a hit whose first places are those in its commonest form; None where it is a part of words at most places.
+    """Return a hit with the places of its most frequent form first; None if it is mostly part of longer words.
 
-    Equal spans differ in what a look-up folds: case, width, traditional characters.
+    Equal spans may differ in what the look-up folds: case, width, traditional characters.
     """
     whole = [place for place in hit.places if not _cuts_a_word(place)]
     if 2 * len(whole) < len(hit.places):
@@ -250,7 +250,7 @@ def _cuts_a_word(place: Place) -> bool:
 
 
 def _forms(source: WordSource, found: Sequence[Sequence[Hit]]) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Return the well-formed part of each span that was found, and the vector of each of these forms."""
+    """Return the well-formed part of each span found, and the vectors of these forms."""
     flat = list({hit.places[0].text: hit for hits in found for hit in hits}.values())
     cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))
     forms = [form for form in dict.fromkeys(cores.values()) if form]
@@ -262,7 +262,7 @@ def _most_evidence(terms: Sequence[Term]) -> float:
 
 
 def _decoys(source: WordSource, sizes: Sequence[int]) -> list[tuple[int, str]]:
-    """Return phrases of random words of a model, of each size; none where the source has no list of words."""
+    """Return phrases of random words of the model, for each size; none if the source has no word list."""
     if not isinstance(source, StaticWords):
         return []
     words, draw = source.words(), np.random.default_rng(0)
@@ -277,7 +277,7 @@ def _terms(
     rows: dict[str, np.ndarray],
     config: SpanConfig,
 ) -> list[Term]:
-    """Put the hits of a phrase together by their forms, and these by spelling, and order them."""
+    """Group the hits of a phrase by form, merge spelling variants, and sort the candidates."""
     forms: dict[str, list[Hit]] = {}
     met, kept = Forms(), [(hit, form) for hit in hits if (form := cores[hit.places[0].text])]
     for hit, form in kept:
@@ -288,9 +288,9 @@ def _terms(
         forms.setdefault(usual[_folded(form)][0], []).append(hit)
     if not forms:
         return []
-    # All products at once: one of two vectors costs no more than its call.
+    # All products at once: a single product costs less than its call.
     matrix = np.stack([rows[form] for form in forms])
-    near = dict(zip(forms, products(matrix, matrix) >= _NEAR, strict=True))
+    near = dict(zip(forms, products(matrix, matrix) >= _NEAR_COSINE, strict=True))
     scores = dict(zip(forms, products(matrix, vector[None])[:, 0].tolist(), strict=True))
     numbers = {form: number for number, form in enumerate(forms)}
     groups: list[list[str]] = []
@@ -330,15 +330,15 @@ def _ordered(query: str, terms: Iterable[Term]) -> list[Term]:
 
 
 def _narrowed(place: Place, form: str) -> Place:
-    """Return where a form stands within a span; the span where it is another form that stands there."""
+    """Narrow a place to a form within its span; return the whole span if the form is not in it."""
     start = place.context.find(form, place.start, place.end)
     return place if start < 0 else Place(place.passage, start, start + len(form), place.context)
 
 
 def same_term(a: str, b: str, near: bool = False) -> bool:
-    """Return True if two texts are forms of one term: they differ in case, spelling or inflection only.
+    """Return True if two texts are forms of one term, differing only in case, spelling or inflection.
 
-    Where their vectors are ``near``, short nouns (``Zug``, ``Züge``) and forms of a verb count as such, too.
+    If their vectors are ``near``, short nouns (``Zug``, ``Züge``) and forms of a verb match, too.
     """
     first, second = spelling(a).split(), spelling(b).split()
     return len(first) == len(second) and all(_inflected(*both, near) for both in zip(first, second, strict=True))
@@ -350,7 +350,7 @@ def _folded(text: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def spelling(text: str) -> str:
-    """Fold a text: full width, case, the long mark of Katakana at a word's end, blanks in Chinese and Japanese."""
+    """Fold a text: width, case, umlauts, final long marks of Katakana, and whitespace in Chinese and Japanese."""
     folded = _folded(text)
     folded = re.sub(r"(?<=[ァ-ヺー]{2})ー(?![ァ-ヺー])", "", folded)
     if has_cjk(folded):
@@ -366,13 +366,13 @@ def _inflected(a: str, b: str, near: bool) -> bool:
         return True
     shared = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     if {a[shared:], b[shared:]} == {"y", "ies"}:
-        return shared >= _STEM
-    endings = _VERBAL if near and shared >= _STEM else _ENDINGS
-    return shared >= _STEM - near and not has_cjk(a + b) and a[shared:] in endings and b[shared:] in endings
+        return shared >= _STEM_LENGTH
+    endings = _VERBAL if near and shared >= _STEM_LENGTH else _ENDINGS
+    return shared >= _STEM_LENGTH - near and not has_cjk(a + b) and a[shared:] in endings and b[shared:] in endings
 
 
 def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
-    """Return the well-formed part of each hit's span; "" if there is none, or a clause mark is in it."""
+    """Return the well-formed part of each hit's span; "" if there is none, or it contains punctuation."""
     out = []
     for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
         place = hit.places[0]

@@ -1,1 +1,1 @@
-"""Spans scored in compiled code."""
+"""Compiled span scoring."""

@@ -1,17 +1,17 @@
-"""Upper bounds of the scores in a tile: one byte a word and query, added up before any span is looked at.
+"""Upper bounds of the scores in a tile: one byte a word and query, added up before any span is scored.
 
 With c_t the cosine of a query and word t,
 
     cos(q, span) = sum_t (|w_t| / |span|) c_t  <=  sqrt(spread * sum_t max(c_t, 0)^2)
 
-by Cauchy and Schwarz, where spread >= sum_t |w_t|^2 / |span|^2 for every span that begins in a part of a tile, and the
-sum is over that part and as many more as such a span can reach. It is nearly tight where words are nearly orthogonal. The
-squares are stored in steps of 1 / 255, rounded up, and their sums saturate at 255, which no squared score exceeds: a word
-then has one cache line for all queries of a block, and an instruction adds up dozens of queries. The limit of a sum, the
-squared score that is needed divided by the spread, is stored for some levels of spread, and a part uses the next larger
-one.
+by the Cauchy-Schwarz inequality, where spread >= sum_t |w_t|^2 / |span|^2 for every span that begins in a part of a tile,
+and the sum is over that part and all further parts that such a span can reach. The bound is nearly tight if words are
+nearly orthogonal. The squares are stored in steps of 1 / 255, rounded up, and their sums saturate at 255, which no squared
+score exceeds: each word then has one cache line for all queries of a block, and one instruction adds up dozens of queries.
+The limit of a sum, the required squared score divided by the spread, is stored for some levels of spread, and a part uses
+the next larger level.
 
-The inner loops are written in vectors: a byte for each query of a block, a number for each start.
+The inner loops are vectorised: a byte for each query of a block, a number for each start.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from numba.extending import intrinsic
 
 from xswe.io.compiler import LEAN, address_of, bare, trailing_zeros
 
-LANES = 64  # queries a block: a byte for each is a cache line, a bit for each a number
-STARTS = 16  # of spans that are scored together
-# Starts handled at a time. A longer text is cut into such tiles (a tile's spans may reach beyond them), which
-# keeps every buffer in the cache and the bound about few words, however long a passage is.
+LANES = 64  # queries a block: with a byte each they fill a cache line, with a bit each a uint64
+STARTS = 16  # starts of spans scored together
+# Starts processed at a time. Longer texts are cut into such tiles (spans may reach beyond their tile), so that all buffers
+# stay in the cache and a bound covers few words, however long a passage is.
 TILE = 64
-_AHEAD = 16  # lines that are asked for before they are read
+_AHEAD = 16  # lines prefetched
 _INT, _LONG = ir.IntType(32), ir.IntType(64)
 _LINE = ir.VectorType(ir.IntType(8), LANES)
 _NUMBERS, _BITS = ir.VectorType(ir.FloatType(), STARTS), ir.IntType(STARTS)
@@ -46,10 +46,10 @@ def _add(builder: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def sum_lines(_: Any, lines: Any, rows: Any, count: Any, known: Any, out: Any) -> Any:
-    """Write the sums, uint8 (LANES,), of the first ``count`` of ``known`` lines of a table, saturating at 255.
+    """Write the sum, uint8 (LANES,), of the first ``count`` of ``known`` lines of a table, saturating at 255.
 
-    ``lines``, ``rows`` and ``out`` are addresses: of the table, uint8 (any, LANES), of the int32 numbers of lines, and of
-    the sums. Lines after ``count`` are prefetched; ``known`` is at least 1.
+    ``lines``, ``rows`` and ``out`` are addresses: of the table, uint8 (any, LANES), of the int32 line numbers, and of the
+    sum. Lines after ``count`` are prefetched; ``known`` is at least 1.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -77,10 +77,10 @@ def sum_lines(_: Any, lines: Any, rows: Any, count: Any, known: Any, out: Any) -
 
 
 def lanes_that_reach(count: int) -> Any:
-    """Return the compiled function for a mask of lanes where ``count`` consecutive lines sum to at least the limit.
+    """Return a compiled function for the mask of lanes in which ``count`` consecutive lines sum to at least the limit.
 
-    It takes the addresses of the first line and of the limits (uint8 both), and returns a bit for each lane; sums
-    saturate at 255.
+    It takes the addresses of the first line and of the limits (both uint8), and returns a bit for each lane; sums saturate
+    at 255.
     """
 
     @intrinsic
@@ -114,11 +114,11 @@ def _everywhere(builder: Any, number: Any) -> Any:
 
 @intrinsic
 def starts_above(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max_size: Any, limit: Any) -> Any:
-    """Return a mask, uint16, of those of ``STARTS`` words from which a span has a cosine above a limit, or 0 is above it.
+    """Return a mask, uint16, of the ``STARTS`` words where a span with a cosine above a limit begins; all if 0 is above it.
 
-    ``words`` is the address of the words' inner products with a query, float32 (STARTS + max_size,), ``inverse`` that of
-    the inverse lengths, float32, of the spans of ``min_size`` words from each start; those of the next size, up to
-    ``max_size``, are ``stride`` numbers on.
+    ``words`` is the address of the words' inner products with a query, float32 (STARTS + max_size,), ``inverse`` the
+    address of the inverse lengths, float32, of the spans of ``min_size`` words from each start; those of each next size, up
+    to ``max_size``, are ``stride`` numbers further.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -147,9 +147,9 @@ def starts_above(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, m
 
 @intrinsic
 def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max_size: Any) -> Any:
-    """Return a mask, uint16, of those of ``STARTS`` words from which a span has (sum of numbers)^2 > factor x squares' sum.
+    """Return a mask, uint16, of the ``STARTS`` words where a span begins with (sum of numbers)^2 > factor x sum of squares.
 
-    ``sums`` and ``squares`` are addresses of the words' numbers and squares, float32 (STARTS + max_size,); spans have
+    ``sums`` and ``squares`` are the addresses of the words' numbers and squares, float32 (STARTS + max_size,); spans have
     ``min_size`` to ``max_size`` words, and ``factor`` is float32.
     """
 
@@ -179,17 +179,17 @@ def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max
     return types.uint16(types.uintp, types.uintp, types.float32, types.intp, types.intp), generate
 
 
-STEPS = np.float32(255.0)  # of a squared cosine
-SEVERAL = 4  # parts that a span can reach beyond the one it begins in
-LEVELS = 64  # distinct spreads; at the last one nothing is ruled out
-_OCTAVE = 16  # levels up to the double spread
+STEPS = np.float32(255.0)  # quantisation steps of a squared cosine
+SEVERAL = 4  # further parts that a span can reach beyond the one it begins in
+LEVELS = 64  # levels of spread; at the last one nothing is ruled out
+_OCTAVE = 16  # levels that double the spread
 _SPREADS = (2.0 ** (np.arange(LEVELS) / _OCTAVE) * 1.00001).astype(np.float32)
 _ROOTS = (np.sqrt(np.arange(256) / STEPS) * 1.0001).astype(np.float32)  # the highest cosine of each code
 _reach = lanes_that_reach(SEVERAL + 1)
 
 
 def words_of_part(max_size: int) -> int:
-    """Return the words of a part: a span of up to ``max_size`` words lies within five consecutive parts."""
+    """Return the size of a part in words, such that a span of up to ``max_size`` words lies within five parts."""
     return (max_size + 3) // 4
 
 
@@ -198,7 +198,7 @@ part_size = njit(inline="always")(words_of_part)
 
 @njit(inline="always")
 def level_of(spread: np.float32) -> np.uint8:
-    """Return the lowest level for a spread (1 or more) or a larger one."""
+    """Return the lowest level that covers a spread (1 or more)."""
     level = np.ceil(_OCTAVE * np.log2(np.float64(spread)) - 1e-4)
     level = level if level > 0.0 else 0.0
     return np.uint8(level if level < LEVELS - 1.0 else LEVELS - 1.0)
@@ -206,12 +206,12 @@ def level_of(spread: np.float32) -> np.uint8:
 
 @njit(**LEAN)
 def set_limit(limits: np.ndarray, lane: int, score: np.float32) -> None:
-    """Set the limits, uint8 (LEVELS x LANES,), of a lane's query to a score; at 0 or less, nothing is ruled out."""
+    """Set the limits, uint8 (LEVELS x LANES,), of a lane's query to a score; 0 or less rules nothing out."""
     none = np.float32(0.0)
     squared = score if score > none else none
     squared *= squared * STEPS
     for level in range(LEVELS - 1):
-        limit = np.ceil(squared / _SPREADS[level])  # sums are whole
+        limit = np.ceil(squared / _SPREADS[level])  # sums are integers
         limits[level * LANES + lane] = np.uint8(limit if limit < STEPS else STEPS)
     limits[(LEVELS - 1) * LANES + lane] = 0
 
@@ -227,14 +227,14 @@ def spell(
     start: int,
     stop: int,
 ) -> None:
-    """Make the tables of words ``start`` to ``stop`` from that of their pieces, for a block of queries.
+    """Fill the tables of words ``start`` to ``stop`` from the table of their pieces, for a block of queries.
 
     ``pieces``, float32 (pieces, queries), has inner products with unit queries; word ``r`` has the pieces
     ``ids[offsets[r]:offsets[r + 1]]`` and ``inverse``, float32 (rows,), its 1 / length, 0 for one without a vector.
     ``table``, float32 (rows, queries), receives the inner products of words, ``codes``, uint8 (rows, LANES), their
     squared cosines in ``STEPS``, with 0 for negative ones.
     """
-    width, none, full = table.shape[1], np.float32(0.0), STEPS * np.float32(1.00001)  # rounding is not to lower a square
+    width, none, full = table.shape[1], np.float32(0.0), STEPS * np.float32(1.00001)  # rounding must not lower a square
     pieces, ids, offsets, inverse = bare(pieces), bare(ids), bare(offsets), bare(inverse)
     table, codes = bare(table), bare(codes)
     for row in range(start, stop):
@@ -270,11 +270,11 @@ def bound_tile(
 ) -> np.uint64:
     """Find the parts of a tile where a span might score above a query's limit, for all queries of a block at once.
 
-    ``codes`` are of :func:`spell`, ``rows``, int32 (known,), the row of each word, ``limits`` of :func:`set_limit`. The
-    tile's words are ``count`` from ``first`` on, with those that its spans, of up to ``reach`` words, extend to beyond
-    it; its levels (:func:`level_of` the spread of the spans that begin in each part) start at ``levels[level]``.
-    ``sums``, uint8 ((parts + SEVERAL) x LANES,), is workspace. ``alive``, uint64 (parts,), receives a bit for each query
-    that might be exceeded by a span that begins in the part; the same for the whole tile is returned.
+    ``codes`` come from :func:`spell`, ``limits`` from :func:`set_limit`; ``rows``, int32 (known,), is the row of each word.
+    The tile has ``count`` words from ``first``, including those beyond it that its spans, of up to ``reach`` words, extend
+    to; its levels (:func:`level_of` the spread of the spans that begin in each part) start at ``levels[level]``. ``sums``,
+    uint8 ((parts + SEVERAL) x LANES,), is workspace. ``alive``, uint64 (parts,), receives a bit for each query whose limit
+    a span that begins in the part might exceed; the union over all parts is returned.
     """
     step = part_size(reach)
     parts, starts = (count + step - 1) // step, (TILE + step - 1) // step
@@ -284,7 +284,7 @@ def bound_tile(
         place = part * step
         size = step if step < count - place else count - place
         sum_lines(table, address_of(rows, first + place), size, left - place, address_of(sums, part * LANES))
-    for behind in range(parts * LANES, (parts + SEVERAL) * LANES):  # nothing stands behind the last
+    for behind in range(parts * LANES, (parts + SEVERAL) * LANES):  # no words after the last part
         sums[behind] = 0
     anywhere = np.uint64(0)
     for part in range(starts):
@@ -312,19 +312,19 @@ def narrow(
     max_size: int,
     workspace: np.ndarray,
 ) -> tuple[int, int]:
-    """Return the first start, and one past the last, in a part from which a span might score above one query's limit.
+    """Return the first start, and one past the last, from which a span might score above one query's limit.
 
-    They are equal if there is none. What :func:`bound_tile` has brought to the cache allows for more than a sum of
-    squares: with s the spread,
+    They are equal if there is none. The data that :func:`bound_tile` has brought to the cache also allow a tighter bound:
+    with s the spread,
 
         cos(q, span)  <=  sqrt(s) sum_t |w_t| max(c_t, 0) / sqrt(sum_t |w_t|^2)
 
-    of which all but s, and signs, is exact.
+    which is exact except for s and signs.
 
-    ``codes``, ``rows``, ``first``, ``count`` and ``levels`` are as in :func:`bound_tile`, ``lengths``, float32 (rows,),
-    the lengths of words, ``lane`` the query, ``limit`` its score. The part has the starts ``low`` to ``high``, counted
-    from ``first``, and the levels ``levels[level:last_level]``. Spans have ``min_size`` to ``max_size`` words.
-    ``workspace`` is float32 (2 x (high - low + STARTS + max_size),).
+    ``codes``, ``rows``, ``first``, ``count`` and ``levels`` are as in :func:`bound_tile`; ``lengths``, float32 (rows,), are
+    the lengths of words, ``lane`` is the query, ``limit`` its score. The starts are ``low`` to ``high``, counted from
+    ``first``, with the levels ``levels[level:last_level]``. Spans have ``min_size`` to ``max_size`` words. ``workspace`` is
+    float32 (2 x (high - low + STARTS + max_size),).
     """
     highest: Any = np.int64(0)
     for part in range(level, last_level):

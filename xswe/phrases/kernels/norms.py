@@ -1,6 +1,6 @@
 """Lengths of all span vectors of a text, from the inner products of its words.
 
-A span's vector is the sum of its words'. With g_tu the inner products of words t and u,
+A span's vector is the sum of its words' vectors. With g_tu the inner product of words t and u,
 
     |span i..j|^2 = |span i..j-1|^2 + g_jj + 2 C_ij,    C_ij = sum of g_tj for i <= t < j = C_i+1,j + g_ij,
 
@@ -21,10 +21,10 @@ from xswe.io.compiler import INNER, LEAN, LINE, address_of, bare, prefetch
 from xswe.io.ragged import bounds_of
 from xswe.phrases.kernels.bound import TILE, level_of, part_size
 
-# A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
+# A span whose squared length is below this fraction of the sum of its words' squared lengths has no direction: what remains
 # of it is rounding error.
 VANISHED = 1e-6
-_AHEAD = 6  # rows that are asked for before they are read
+_AHEAD = 6  # rows prefetched
 _LONG = ir.IntType(64)
 _LANES, _ORDER = ir.VectorType(ir.FloatType(), 8), ir.VectorType(ir.IntType(32), 8)
 _HALVES = (
@@ -39,17 +39,16 @@ class Block(NamedTuple):
 
     names: np.ndarray  # int32 (pieces,), rows of the whole table
     words: np.ndarray  # int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``
-    rows: np.ndarray  # int32 (w,), which of the block's distinct words each word is
+    rows: np.ndarray  # int32 (w,), the distinct word of each word
     texts: np.ndarray  # int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``
     tiles: np.ndarray  # int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``
-    # float32 (w x sizes + TILE,), tile after tile and in each size after size: 1 / |span| of the span of the r-th size
-    # from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, it has no direction, or it
-    # begins or ends with a word without a vector: such a span is no hit
+    # float32 (w x sizes + TILE,), by tile, size and start (see :func:`place_of`): 1 / |span|; 0 if the passage ends before
+    # the span does, or the span has no direction, or begins or ends with a word without a vector: such a span is no hit
     inverse: np.ndarray
     row_inverse: np.ndarray  # float32 (rows,), 1 / |word| of each distinct word; 0 for one without a vector
     row_lengths: np.ndarray  # float32 (rows,), |word|
-    # uint8 (tiles, parts), what stands for the spread of the spans that begin in a part of a tile: the largest sum of a
-    # span's words' squared lengths, divided by its own. See :mod:`xswe.phrases.kernels.bound`
+    # uint8 (tiles, parts), levels of the largest spread of the spans that begin in a part of a tile: the sum of the squared
+    # lengths of a span's words, divided by its own squared length. See :mod:`xswe.phrases.kernels.bound`
     levels: np.ndarray
 
 
@@ -60,16 +59,16 @@ def tiles_of(texts: np.ndarray) -> np.ndarray:
 
 @njit(inline="always")
 def place_of(sizes: int, first: int, starts: int, r: int, i: int) -> int:
-    """Return where ``Block.inverse`` has the span of the r-th size from the i-th of a tile's starts on."""
+    """Return the index into ``Block.inverse`` of the span of the r-th size from the i-th start of a tile."""
     return first * sizes + r * starts + i
 
 
 @intrinsic
 def _multiply(_: Any, left: Any, right: Any, dim: Any, out: Any) -> Any:
-    """Multiply two vectors with four, by their addresses, over whole eights of dimensions; ``out`` is float32 (2, 4).
+    """Multiply two vectors with four, by address, over dimensions in multiples of eight; ``out`` is float32 (2, 4).
 
-    Eight sums keep a processor's multipliers busy, and six vectors are read for them. A product is eight partial sums, of
-    every eighth dimension, which are then added by halves: in the same order on every processor.
+    Eight products keep a processor's multipliers busy, and need only six vectors to be read. Each product has eight partial
+    sums, of every eighth dimension, which are then added by halves, in the same order on every processor.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -89,7 +88,7 @@ def _multiply(_: Any, left: Any, right: Any, dim: Any, out: Any) -> Any:
             for i, total in enumerate(totals):
                 builder.store(builder.call(fused, [ours[i // 4], theirs[i % 4], builder.load(total)]), total)
         sums = [builder.load(total) for total in totals]
-        for first, second in _HALVES:  # of two sums at a time one half is added to the other
+        for first, second in _HALVES:  # add the halves of two sums at a time
             sums = [
                 builder.fadd(*(builder.shuffle_vector(a, b, ir.Constant(_ORDER, half)) for half in (first, second)))
                 for a, b in zip(sums[::2], sums[1::2], strict=True)
@@ -104,11 +103,11 @@ def _multiply(_: Any, left: Any, right: Any, dim: Any, out: Any) -> Any:
 def _gram_band(
     vectors: np.ndarray, dim: int, height: int, count: int, reach: int, out: np.ndarray, eight: np.ndarray
 ) -> None:
-    """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count.
+    """Set out[r, t] to the inner product of vectors t and t + r, for r < reach and t + r < count.
 
-    ``vectors`` is float32 (height x dim,), with ``height`` at least ``count`` + 8; what follows ``count`` is read, but
-    has no effect. ``out``, float32 ((reach + 8) x height,), has room beside the band for the few products that it does
-    not need; ``eight``, float32 (8,), is workspace.
+    ``vectors`` is float32 (height x dim,), with ``height`` at least ``count`` + 8; vectors after ``count`` are read without
+    effect. ``out``, float32 ((reach + 8) x height,), has room for a few products outside the band; ``eight``, float32 (8,),
+    is workspace.
     """
     even = dim // 8 * 8
     for t in range(0, count, 2):
@@ -119,7 +118,7 @@ def _gram_band(
                 for i in range(8):
                     eight[i] += vectors[(t + i // 4) * dim + k] * vectors[(j + i % 4) * dim + k]
             for i in range(8):
-                # The second vector stands one further on in its line, and one less far from the others.
+                # The second vector is one column further, and one row nearer to the others.
                 if i < 4 or i > 4 or j > t:
                     out[(j - t + i % 4 - i // 4) * height + t + i // 4] = eight[i]
 
@@ -127,12 +126,12 @@ def _gram_band(
 class Workspace(NamedTuple):
     """Workspace to measure a tile: the vectors of its words, their products, and a line for each quantity of the spans.
 
-    For the spans of a size from each word on, in float64: the last word's product with the others (two lines, written in
-    turn), the squared length, and what it would be if the words were orthogonal. In float32: the inverse length, and the
-    largest spread.
+    For the spans of one size from each word, in float64: the product of the last word with the others (two lines, written
+    alternately), the squared length, and the squared length if the words were orthogonal. In float32: the inverse length,
+    and the largest spread.
     """
 
-    height: int  # of the vectors, and numbers of a line
+    height: int  # number of vectors, and length of a line
     vectors: np.ndarray
     gram: np.ndarray
     cross: np.ndarray
@@ -159,8 +158,8 @@ def _workspace(dim: int, max_size: int) -> Workspace:
     )
 
 
-@njit(**LEAN, error_model="numpy")  # no look at whether a divisor is 0, which would keep loops from vectorising
-def _measure(  # noqa: C901 (to call a function within takes longer to compile than what it does)
+@njit(**LEAN, error_model="numpy")  # no checks for zero divisors, which would prevent vectorisation
+def _measure(  # noqa: C901 (calling inner functions would take longer to compile than all they do)
     matrix: np.ndarray,
     block: Block,
     start: int,
@@ -169,7 +168,7 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
     max_size: int,
     workspace: Workspace,
 ) -> None:
-    """Measure as :func:`measure_spans`. Starts are the inner loops, and vectorise."""
+    """Measure spans, for :func:`measure_spans`. The inner loops are over starts, and vectorise."""
     dim, pieces = matrix.shape[1], len(block.names)
     matrix, block, workspace = bare(matrix), bare(block), bare(workspace)
     height, vectors, gram, lengths, widest = (
@@ -185,8 +184,8 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
     for text in range(start, stop):
         tile, end = block.tiles[text], block.texts[text + 1]
         for first in range(block.texts[text], end, TILE):
-            starts = end - first if end - first < TILE else TILE  # words that a span may begin with
-            count = end - first if end - first < most else most  # with those that spans reach beyond them
+            starts = end - first if end - first < TILE else TILE  # words where a span may begin
+            count = end - first if end - first < most else most  # including further words that spans reach
             # A word's vector is the sum of its pieces' rows.
             for t in range(count):
                 own, begin, behind = t * dim, block.words[first + t], block.words[first + t + 1]
@@ -211,7 +210,7 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
                 holes |= gram[i] == 0
                 cross[i] = squares[i] = apart[i] = 0.0
                 widest[i] = 0.0
-            for r in range(max_size):  # from the spans of r words to those of r + 1
+            for r in range(max_size):  # extend the spans of r words to r + 1
                 this, before, there = r % 2 * height, (1 - r % 2) * height + 1, count - r
                 if r:
                     for i in range(there):
@@ -240,7 +239,7 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
                 line = place_of(sizes, first, starts, r + 1 - min_size, 0)
                 for i in range(starts):
                     block.inverse[line + i] = lengths[i]
-                if holes:  # what begins or ends with a word without a vector is no hit
+                if holes:  # a span that begins or ends with a word without a vector is no hit
                     for i in range(both):
                         if gram[i] == 0 or gram[i + r] == 0:
                             block.inverse[line + i] = 0.0

@@ -1,12 +1,12 @@
 """The compiled search: the best spans of many passages for a block of queries.
 
 Before any span is scored, its bound is checked twice (see :mod:`xswe.phrases.kernels.bound`): first for all queries of
-the block at once, then for the remaining ones one by one. What remains is prefetched, and scored after some others. The
+the block at once, then for each remaining query. The data of what remains are prefetched, and it is scored later. The
 result is the same as without bounds.
 
-A word's inner products with the queries of a block are in a table, and are gathered from it, not multiplied out. A span's
-inner product is their sum, its cosine that times its inverse length. Sums run along the span, so that a score does not
-depend on its surroundings.
+The inner products of words with the queries of a block are gathered from a table rather than recomputed. A span's inner
+product is their sum, and its cosine is that sum times the inverse length. Sums run along the span, so that a score does
+not depend on its surroundings.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from xswe.phrases.kernels.norms import Block, place_of
 from xswe.phrases.kernels.top import Top, insert, key_of
 
 _DIGITS = np.float32(2.0**20)
-_STEP = np.float32(2.0**-20)  # between scores
-SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
+_STEP = np.float32(2.0**-20)  # between rounded scores
+SLACK = np.float32(2e-5)  # many times the float32 rounding error of a score
 NONE = np.float32(-4.0)  # below every score
-_MOST = 64  # pieces of tiles that wait at most
+_MAX_WAITING = 64  # waiting pieces of tiles, for each of two passages
 _PIECE = np.dtype([(name, "i8") for name in ("lane", "first", "count", "starts", "place", "stride")], align=True)
 _PASSAGE = np.dtype([("number", "i8"), ("pieces", "i8"), ("good", "u8")], align=True)
 _RANGE = np.dtype([("low", "i8"), ("high", "i8")], align=True)
@@ -46,22 +46,22 @@ _LIMIT = np.dtype([("exact", "f4"), ("score", "f4")], align=True)
 class Task(NamedTuple):
     """The search task, for compiled code."""
 
-    queries: int  # how many
+    queries: int  # number of queries
     floors: np.ndarray  # float32 (queries,), scores up to this cannot enter the lists
-    # float32 (queries,), the highest of the last scores of full lists, of all threads: nothing below is wanted
+    # float32 (queries,), the highest last score of the full lists of all threads: lower scores are useless
     shared: np.ndarray
     min_size: int  # words of the shortest span
-    max_size: int  # words of the longest
-    distinct: bool  # keep one entry for equal phrases, and count them
-    base: int  # number of passage 0
+    max_size: int  # words of the longest span
+    distinct: bool  # count equal phrases in one entry
+    base: int  # number of the first passage
 
 
 class Limits(NamedTuple):
     """The scores that a span must exceed for each query of a block."""
 
-    lanes: np.ndarray  # _LIMIT (queries,): the score, and the same with room for rounding
-    bounds: np.ndarray  # uint8 (LEVELS, LANES), the same as the bound has it
-    open: np.ndarray  # uint64 (1,), a bit for each query that a span can be above at all
+    lanes: np.ndarray  # _LIMIT (queries,): the score, exactly and with tolerance for rounding
+    bounds: np.ndarray  # uint8 (LEVELS, LANES), the limits of the bound
+    open: np.ndarray  # uint64 (1,), a bit for each query whose limit a span can exceed at all
 
 
 class Workspace(NamedTuple):
@@ -69,10 +69,10 @@ class Workspace(NamedTuple):
 
     products: np.ndarray  # float32, inner products of words
     best: np.ndarray  # float32, the best cosine of each start
-    taken: np.ndarray  # uint8, which words are part of a hit
-    lines: np.ndarray  # float32, what the bound knows of words
+    taken: np.ndarray  # uint8, whether a word is part of a hit
+    lines: np.ndarray  # float32, workspace of :func:`xswe.phrases.kernels.bound.narrow`
     sums: np.ndarray  # uint8 (…, LANES), the bound's sums over the parts of a tile
-    alive: np.ndarray  # uint64, the queries that each part of a tile is left to
+    alive: np.ndarray  # uint64, the queries not ruled out in each part of a tile
 
 
 def make_workspace(words: int, max_size: int) -> Workspace:
@@ -103,8 +103,8 @@ def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
         last = at(top.hits, lane * top.k + top.k - 1).score
         exact = max(exact, last - slack)
         if last > shared:
-            task.shared[lane] = shared = last  # another thread's may be lost here, which does no harm
-    exact = max(exact, shared - slack - _STEP)  # as high as another thread's last may come from an earlier passage
+            task.shared[lane] = shared = last  # may overwrite another thread's value, which is harmless
+    exact = max(exact, shared - slack - _STEP)  # a score equal to another thread's last may come from an earlier passage
     limit = at(limits.lanes, lane)
     limit.exact, limit.score = exact, exact - SLACK
     set_limit(limits.bounds, lane, exact - SLACK)
@@ -114,7 +114,7 @@ def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
 
 @njit(inline="always")
 def is_closed(limit: float, distinct: bool) -> bool:
-    """Return True if no span can exceed a limit: none exceeds a list full of the query's own phrase."""
+    """Return True if no span can exceed a limit, because the list is full of the query's own phrase."""
     return limit > 1 if distinct else limit >= 1
 
 
@@ -122,19 +122,19 @@ def is_closed(limit: float, distinct: bool) -> bool:
 def _rounded(score: np.float32) -> np.float32:
     """Round a cosine to 20 binary digits, so that rounding errors make no difference, and a phrase's own cosine is 1.
 
-    None is above 1: where a list is full of ones, its query needs nothing more (:func:`is_closed`).
+    No cosine is above 1: once a list is full of ones, its query is closed (:func:`is_closed`).
     """
     rounded, most = np.rint(score * _DIGITS) / _DIGITS, np.float32(1.0)
     return rounded if rounded < most else most
 
 
 @njit(**INNER)
-def take(  # noqa: C901 (to call a function within takes longer to compile than what it does)
+def take(  # noqa: C901 (calling inner functions would take longer to compile than all they do)
     table: np.ndarray, lane: int, block: Block, text: int, low: int, high: int, task: Task, top: Top, workspace: Workspace
 ) -> None:
-    """Offer a passage's best spans to a query's list: the best one, the best one that does not overlap it, and so on.
+    """Offer a passage's best spans to a query's list: the best span, the best one that does not overlap it, and so on.
 
-    Starts that can enter the list are from ``low``, counted from the passage's first word, to before ``high``.
+    Spans that can enter the list start at ``low`` to ``high`` (exclusive), counted from the passage's first word.
     """
     stand_alone()
     products, highest, taken = workspace.products, workspace.best, workspace.taken
@@ -145,7 +145,7 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
         products[j] = table[block.rows[begin + j] * width + lane]
         taken[j] = 0
     for i in range(low, high):
-        highest[i] = np.inf  # of the spans from a start on, at most
+        highest[i] = np.inf  # upper bound of the spans from a start
     while True:
         best = floor
         if top.used[lane] == top.k and at(top.hits, end).score - SLACK > floor:
@@ -155,7 +155,7 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
         for i in range(low, high):
             if highest[i] <= best:
                 continue
-            # The best of the spans from here on that hold no word that is taken.
+            # The best span from here that contains no taken word.
             total, own, tile = np.float32(0.0), NONE, i // TILE * TILE
             starts = words - tile if words - tile < TILE else TILE
             place = place_of(sizes, begin + tile, starts, 1 - task.min_size, i - tile)
@@ -176,7 +176,7 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
             return
         key = key_of(block.names, block.words[begin + start], block.words[begin + stop])
         placed = insert(top, lane, best, task.base + text, start, stop, key, task.distinct)
-        # A phrase to be counted may come with a score that rounding has moved a little below its own.
+        # Rounding may have moved the score of a phrase to be counted slightly below that of its entry.
         if not placed and (not task.distinct or best < at(top.hits, end).score - SLACK):
             return
         for j in range(start, stop):
@@ -184,14 +184,15 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
 
 
 class Waiting(NamedTuple):
-    """Pieces of two passages that wait to be scored: of the current one, and of the one before it."""
+    """Pieces of two passages waiting to be scored: the current passage and the one before it."""
 
-    # _PASSAGE (2,): which one; how many pieces of it wait; a bit for each query with a list that it can enter
+    # _PASSAGE (2,): its number; the number of its waiting pieces; a bit for each query whose list it can enter
     passages: np.ndarray
-    # _PIECE (2 x _MOST,): which query; first word; how many there are, with those that spans reach beyond the piece;
-    # starts; where the inverse length of the shortest span from the first one on stands; where the next size
+    # _PIECE (2 x _MAX_WAITING,): the query; the first word; the number of words, including those that spans reach beyond
+    # the piece; the number of starts; the index of the inverse length of the shortest span from the first start; the
+    # stride to the next size
     pieces: np.ndarray
-    # _RANGE (2 x LANES,): the first start from which a span can enter, counted from the passage's first word; one past the
+    # _RANGE (2 x LANES,): the first start of a span that can enter, counted from the passage's first word; one past the
     # last
     ranges: np.ndarray
 
@@ -208,10 +209,10 @@ def search_block(
     """Offer the spans of passages ``start`` to ``stop`` to the lists of a block of queries.
 
     ``table``, float32 (rows, queries), has the inner products of the block's distinct words and the queries, and
-    ``codes``, uint8 (rows, LANES), their bounds (:func:`xswe.phrases.kernels.bound.spell`). Return the number
-    of pairs of a tile and a query, and in how many of them spans were scored.
+    ``codes``, uint8 (rows, LANES), their bounds (:func:`xswe.phrases.kernels.bound.spell`). Returns the number of pairs
+    of a tile and a query, and the number of these in which spans were scored.
     """
-    waiting = Waiting(np.zeros(2, _PASSAGE), np.empty(2 * _MOST, _PIECE), np.empty(2 * LANES, _RANGE))
+    waiting = Waiting(np.zeros(2, _PASSAGE), np.empty(2 * _MAX_WAITING, _PIECE), np.empty(2 * LANES, _RANGE))
     longest = int(np.diff(block.texts[start : stop + 1]).max(initial=0))
     workspace, limits = make_workspace(longest, task.max_size), make_limits(task)
     counts: tuple[int, int] = _scan(table, codes, block, start, stop, task, top, limits, waiting, workspace)
@@ -231,7 +232,7 @@ def _scan(  # noqa: C901 (likewise)
     waiting: Waiting,
     workspace: Workspace,
 ) -> tuple[int, int]:
-    """Search as :func:`search_block`."""
+    """Search a block, for :func:`search_block`."""
     known = len(block.rows)
     table, codes, block, task = bare(table), bare(codes), bare(block), bare(task)
     top, limits, waiting, workspace = bare(top), bare(limits), bare(waiting), bare(workspace)
@@ -274,7 +275,7 @@ def _scan(  # noqa: C901 (likewise)
                 while there:
                     lane = np.int64(trailing_zeros(there))
                     there &= there - np.uint64(1)
-                    # The parts where this query's spans might be above its limit: from the first to the last.
+                    # From the first to the last part where this query's spans might exceed its limit.
                     bit, part, behind = np.uint64(1) << np.uint64(lane), np.int64(0), (starts + step - 1) // step
                     while not alive[part] & bit:
                         part += 1
@@ -300,9 +301,9 @@ def _scan(  # noqa: C901 (likewise)
                     )
                     if low == high:
                         continue
-                    if passage.pieces == _MOST:
+                    if passage.pieces == _MAX_WAITING:
                         _score(waiting, now, table, block, task, limits, top, workspace)
-                    piece = at(waiting.pieces, now * _MOST + passage.pieces)
+                    piece = at(waiting.pieces, now * _MAX_WAITING + passage.pieces)
                     passage.pieces += 1
                     scored += 1
                     piece.lane, piece.first, piece.starts = lane, first + low, high - low
@@ -310,7 +311,7 @@ def _scan(  # noqa: C901 (likewise)
                     if piece.count > count - low:
                         piece.count = count - low
                     piece.place, piece.stride = place_of(sizes, first, starts, 0, low), starts
-                    # Ask memory for what it takes to score them.
+                    # Prefetch the data to score them.
                     for t in range(piece.first, piece.first + piece.count):
                         prefetch(table, block.rows[t] * width + lane)
                     for r in range(sizes):
@@ -320,7 +321,7 @@ def _scan(  # noqa: C901 (likewise)
                 tile += 1
             if passage.pieces == 0 and passage.good == 0:
                 continue
-        # Of the passage before, all is there by now: score what waits of it, and offer it to the lists that it can enter.
+        # The previous passage's data have arrived: score its waiting pieces, and offer it to the lists it can enter.
         now = 1 - now
         _score(waiting, now, table, block, task, limits, top, workspace)
         passage = at(waiting.passages, now)
@@ -344,11 +345,11 @@ def _score(  # noqa: C901 (likewise)
     top: Top,
     workspace: Workspace,
 ) -> None:
-    """Score the waiting pieces of a passage, and mark those that have a span above their query's limit."""
+    """Score the waiting pieces of a passage, and mark the queries whose limit a span exceeds."""
     stand_alone()
     passage, products, width, max_size = at(waiting.passages, which), workspace.products, task.queries, task.max_size
     begin, inverse = block.texts[passage.number], block.inverse
-    for k in range(which * _MOST, which * _MOST + passage.pieces):
+    for k in range(which * _MAX_WAITING, which * _MAX_WAITING + passage.pieces):
         piece = at(waiting.pieces, k)
         lane, first, count, starts = piece.lane, piece.first, piece.count, piece.starts
         limit = at(limits.lanes, lane)
@@ -364,8 +365,8 @@ def _score(  # noqa: C901 (likewise)
             place = piece.place + i
             sizes = piece.stride, task.min_size, max_size
             above = starts_above(address_of(products, i), address_of(inverse, place), *sizes, limit.score)
-            # A phrase that stands in many passages scores the same in all of them: to look whether a span is above to the
-            # digits that count spares them the search for its place.
+            # A phrase in many passages scores the same in all of them: comparing rounded scores here saves the search
+            # for its place.
             while above and not found:
                 start = i + np.int64(trailing_zeros(np.uint64(above)))
                 above &= above - np.uint16(1)

@@ -1,4 +1,4 @@
-"""Lists of the best spans so far, and of the distinct words of a block, each of which is multiplied once."""
+"""Lists of the best spans, and the distinct words of a block, so that each is multiplied only once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from xswe.io.ragged import bounds_of
 
 
 class Distinct(NamedTuple):
-    """The distinct words of a block, the most frequent first, so that frequently read ones are contiguous."""
+    """The distinct words of a block, the most frequent first, so that frequent reads are contiguous."""
 
-    rows: np.ndarray  # int32 (w,), which of them each word is
+    rows: np.ndarray  # int32 (w,), the distinct word of each word
     pieces: np.ndarray  # int64 (p,), the rows of the whole table that occur, the most frequent first
-    ids: np.ndarray  # int32 (n,), places in ``pieces``: the pieces of the distinct words
+    ids: np.ndarray  # int32 (n,), the pieces of the distinct words, as indices into ``pieces``
     offsets: np.ndarray  # int64 (d + 1,), distinct word ``r`` has the pieces ``ids[offsets[r]:offsets[r + 1]]``
 
 
 def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
     """Return the distinct words of a block, where word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
 
-    ``names``, int32, are rows of a table of ``size``; ``words`` is int64 (w + 1,).
+    ``names``, int32, are rows of a table with ``size`` rows; ``words`` is int64 (w + 1,).
     """
     several = int(np.count_nonzero(np.diff(words) != 1))
     alone, slots = np.full(size, -1, np.int32), np.full(max(16, 1 << (2 * several - 1).bit_length()), -1, np.int32)
@@ -47,7 +47,7 @@ def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
 
 @njit(inline="always")
 def key_of(names: np.ndarray, first: int, last: int) -> np.uint64:
-    """A hash of a run of pieces: equal for equal words and phrases."""
+    """Return a hash of a run of pieces, equal for equal words and phrases."""
     key = np.uint64(0xCBF29CE484222325)
     for p in range(first, last):
         key = (key ^ np.uint64(names[p])) * np.uint64(0x9E3779B97F4A7C15)
@@ -59,10 +59,10 @@ def key_of(names: np.ndarray, first: int, last: int) -> np.uint64:
 def _number(
     names: np.ndarray, words: np.ndarray, alone: np.ndarray, table: np.ndarray, rows: np.ndarray, examples: np.ndarray
 ) -> int:
-    """Number the distinct words in order of occurrence, and return how many there are.
+    """Number the distinct words in order of occurrence, and return their count.
 
-    ``alone`` has the numbers of words of one piece, ``table`` those of others; ``rows`` receives the number of each word,
-    ``examples`` a word of each number.
+    ``alone`` maps pieces to the numbers of one-piece words, ``table`` is a hash table of the others; ``rows`` receives the
+    number of each word, ``examples`` a word for each number.
     """
     found, slots, count = 0, len(table), len(rows)
     names, words, alone, table, rows, examples = (
@@ -102,7 +102,7 @@ def _number(
     return found
 
 
-# The k best hits of each query, as flat arrays that compiled code fills and files keep.
+# The k best hits of each query, as flat arrays for compiled code and for files.
 
 
 HIT = np.dtype([("key", "u8"), ("times", "i8"), ("spread", "i8"), ("latest", "i8"), ("score", "f4")], align=True)
@@ -112,14 +112,14 @@ PLACE = np.dtype([("passage", "i8"), ("first", "i4"), ("last", "i4")], align=Tru
 class Top(NamedTuple):
     """The best hits of ``n`` queries, best first.
 
-    The fields of a hit: a hash of the phrase, by which equal ones are counted; how often it was found; in how many
-    passages; the last of these; its cosine, -4 where there is no hit. Those of a place: the passage; the first word of
-    the span there; one past its last.
+    The fields of a hit: a hash of the phrase, to count equal phrases; the number of occurrences; the number of passages;
+    the last of these; the cosine, -4 if there is no hit. The fields of a place: the passage; the first word of the span;
+    one past its last word.
     """
 
     hits: np.ndarray  # HIT (n x k,)
-    places: np.ndarray  # PLACE (n x k x examples,), of the first times that a phrase was found
-    used: np.ndarray  # int64 (n,), how many of the k there are
+    places: np.ndarray  # PLACE (n x k x examples,), the first occurrences of each phrase
+    used: np.ndarray  # int64 (n,), number of hits
     k: int
     examples: int
 
@@ -148,7 +148,7 @@ def insert(
 ) -> bool:
     """Insert a hit into a query's list if it is among the k best; return True if it was inserted or counted.
 
-    Of equal scores the first one stays. With ``distinct``, a phrase that is in the list already is counted instead.
+    Ties keep the first hit. With ``distinct``, a phrase already in the list is counted instead.
     """
     stand_alone()
     hits, places, examples = top.hits, top.places, top.examples
@@ -191,21 +191,21 @@ def insert(
 
 
 def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
-    """Merge the hits of later passages, of some queries, int64 (n,), into all lists; ``distinct`` as in :func:`insert`."""
+    """Merge hits in later passages, for some queries, int64 (n,), into all lists; ``distinct`` as in :func:`insert`."""
     if distinct:
         _count(into, part, queries)
         return
     ours, theirs = (top.hits.reshape(-1, top.k) for top in (into, part))
     places, their_places = (top.places.reshape(-1, top.k) for top in (into, part))
     both, all_places = np.hstack([ours[queries], theirs]), np.hstack([places[queries], their_places])
-    order = np.argsort(-both["score"], axis=1, kind="stable")[:, : into.k]  # of equal scores the earlier one first
+    order = np.argsort(-both["score"], axis=1, kind="stable")[:, : into.k]  # stable: ties keep the earlier hit first
     ours[queries], places[queries] = (np.take_along_axis(of, order, 1) for of in (both, all_places))
     into.used[queries] = np.minimum(into.used[queries] + part.used, into.k)
 
 
 @njit(**LEAN)
 def _count(into: Top, part: Top, queries: np.ndarray) -> None:
-    """Merge as :func:`merge`, with ``distinct``."""
+    """Merge with ``distinct``, for :func:`merge`."""
     lanes = len(part.used)
     into, part, queries = bare(into), bare(part), bare(queries)
     for own in range(lanes):
