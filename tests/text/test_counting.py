@@ -51,8 +51,8 @@ def test_the_sample_in_four_languages(splitter, sample, monkeypatch):
 
 def test_neither_full_tables_nor_several_files_change_anything(splitter, sample, monkeypatch, tmp_path):
     monkeypatch.setattr(counting, "BLOCK", 50)
-    monkeypatch.setattr(counting, "_MOST", 150)
-    monkeypatch.setattr(counting, "_AT_ONCE", 1000)
+    monkeypatch.setattr(counting, "_MAX_WORDS", 150)
+    monkeypatch.setattr(counting, "_SCAN_BYTES", 1000)
     texts = [*sample["en"][:90], *sample["ja"][:90], "e\u0301a" * 20, "x" * 5000, "語" * 2000]
     plain, counter = count_words(texts, splitter), WordCounter(splitter)
     for threads in (1, 2):

@@ -85,8 +85,8 @@ def test_running_text_is_cut_by_general_rules_and_that_is_said_once(tmp_path, ca
     assert (tmp_path / "b.txt").read_text("utf-8").splitlines() == [*KOREAN, KOREAN[0]]
     assert split_sentences("가. 나.", "ko") == [(0, 2), (3, 5)]
     said = capsys.readouterr()
-    assert "8 sentences in 2 paragraphs, by general rules: there are none of ko" in said.out
-    assert said.err.count("there are no rules where sentences of Korean end: general ones are used") == 1
+    assert "8 sentences in 2 paragraphs, by general rules: there are none for ko" in said.out
+    assert said.err.count("no rules for sentence boundaries in Korean: using general ones") == 1
     assert has_rules("de")
 
 

@@ -60,7 +60,7 @@ def check_places(units, texts, tracer=None):
 
 
 def test_places_in_the_sample_in_four_languages(units, sample, monkeypatch):
-    monkeypatch.setattr("xswe.text.compiled.locate._AT_ONCE", 5000)
+    monkeypatch.setattr("xswe.text.compiled.locate._SCAN_BYTES", 5000)
     tracer = tracer_of(units)
     for code in ALL:
         check_places(units, sample[code][:400], tracer)
@@ -153,7 +153,7 @@ def test_chunks_that_differ_only_beyond_what_a_slot_holds(units):
 
 
 def test_the_table_of_words_is_bounded_and_survives_growth(units, monkeypatch):
-    monkeypatch.setattr(lookup_module, "_MOST_SLOTS", 1 << 13)
+    monkeypatch.setattr(lookup_module, "_MAX_SLOTS", 1 << 13)
     rng = np.random.default_rng(0)
     texts = ["".join(chr(97 + c) for c in rng.integers(0, 26, 5)) + f" word{i}" for i in range(12_000)]
     fast = fast_of(units)

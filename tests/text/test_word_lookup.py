@@ -169,7 +169,7 @@ def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(units, sam
     plain = units._locate_plainly(texts)
     monkeypatch.setattr(units, "_fast", None)
     monkeypatch.setattr(units, "_worth", lambda _: True)
-    monkeypatch.setattr("xswe.text.compiled.locate._AT_ONCE", 500)
+    monkeypatch.setattr("xswe.text.compiled.locate._SCAN_BYTES", 500)
     calls = []
     slowly = units._locate_plainly
     monkeypatch.setattr(units, "_locate_plainly", lambda some: calls.append(len(some)) or slowly(some))

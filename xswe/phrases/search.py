@@ -178,7 +178,7 @@ class SpanConfig:
         if not 1 <= self.min_size <= self.max_size:
             raise ConfigError(f"min_size={self.min_size} max_size={self.max_size}: give 1 <= min_size <= max_size")
         if self.max_size > MOST_WORDS:
-            raise ConfigError(f"max_size={self.max_size}: spans have at most {MOST_WORDS} words")
+            raise ConfigError(f"max_size={self.max_size}: spans have up to {MOST_WORDS} words")
         if min(self.k, self.examples, self.threads) < 1:
             raise ConfigError("k, examples and threads must be at least 1")
         if not -1 <= (self.min_score or 0.0) <= 1:

@@ -1,3 +1,3 @@
-"""Text to unit ids: languages, segmenters, tokenizers, units, and the compiled look-up."""
+"""From text to unit ids: languages, segmenters, tokenizers, units, and the compiled look-up."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Word boundaries in running text, and words that start a sentence.
 
-Letters and digits of spaced scripts are a word from blank to blank or mark, Katakana is one from end to end, and no word
-begins with a small kana, a long mark or a mark of repetition. In Han and Hiragana any other place may be a border.
+In spaced scripts a run of letters and digits is a word, and so is a run of Katakana; no word begins with a small kana, a
+long mark or an iteration mark. In Han and Hiragana any other place may be a boundary.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SPACED, _KATAKANA, _CONTINUES = 1, 2, 4
 _Traits = TypeVar("_Traits", int, np.ndarray)
 _KATAKANA_CODES = ((0x30A1, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0))  # without the middle dot
 _CONTINUING = "ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮー々ゝゞヽヾｧｨｩｪｫｯｬｭｮｰ"
-# A word with one of these among the two characters before it begins with a capital, whatever the word.
+# Any word may be capitalised if one of these is among the two characters before it.
 OPENING = frozenset("\n\r\t.!?:…。！？：•*-–—\"'“”„‚‘»«([（「『")
 
 
 @lru_cache(maxsize=1)
 def traits_of_characters() -> np.ndarray:
-    """Return the traits of each character that :func:`within_word` needs, uint8 (0x110000,)."""
+    """Return the traits of all characters for :func:`within_word`, uint8 (0x110000,)."""
     out, cjk = np.zeros(0x110000, np.uint8), cjk_codes()
     codes = (code for code in range(0x20000) if not 0xD800 <= code < 0xE000 and not cjk[code] and chr(code).isalnum())
     out[np.fromiter(codes, np.int64)] = _SPACED
@@ -35,7 +35,7 @@ def traits_of_characters() -> np.ndarray:
 
 
 def within_word(before: _Traits, after: _Traits) -> Any:
-    """Return whether two characters in a row, whose traits are given, are of one word; 0 stands for no character."""
+    """Return whether two adjacent characters are in one word, given their traits; 0 stands for no character."""
     return (before & after & (_SPACED | _KATAKANA) > 0) | ((before > 0) & (after & _CONTINUES > 0))
 
 
@@ -45,12 +45,12 @@ def _trait(character: str) -> int:
 
 
 def splits_word(text: str, place: int) -> bool:
-    """Return True if a border at a place of a text would cut a word."""
+    """Return True if a cut at a place of a text would split a word."""
     return 0 < place < len(text) and within_word(_trait(text[place - 1]), _trait(text[place]))
 
 
 def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span so that it cuts no word at either end."""
+    """Widen a span to whole words at both ends."""
     while splits_word(text, start):
         start -= 1
     while splits_word(text, end):
@@ -59,7 +59,7 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def without_particles(text: str, start: int, end: int, japanese: bool) -> tuple[int, int]:
-    """Return a span without the particles, of Japanese or of Chinese, that units at its ends may hold."""
+    """Return a span without the Japanese or Chinese particles in the units at its ends."""
     before, after = attached_particles(japanese)
     if found := before.match(text[start:end]):
         start += found.end()
@@ -69,5 +69,5 @@ def without_particles(text: str, start: int, end: int, japanese: bool) -> tuple[
 
 
 def opens_sentence(text: str, start: int) -> bool:
-    """Return True if a place begins a text, or follows a mark that ends sentences."""
+    """Return True if a place is at the start of a text, or follows a mark that ends sentences."""
     return start < 2 or not OPENING.isdisjoint(text[start - 2 : start])

@@ -1,13 +1,14 @@
 """Sentence boundaries in running text.
 
-The cutting is the library ``sentencex``'s (rules and abbreviations of some 30 languages, compiled). Of text that is written
-with blanks it sees no quotation marks: these say nothing of where a sentence ends, and many are left open. What the library
-does wrong in the four languages is put right here. Joined again are quoted speech and the sentence that goes on after it,
-brackets of Chinese and Japanese with several sentences inside, and quotes after which the sentence goes on, abbreviations,
-German ordinals and their nouns, numbers of lists, figures and sections. Cut further are Chinese and Japanese before a
-sentence that begins with a digit or a Latin letter, and English and German after words that are taken for abbreviations,
-and after abbreviations that end a sentence. Brackets that have no partner, or one far away, are hidden from the library: it
-takes all that stands from there to the next bracket for an aside.
+The library ``sentencex`` finds the boundaries (rules and abbreviations for some 30 languages, compiled). In spaced
+languages quotation marks are hidden from it: they do not show where a sentence ends, and many are never closed. Its errors
+in the four languages are corrected here. Sentences are rejoined around quoted speech within a longer sentence; around
+brackets and quotes with several sentences inside in Chinese and Japanese; and after abbreviations, German ordinals, and the
+numbers of lists, figures and sections. Further cuts are made in Chinese and Japanese before a sentence that begins with a
+digit or a Latin letter, and in English and German after words mistaken for abbreviations and after abbreviations that end a
+sentence.
+Brackets without a partner nearby are hidden from the library, which would take everything up to the next bracket for an
+aside.
 """
 
 from __future__ import annotations
@@ -28,41 +29,41 @@ logger = logging.getLogger(__name__)
 
 Span = tuple[int, int]
 
-_RULES = 5  # of this file, counted up with every change of what they say
-# Languages that the library has rules for, Chinese with those of English; of others it would take those of English.
+_RULES_VERSION = 5  # of the rules in this file; raise it with every change of their results
+# Languages with rules in the library (Chinese has those of English); for others it would fall back on English.
 _LIBRARY = frozenset(("am", "ar", "bg", "bn", "ca", "da", "de", "el", "en", "es", "fi", "fr", "gu", "hi", "hy", "it", "ja"))
 _LIBRARY |= frozenset(("kk", "kn", "ml", "mr", "my", "nl", "pa", "pl", "pt", "ru", "sk", "ta", "te", "uk", "zh"))
-_GENERAL = "ja"  # whose rules in the library are the marks that end sentences in all scripts, and no words
-# Marks that end sentences in further scripts, as Unicode has them since the library's list was made.
+_GENERAL = "ja"  # its rules in the library are only the marks that end sentences in all scripts
+# Marks that end sentences in further scripts, added to Unicode after the library's list was made.
 _NEWER = re.compile(
     "[\u17d4\u17d5\u1b4e\u1b4f\u1b7f\u2cf9-\u2cfb\u2e60\u2e61\ufe12\ufe15\ufe16\U000113d4\U000113d5\U00016d6e\U00016d6f]+"
 )
 _OPEN, _CLOSE = "「『（【〈《〔“‘(", "」』）】〉》〕”’)"
 _PARTNER = dict(zip(_CLOSE, _OPEN, strict=True)) | dict.fromkeys("）)", "（(")
-# What the library takes for asides; in Chinese and Japanese a bracket of one width may close one of the other.
+# Brackets that the library takes for asides; in Chinese and Japanese, half-width and full-width ones may be paired.
 _KIND = {mark: kind for kind, marks in enumerate(("()（）", "[]［］", "{}", "「」", "『』", "“”", "‘’")) for mark in marks}
 _ASIDES = re.compile(rf"<(?![A-Za-z/][^<>]*>)|[{re.escape(''.join(_KIND))}]|\n\s*\n")
 _ASIDE_CLOSES = frozenset(")）]］}」』”’")
 _ENDED_WITHIN = re.compile(r"[。！？?!][^。！？?!…」』”’~]")
-_DEEPEST = 8  # brackets within each other whose partners are sought
-_LONGEST_QUOTE = 200  # characters; a longer one, or one never closed, is cut like other text
-_LONGEST_TEXT = 8192  # characters handed to the library at once: on brackets never closed it is quadratic
-_TAIL = 60  # characters at a sentence's end that decide whether it goes on
+_MAX_DEPTH = 8  # of nested brackets
+_LONGEST_QUOTE = 200  # characters; longer or unclosed quotes are cut like other text
+_LONGEST_TEXT = 8192  # characters passed to the library at a time: its time is quadratic for unclosed brackets
+_TAIL = 60  # characters at a sentence's end that decide whether it continues
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _LIST_NUMBER = re.compile(r"[(（]?(?:\d{1,3}|[ivxIVX]{1,5}|[a-zA-Z])[.)）、．]")
 _REFERENCE = re.compile(
     r"(?:^|[\s(\[„“\"])(?:Abb|Abs|Art|Bd|Ch|Chap|Eq|Fig|Figs|Kap|No|Nos|Nr|Pos|Sec|Sect|Tab|Teil|Vol|Ziff|pp?|S)\.$"
 )
-# A number with a point after one of these is an ordinal, whose noun follows: "das 19. | Jahrhundert".
+# A number with a period after one of these words is an ordinal, followed by its noun: "das 19. | Jahrhundert".
 _ORDINAL = re.compile(
     r"(?:^|[\s(„“\"»])(?:a[mn]|im|ins?|vom|zu[mr]|beim|bis|seit|ab|der|die|das|de[mns]|ein(?:e[mnrs]?)?|ihre?[mnrs]?|"
     r"seine?[mnrs]?|unsere?[mnrs]?|jede[mnrs]?|diese[mnrs]?)\s(?:\d{1,3}\.\s?(?:und|bis|/|-)\s?)?(?:\d{1,3}|[IVX]{1,5})\.$",
     re.IGNORECASE,
 )
-_MARKS = '"`´“”„‟‘‚‛«»‹›'  # quotation marks that are nothing else
+_MARKS = '"`´“”„‟‘‚‛«»‹›'  # unambiguous quotation marks
 _QUOTES = _MARKS + "'’"
 _BEFORE_A_MARK, _AFTER_A_MARK = " \n([.!?…", " \n)].,;:!?"
-_OPENING = re.compile(r"([ \n(\[.!?…])['’](?!(?:[stmd]|re|ve|ll)\b)")  # "isn 't" is no quotation
+_OPENING = re.compile(r"([ \n(\[.!?…])['’](?!(?:[stmd]|re|ve|ll)\b)")  # not in "isn 't"
 _NEXT = re.compile(r"([.!?])([~ ]?[)\]~])?\s+(?=[A-ZÄÖÜ0-9]|[a-z]{1,3}[A-Z])")  # jQuery, eBay, iOS
 _FILE = re.compile(r"(?:\w{2,}|\d)\.[a-z]$")  # math.h, 1.x
 _CAPITALISED, _LOWER = re.compile(r"[A-ZÄÖÜ][^\W\dA-ZÄÖÜ_]*[,\s]"), re.compile(r"[^\W\dA-ZÄÖÜ_]{2,}")
@@ -71,8 +72,8 @@ _MONTH = re.compile("(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _BEFORE_LATIN = re.compile(
     r"(?:(?<![。！？])[。！？]++|(?<=[\u3040-\u30ff\u4e00-\u9fff])[?!]++)[」』）”’]*+\s*+(?=[「『“‘《]*+[.a-z0-9０-９])"
 )
-_WITHIN = word_set("Dr Prof Mr Mrs Ms St Hr Fr Sra Srta Mme Mlle vs cf Nr No Vol pp e.g i.e")  # of languages without rules
-# What goes on with a time of the day: "at 5 p.m. Monday".
+_WITHIN = word_set("Dr Prof Mr Mrs Ms St Hr Fr Sra Srta Mme Mlle vs cf Nr No Vol pp e.g i.e")  # for languages without rules
+# Continuations of a time of day: "at 5 p.m. Monday".
 _ZONES = """
     ET EST EDT CT CST CDT MT MST MDT PT PST PDT GMT UTC BST CET CEST JST IST HKT Mon Tue Wed Thu Fri Sat Sun
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday
@@ -83,26 +84,26 @@ _ZONE = re.compile(
 )
 _HOURS = frozenset(("a.m", "p.m", "A.M", "P.M"))
 _DASHES = "-–— "
-# Who said what was asked or called: "Peter asked", "Mr. Smith shouted".
+# Speakers after quoted questions and exclamations: "Peter asked", "Mr. Smith shouted".
 _SPEAKER = re.compile(
     r"(?:(?:Mr|Mrs|Ms|Dr)\.\s)?[A-Z][\w'’-]+(?:\s[A-Z][\w'’-]+)?\s"
     r"(?:said|says|ask(?:s|ed)|repl(?:ies|ied)|answer(?:s|ed)|cri(?:es|ed)|shout(?:s|ed)|wonder(?:s|ed)|demand(?:s|ed)|exclaim(?:s|ed))\b"
 )
 _NEVER_FIRST, _QUOTE_CLOSERS = _CLOSE + "、，", "」』”’"
-# Names of groups, with a full stop; in front of a year: モーニング娘。'16.
+# Names of groups with a full stop, also before a year: モーニング娘。'16.
 _NAMES = tuple(
     f"{name}。{mark}"
     for name in ("モーニング娘", "カントリー娘", "ココナッツ娘", "ゲスの極み乙女")
     for mark in ("", "'", "’")
 )
 _AFTER_A_NAME = re.compile(r"[はがをにのともやへで、・’'”」』）0-9０-９]|から|まで|より|さん|など|として|という")
-# Characters that foreign names are written with in Chinese; a question mark within one was a dot between its parts.
+# Characters of foreign names in Chinese; a question mark within a name was once a dot between its parts.
 _IN_NAMES = (
     "阿埃艾安奥巴贝比彼博布查达戴丹德迪蒂杜多恩尔菲费弗夫福戈格哈赫霍基吉加杰卡凯科克拉莱兰朗劳勒雷里利林琳鲁卢路伦罗洛马麦曼"
     "迈梅米莫姆纳奈尼诺帕佩皮普奇乔切琼萨塞桑沙莎圣史斯苏索塔泰坦特汤托瓦威维韦温沃伍西希夏歇雅亚扬耶伊因约泽扎詹朱茨娜妮丽莉丝蕾薇玛黛"
 )
 _LOST_DOT = re.compile(rf"(?<=[{_IN_NAMES}]{{2}})\?(?=[{_IN_NAMES}]{{2}})")
-# After what somebody said, this goes on with the sentence around it.
+# Continuations of the surrounding sentence after quoted speech.
 _GOES_ON = {
     "ja": re.compile(
         r"[、，をはがもへ]|と(?!ころ|ても|にかく|もかく|きどき|きに|うとう|つぜん|りあえず)|って|なんて|など|という|の(?!ち)|に(?!は)|"
@@ -124,21 +125,21 @@ def _library() -> Any:
 def splitter() -> str:
     """Return a fingerprint of the sentence splitter: the installed library, and the versions of all rules."""
     _library()
-    return f"sentencex {version('sentencex')}, rules {_RULES}"
+    return f"sentencex {version('sentencex')}, rules {_RULES_VERSION}"
 
 
 def has_rules(language: str) -> bool:
-    """Return True if a language has its own rules of where sentences end; others have general ones."""
+    """Return True if a language has its own rules for sentence boundaries; others use general ones."""
     return language in _LIBRARY
 
 
 @cache
 def _rules_of(language: str) -> str:
-    """Return the language whose rules the library follows; log once that they are general ones."""
+    """Return the language whose rules the library applies; warn once if they are the general ones."""
     if has_rules(language):
         return language
     name = LANGUAGES[language].name
-    logger.warning("there are no rules where sentences of %s end: general ones are used, the marks of all scripts", name)
+    logger.warning("no rules for sentence boundaries in %s: using general ones, the marks of all scripts", name)
     return _GENERAL
 
 
@@ -154,7 +155,7 @@ def split_sentences(text: str, language: str) -> list[Span]:
         return _split_unspaced(text, language)
     masked = _without_asides(_without_quotes(text), language)
     found: list[Span] = []
-    start, whole = _next(text, 0), True  # nothing goes on before this: the text begins, or a blank line came
+    start, whole = _next(text, 0), True  # ``whole``: at the start of the text, or after a blank line
     paragraph = start
     for cut, is_break in _cuts(masked, language):
         paragraph = cut if is_break else paragraph
@@ -175,14 +176,14 @@ def split_sentences(text: str, language: str) -> list[Span]:
 
 
 def _next(text: str, start: int) -> int:
-    """Return the first place from ``start`` on that is not blank."""
+    """Return the first place from ``start`` that is not whitespace."""
     while start < len(text) and text[start].isspace():
         start += 1
     return start
 
 
 def _add(found: list[Span], text: str, span: Span, whole: bool) -> None:
-    """Append a sentence; marks alone are not one, and join the sentence before, unless they begin a paragraph."""
+    """Append a sentence; marks alone join the sentence before, unless they begin a paragraph."""
     if found and not whole and not _LETTER_OR_DIGIT.search(text, *span):
         found[-1] = (found[-1][0], span[1])
     else:
@@ -190,9 +191,9 @@ def _add(found: list[Span], text: str, span: Span, whole: bool) -> None:
 
 
 def _without_quotes(text: str) -> str:
-    """Return a text of the same length without its quotation marks; apostrophes within words stay.
+    """Mask the quotation marks of a text, keeping its length; apostrophes within words stay.
 
-    Opening ones, and those behind a mark that ends a sentence, become blanks. One that closes behind a word becomes a
+    Opening marks, and those after a mark that ends a sentence, become spaces. Marks that close after a word become a
     neutral mark, so that a quoted word is not taken for an abbreviation: he said "no".
     """
     if text and text[0] in _QUOTES:
@@ -211,23 +212,23 @@ def _without_quotes(text: str) -> str:
 
 
 def _without_asides(text: str, language: str) -> str:
-    """Return a text of the same length in which brackets and quotes are neutral marks that prevent no boundary.
+    """Mask brackets and quotes that must not prevent a boundary, keeping the text's length.
 
-    These are the ones without a partner, those far from it, and in Chinese and Japanese what somebody says in several
-    sentences, after which the sentence around it does not go on.
+    They are those without a partner nearby, and in Chinese and Japanese quoted speech of several sentences after which the
+    surrounding sentence does not continue.
     """
     hidden: list[int] = []
-    stack: list[tuple[int, int]] = []  # place and kind of what is open
+    stack: list[tuple[int, int]] = []  # place and kind of each open bracket
     for found in _ASIDES.finditer(text):
         place, mark = found.start(), found[0]
         if mark[0] == "\n":  # a blank line
             hidden.extend(start for start, _ in stack)
             stack = []
-        elif mark == "<":  # not of a tag
+        elif mark == "<":  # not part of a tag
             hidden.append(place)
         elif mark not in _ASIDE_CLOSES:
             stack.append((place, _KIND[mark]))
-        elif at := next((k for k in range(1, min(len(stack), _DEEPEST) + 1) if stack[-k][1] == _KIND[mark]), 0):
+        elif at := next((k for k in range(1, min(len(stack), _MAX_DEPTH) + 1) if stack[-k][1] == _KIND[mark]), 0):
             start = stack[-at][0]
             hidden.extend(open_ for open_, _ in stack[len(stack) - at + 1 :])
             del stack[len(stack) - at :]
@@ -245,7 +246,7 @@ def _without_asides(text: str, language: str) -> str:
 
 
 def _is_no_aside(text: str, start: int, end: int, language: str) -> bool:
-    """Return True if brackets or quotes are to be hidden: long ones, braces, ``(CD)``, and what somebody says."""
+    """Return True if brackets or quotes must be masked: long ones, braces, ``(CD)``, and quoted speech."""
     if end - start > _LONGEST_QUOTE or text[end] == "}":
         return True
     if text[end] in ")）":
@@ -257,18 +258,17 @@ def _is_no_aside(text: str, start: int, end: int, language: str) -> bool:
 
 
 def _cuts(text: str, language: str) -> Iterator[tuple[int, bool]]:
-    """Yield where sentences may end, and True if a blank line is there.
+    """Yield the places where sentences may end, and whether a blank line is there.
 
-    A place is before the next sentence or before the blanks and marks between them. ``text`` has no quotation marks where
-    these say nothing.
+    A place is before the next sentence, or before the whitespace and marks between them. ``text`` is masked.
     """
     start, rules = 0, _rules_of(language)
     while start < len(text):
         part = text[start : start + _LONGEST_TEXT]
         last = start + len(part) == len(text)
-        pieces = _library().segment(rules, part.encode("utf-8", "replace").decode())  # it takes no lone surrogates
+        pieces = _library().segment(rules, part.encode("utf-8", "replace").decode())  # it rejects lone surrogates
         if not last and len(pieces) > 1:
-            pieces.pop()  # which may go on; what comes next begins with it
+            pieces.pop()  # it may continue; the next part begins with it
         cuts = {}
         for piece in pieces:
             start += len(piece)
@@ -280,7 +280,7 @@ def _cuts(text: str, language: str) -> Iterator[tuple[int, bool]]:
 
 
 def _further(text: str, start: int, cuts: dict[int, bool], language: str) -> dict[int, bool]:
-    """Return the sentence ends that the library missed, from ``start`` to its last cut."""
+    """Return the sentence ends missed by the library, from ``start`` to its last cut."""
     end = max(cuts, default=start)
     if not LANGUAGES[language].spaced:
         places = [found.end() for found in _BEFORE_LATIN.finditer(text, start, end)]
@@ -295,7 +295,7 @@ def _further(text: str, start: int, cuts: dict[int, bool], language: str) -> dic
 
 
 def _ends(text: str, start: int, found: re.Match[str], language: str, own: Abbreviations) -> bool:
-    """Return True if a sentence ends where a mark, or one in a bracket, stands before a capital letter or a digit."""
+    """Return True if a sentence ends at a mark, or one with a bracket, before a capital letter or a digit."""
     word, following = _word(text, start, found.start()), text[found.end()]
     plain = len(word) > 3 and word.isalpha() and word not in own.before_numbers
     starts = bool(own.starter.match(text, found.end()))
@@ -322,10 +322,10 @@ def _word(text: str, start: int, end: int) -> str:
 
 
 def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, int, int]:
-    """Return where a sentence that ends at ``cut`` ends and the next one starts, and the same without quotation marks.
+    """Return the end of the sentence cut at ``cut`` and the start of the next, with and then without quotation marks.
 
-    The first two include marks that close or open. ``first`` is where the sentence begins, ``paragraph`` where its
-    paragraph does.
+    The first two places include closing and opening marks. ``first`` is the start of the sentence, ``paragraph`` the start
+    of its paragraph.
     """
     left = right = cut
     while left > first and (text[left - 1].isspace() or text[left - 1] in _QUOTES):
@@ -337,11 +337,11 @@ def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, i
         end += 1
     while start > end and text[start - 1] in _QUOTES:
         start -= 1
-    if end == right:  # no blank between: marks that can only open do so
+    if end == right:  # no space between: only unambiguous opening marks open
         while end > left and text[end - 1] in "„‚“‘":
             end -= 1
         return end, end, left, right
-    for place in range(end, start):  # marks with blanks on both sides
+    for place in range(end, start):  # marks with spaces on both sides
         mark = text[place]
         if not mark.isspace():
             if mark in "„‚‛‟“‘" or (mark in "\"'`´«»" and _opens(text, place, paragraph)):
@@ -351,7 +351,7 @@ def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, i
 
 
 def _opens(text: str, place: int, paragraph: int) -> bool:
-    """Return True if a quotation mark that may be on either side is the first of a pair in its paragraph."""
+    """Return True if an ambiguous quotation mark is the first of a pair in its paragraph."""
     if text[place] in "«»":
         return text.count("«", paragraph, place) == text.count("»", paragraph, place)
     marks = text[place : place + 2] if text[place + 1 : place + 2] == text[place] else text[place]
@@ -359,7 +359,7 @@ def _opens(text: str, place: int, paragraph: int) -> bool:
 
 
 def _goes_on(text: str, before: Span, left: int, right: int, language: str) -> bool:
-    """Return True if the sentence ``before``, whose words end at ``left``, goes on with the words from ``right`` on."""
+    """Return True if the sentence ``before``, whose words end at ``left``, continues with the words at ``right``."""
     following, mark = text[right : right + 1], text[left - 1 : left]
     if following and following in ",;:)]}":
         return True
@@ -373,17 +373,17 @@ def _goes_on(text: str, before: Span, left: int, right: int, language: str) -> b
 
 
 def _is_said(text: str, left: int, right: int, language: str) -> bool:
-    """Return True if a sentence goes on behind a quotation mark."""
+    """Return True if a sentence continues after a quotation mark."""
     if text[right : right + 5].lstrip(_DASHES)[:1].islower():
         return True
     following = text[right : right + 1]
-    if following.isalpha() and not following.isupper() and len(text[left:right].split()[0]) == right - left:  # no blank
-        return True  # of a script without capitals: "가자."라고
+    if following.isalpha() and not following.isupper() and len(text[left:right].split()[0]) == right - left:  # no space
+        return True  # in a script without capitals: "가자."라고
     return language == "en" and text[left - 1] in "?!" and bool(_SPEAKER.match(text, right))
 
 
 def _is_shortened(text: str, first: int, left: int, right: int, language: str) -> bool:
-    """Return True if a period is that of an abbreviation or an ordinal within a sentence."""
+    """Return True if a period belongs to an abbreviation or an ordinal within a sentence."""
     following = text[right : right + 1]
     word = _word(text, first, left - 1) if not text[left - 2].isspace() else ""
     if not has_rules(language):
@@ -402,7 +402,7 @@ def _is_shortened(text: str, first: int, left: int, right: int, language: str) -
 
 
 def _is_run_on(text: str, first: int, end: int, language: str) -> bool:
-    """Return True if a blank is missing behind a period that is not part of a name, as in ``System.Text``."""
+    """Return True if a space is missing after a period, unless the period is part of a name like ``System.Text``."""
     own = LANGUAGES[language].abbreviations
     if own and own.starter.match(text, end):
         return True
@@ -422,7 +422,7 @@ def _split_unspaced(text: str, language: str) -> list[Span]:
             continue
         end = start + len(text[start:cut].rstrip())
         after = cut
-        while not is_break and end > start + 1 and text[end - 1] in _OPEN:  # what opens belongs to what follows
+        while not is_break and end > start + 1 and text[end - 1] in _OPEN:  # opening marks belong to the next sentence
             after = end - 1
             end = start + len(text[start:after].rstrip())
         after = _next(text, after)
@@ -439,16 +439,16 @@ def _split_unspaced(text: str, language: str) -> list[Span]:
 
 
 def _closes_here(text: str, span: Span, place: int) -> bool:
-    """Return True if the mark behind a sentence closes a quote, or a bracket that was opened in no sentence near."""
+    """Return True if the mark after a sentence closes a quote, or a bracket that is not open in the sentence."""
     if text[place] in "）)":
         return not any(mark in "（(" for mark in _open_in(text, span))
     return text[place] in _QUOTE_CLOSERS
 
 
 def _in_a_name(text: str, end: int, after: int) -> bool:
-    """Return True if a period stands in a name, as in ``.NET``, ``System.Text``, ``Table.(Id)``, ``F.C.が``, ``1.の``.
+    """Return True if a period is within a name, as in ``.NET``, ``System.Text``, ``Table.(Id)``, ``F.C.が``, ``1.の``.
 
-    Where words were cut, it may have blanks on both sides: ``index . html``, ``3 . 5``.
+    In tokenised text it may have spaces on both sides: ``index . html``, ``3 . 5``.
     """
     if text[end - 1] != ".":
         return False
@@ -463,9 +463,9 @@ def _in_a_name(text: str, end: int, after: int) -> bool:
 
 
 def _is_one(text: str, before: Span, after: Span, language: str) -> bool:
-    """Return True if two sentences that were split are one."""
+    """Return True if two sentences must be rejoined."""
     if not _LETTER_OR_DIGIT.search(text, *after):
-        return True  # marks alone are no sentence
+        return True  # only marks
     if language == "zh" and before[1] == after[0] and _LOST_DOT.match(text, before[1] - 1):
         return True
     if text.endswith(_NAMES, before[0], before[1]):
@@ -474,7 +474,7 @@ def _is_one(text: str, before: Span, after: Span, language: str) -> bool:
 
 
 def _quotes_closed(text: str, found: list[Span]) -> list[Span]:
-    """Join sentences that were cut within brackets or quotes."""
+    """Rejoin sentences that were cut within brackets or quotes."""
     out: list[Span] = []
     for span in found:
         if out and span[1] - out[-1][0] <= _LONGEST_QUOTE and _open_in(text, out[-1]):
@@ -487,7 +487,7 @@ def _quotes_closed(text: str, found: list[Span]) -> list[Span]:
 
 
 def _brackets_alone(text: str, span: Span, language: str) -> Iterator[Span]:
-    """Cut after brackets that a sentence begins with, if a whole sentence stands in them and another one follows."""
+    """Cut after brackets at the start of a sentence, if they contain a whole sentence and another one follows."""
     while text[span[0]] in "（(":
         end = _closes(text, (span[0], span[0] + 1), span[0] + 1)
         if not 0 < end < span[1] or text[end - 2] not in "。！？" or not _LETTER_OR_DIGIT.search(text, end, span[1]):
@@ -501,7 +501,7 @@ def _brackets_alone(text: str, span: Span, language: str) -> Iterator[Span]:
 
 
 def _open_in(text: str, span: Span) -> list[str]:
-    """Return the brackets that are opened in a span and not closed in it."""
+    """Return the brackets opened but not closed in a span."""
     stack: list[str] = []
     for character in text[span[0] : span[1]]:
         if character in _OPEN:
@@ -512,7 +512,7 @@ def _open_in(text: str, span: Span) -> list[str]:
 
 
 def _closes(text: str, span: Span, start: int) -> int:
-    """Return the end of the text that closes a bracket or quote left open by a span, 0 if none near does."""
+    """Return the end of the text that closes a bracket or quote left open by a span, 0 if none nearby does."""
     stack = _open_in(text, span)
     for place in range(start, min(len(text), span[0] + _LONGEST_QUOTE)):
         character = text[place]

@@ -1,8 +1,8 @@
-"""The most frequent words of a corpus of any size: counted in compiled code, on threads, in bounded memory.
+"""The most frequent words of a corpus of any size, counted in compiled code, on threads, in bounded memory.
 
-Each thread counts in its own hash table. A full table is written to a file, in parts by a hash of the word, and emptied;
-in the end the counts of each part are added up, and the most frequent words of all parts are those of the corpus. The
-counts are exact, and the same for any number of threads, and of files into which the work is divided.
+Each thread counts in its own hash table. A full table is written to a file, partitioned by a hash of the word, and
+emptied. At the end the counts of each partition are added up, and the most frequent words are chosen from all of them. The
+counts are exact, and the same for any number of threads and files.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLoo
 from xswe.text.units import BLOCK, in_blocks
 from xswe.text.words import WordSplitter
 
-_MOST = 1 << 20  # words that a thread's table holds before it is written to files: some 200 MB
-_RUNS = 1 << 16  # slots of a thread's table of runs
-_AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their chunks to be new
+_MAX_WORDS = 1 << 20  # in a thread's table before it is written to a file: some 200 MB
+_RUN_SLOTS = 1 << 16  # of a thread's table of runs
+_SCAN_BYTES = 1 << 17  # scanned at a time: there is room even if all of their chunks are new
 _PARTS = 16
-_ARRAYS = ("bytes", "offsets", "counts")  # of a part of a table
-COUNTED = ".npz"  # how the names of files of counts end
+_ARRAYS = ("bytes", "offsets", "counts")  # of one part of a table
+COUNTED = ".npz"  # suffix of files of counts
 
 
 class WordCounter:
-    """Counts the words of texts into files, which :func:`most_frequent_of` adds up."""
+    """Counter of the words of texts; its files are added up by :func:`most_frequent_of`."""
 
     def __init__(self, splitter: WordSplitter) -> None:
         start_compiler()
@@ -47,10 +47,10 @@ class WordCounter:
         self.splitter, self._languages = splitter, WordLookup(lookups)
 
     def count(self, texts: Sequence[str], output: Path, threads: int = 1) -> None:
-        """Write a file of the words of texts, and of how often each occurs; several threads may do so at once.
+        """Write the words of texts and their counts to a file; several threads may call this at once.
 
-        The file, an archive as numpy writes them, appears whole or not at all. The counts do not depend on the threads.
-        Texts that are mapped into memory are given back as they are read. Words of over 65,535 bytes are left out.
+        The file, an archive of numpy arrays, is written atomically. The counts do not depend on the number of threads.
+        Memory-mapped texts are released as they are read. Words of over 65,535 bytes are left out.
         """
         own, lock = threading.local(), Lock()
         with whole_file(output, crowded=True) as temporary, ZipFile(temporary, "w") as archive:
@@ -73,15 +73,15 @@ class WordCounter:
 
 
 def most_frequent_of(files: Sequence[Path], most: int) -> Counter[str]:
-    """Add the counts of files up, and return the most frequent words; of equally frequent ones the first in the alphabet.
+    """Add up the counts of files, and return the most frequent words; ties are broken alphabetically.
 
-    A sixteenth of the words is in memory at a time, however many files there are.
+    Only a sixteenth of the words is in memory at a time, however many files there are.
     """
     words, totals = Texts.of([]), np.zeros(0, np.int64)
     for part in range(_PARTS) if most else ():
         more, counts = _added_up(files, part)
         words, totals = concatenate([words, more]), np.concatenate([totals, counts])
-        if most < len(totals):  # those as frequent as the last one stay: the alphabet decides between them all
+        if most < len(totals):  # keep all ties with the last word, to be broken alphabetically
             rows = np.flatnonzero(totals >= np.partition(totals, -most)[-most])
             words, totals = words.take(rows), totals[rows]
     ranked = sorted(zip((-totals).tolist(), words, strict=True))
@@ -90,7 +90,7 @@ def most_frequent_of(files: Sequence[Path], most: int) -> Counter[str]:
 
 @njit(**LEAN)
 def _tally(numbers: np.ndarray, counts: np.ndarray) -> None:
-    """Count numbers; negative ones stand for words that are counted elsewhere."""
+    """Count numbers; negative ones stand for words counted elsewhere."""
     for k in numbers:
         if k >= 0:
             counts[k] += 1
@@ -101,7 +101,7 @@ def _no_bags(texts: list[str]) -> Bags:
 
 
 class _Tables:
-    """Tables of words and counts in a file, each in parts by a hash of the word."""
+    """Tables of words and counts in a file, each partitioned by a hash of the word."""
 
     def __init__(self, archive: ZipFile) -> None:
         self._archive, self._lock, self._count = archive, Lock(), 0
@@ -119,7 +119,7 @@ class _Tables:
 
 
 def _added_up(files: Sequence[Path], part: int) -> tuple[Texts, np.ndarray]:
-    """Return the words of a part of all files, each once, and their counts, int64 (n,)."""
+    """Return the distinct words of one part of all files, and their counts, int64 (n,)."""
     table, totals = new_table(1 << 12), np.zeros(0, np.int64)
     for path in files:
         with np.load(path) as archive:
@@ -132,17 +132,17 @@ def _added_up(files: Sequence[Path], part: int) -> tuple[Texts, np.ndarray]:
 
 
 class _Forms:
-    """The words that one thread has seen, and their counts."""
+    """The words seen by one thread, and their counts."""
 
     def __init__(self, splitter: WordSplitter, languages: WordLookup, tables: _Tables) -> None:
         self.splitter, self._languages, self._tables = splitter, languages, tables
         self._scanners: dict[str | None, _Scanner] = {}
-        self._pieces: dict[str | None, np.ndarray] = {}  # how often each piece of whole texts occurred
+        self._pieces: dict[str | None, np.ndarray] = {}  # counts of the pieces of whole texts
         self._begin()
 
     def _begin(self) -> None:
         self.table, self.counts = new_table(1 << 12), np.zeros(1 << 12, np.int64)
-        self._scanners.clear()  # they remember runs by the numbers of their words
+        self._scanners.clear()  # they cache runs as the numbers of their words
 
     def add(self, texts: Texts) -> None:
         for code, rows in self._languages.languages_of(texts):
@@ -153,23 +153,23 @@ class _Forms:
                 part, lookup = lookup.tally(part, pieces), lookup.words
             offsets, start = part.offsets, 0
             while start < len(part):
-                stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _AT_ONCE, "right")) - 1)
+                stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _SCAN_BYTES, "right")) - 1)
                 scanner = self._scanners.get(code) or self._scanners.setdefault(code, _Scanner(lookup, self))
                 self._add_plainly(scanner.count(part[start:stop]))
                 start = stop
-                if self.table.used[0] >= _MOST:
+                if self.table.used[0] >= _MAX_WORDS:
                     self.write()
 
     def _add_plainly(self, texts: Texts) -> None:
         for block in in_blocks(texts):
             words = Texts.of([word.form for text in block for word in self.splitter(text)])
-            there = words.sizes <= LONGEST  # a table holds no longer ones, and they are nobody's
+            there = words.sizes <= LONGEST  # the limit of a table
             self.add_spans(words.data, words.offsets[:-1][there], words.offsets[1:][there])
 
     def add_spans(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray, times: np.ndarray | None = None
     ) -> np.ndarray:
-        """Add ``times`` (None: once) to the counts of the words ``data[starts[k]:ends[k]]``; return their numbers."""
+        """Add ``times`` (None for 1) to the counts of the words ``data[starts[k]:ends[k]]``; return their numbers."""
         self.table, numbers = number(self.table, data, starts, ends)
         self.add_numbers(numbers, times)
         return numbers
@@ -198,14 +198,14 @@ class _Forms:
 
 
 class _Scanner(Deferred):
-    """Scans texts whose Han is in one language, for a thread's :class:`_Forms`."""
+    """Scanner of texts whose Han is in one language, for a thread's :class:`_Forms`."""
 
     def __init__(self, of: OneLanguage, forms: _Forms) -> None:
         super().__init__(of._alphabet, forms.table, of._slow)
         self._lock, self._of, self._forms = of._lock, of, forms
 
     def count(self, texts: Texts) -> Texts:
-        """Count the words of texts; return the texts that compiled code cannot scan."""
+        """Count the words of texts; return the texts that the compiled code cannot scan."""
         status = self._count(texts)
         rows = np.flatnonzero(status == UNLEARNT)
         if len(rows):
@@ -226,7 +226,7 @@ class _Scanner(Deferred):
         return status
 
     def _add_runs(self, fresh: NewChunks, where: np.ndarray) -> None:
-        """Count the words of runs of Han and Kana; short ones are cached with the numbers of their words."""
+        """Count the words of runs of Han and Kana; cache short runs with the numbers of their words."""
         runs, which = distinct(fresh.text, where)
         order, cut = self._of.cut(runs)
         times = np.bincount(which, minlength=len(runs))[order]
@@ -234,4 +234,4 @@ class _Scanner(Deferred):
         numbers = self._forms.add_spans(cut.data, cut.starts, cut.ends, np.repeat(times, cut.sizes))
         columns = (runs.offsets[:-1], runs.sizes, np.cumsum(cut.sizes) - cut.sizes, cut.sizes)
         kept = np.stack(columns, axis=1).astype(np.int32)[runs.sizes <= self._longest_run]
-        self._own.words = remember(self._table(), NewChunks(kept, runs.data, numbers.astype(np.int32)), _RUNS)
+        self._own.words = remember(self._table(), NewChunks(kept, runs.data, numbers.astype(np.int32)), _RUN_SLOTS)

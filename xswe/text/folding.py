@@ -1,9 +1,9 @@
-"""Folding of traditional Chinese characters to simplified ones, as a table that a tokenizer can carry.
+"""Folding of traditional Chinese characters to simplified ones, as a table within a tokenizer.
 
-OpenCC's conversion is taken character by character, so that the very same table works inside ``tokenizer.json`` (as a
-``Precompiled`` normaliser) in every library that reads it. Phrase rules, which a table cannot hold, are left out: of
-two traditional characters that share a simplified one nothing is lost, and the few that depend on their neighbours (乾
-in 乾坤) are folded alike in training and at inference.
+OpenCC's conversion is applied character by character, so that the same table works inside ``tokenizer.json`` (as a
+``Precompiled`` normaliser) in every library that reads it. Phrase rules, which a table cannot hold, are left out: nothing
+is lost if two traditional characters share a simplified one, and the few characters that depend on their neighbours (乾 in
+乾坤) are folded alike in training and at inference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HAN_BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0
 
 @lru_cache(maxsize=1)
 def simplified_characters() -> dict[str, str]:
-    """Map each traditional character to its simplified one, for all that differ (about 5,000, from OpenCC)."""
+    """Map traditional characters to simplified ones, where they differ (about 5,000, from OpenCC)."""
     with needs("opencc", "train", "folding Chinese characters"):
         from opencc import OpenCC
     convert = OpenCC("t2s").convert
@@ -33,15 +33,15 @@ def simplified_characters() -> dict[str, str]:
     return {c: s for c in characters if (s := convert(c)) != c and len(s) == 1}
 
 
-# Of Japanese characters that fold alike the commonest, where the standard does not name it first.
+# The most frequent of Japanese characters that fold alike, if the standard does not list it first.
 _COMMONEST = "鬱雲個蠣鉤葉機喫御凶卷幸合谷準昇鐘鎚折託淀檮濤邇汎檜並藪癒欲憐亘憑彙廣槨氣鹵燻瑤甕籤諡"
 
 
 def japanese_characters(fold: Callable[[str], str]) -> dict[str, str]:
-    """Map characters to which ``fold``, the normalisation of a look-up, turns Japanese ones back to these, one to one.
+    """Map folded characters back to Japanese ones, one to one; ``fold`` is the normalisation of a look-up.
 
-    Of several that fold alike (復 and 複 to 复) the first in JIS X 0208 is taken, whose level 1 has the characters in daily
-    use, then in JIS X 0213; or a much more frequent one. ``fold`` leaves blanks as they are.
+    Of several characters that fold alike (復 and 複 to 复), take the first in JIS X 0208, whose level 1 has the characters
+    in daily use, then in JIS X 0213, unless another one is much more frequent. ``fold`` must keep spaces.
     """
     common = _decoded("euc_jp", b"", range(0xB0, 0xF5))
     further = _decoded("euc_jis_2004", b"", range(0xA1, 0xFF)) + _decoded("euc_jis_2004", b"\x8f", range(0xA1, 0xFF))
@@ -65,8 +65,8 @@ def folding_step() -> normalizers.Normalizer:
 def compiled_charsmap(table: dict[str, str]) -> bytes:
     """Compile a character table to sentencepiece's form, which ``tokenizers.normalizers.Precompiled`` reads.
 
-    The table says what each character (or short text) becomes; an empty text removes it. The map is as sentencepiece
-    serialises it: a double-array trie and its strings.
+    The table maps each character (or short text) to its replacement; an empty text removes it. The map has sentencepiece's
+    serialisation: a double-array trie and its strings.
     """
     with needs("sentencepiece (with protobuf)", "train", "compiling a character table"):
         import sentencepiece
@@ -74,7 +74,7 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
     model = io.BytesIO()
     with scratch() as folder:
         rules = Path(folder) / "rules.tsv"
-        # Only the normaliser of this throw-away model is wanted; the two lines it is trained on do not matter.
+        # Only the normaliser of this throw-away model is used; its two training lines do not matter.
         rules.write_text("".join(f"{_codes(a)}\t{_codes(b)}\n" for a, b in sorted(table.items())), encoding="ascii")
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(["a b c d e f g", "h i j k l m n"]),
@@ -90,5 +90,5 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
 
 
 def _codes(text: str) -> str:
-    """Write a text in the format of the rules' file: hexadecimal code points separated by blanks."""
+    """Return a text in the format of the rules file: hexadecimal code points separated by spaces."""
     return " ".join(f"{ord(character):X}" for character in text)

@@ -1,7 +1,7 @@
-"""Surface forms of units: the spellings that the look-up folds.
+"""Surface forms of units: the spellings before the look-up folds them.
 
-A look-up folds case, width and traditional characters, and its units may be parts of words. A unit is displayed as a word
-as texts of a language write it: the commonest form among those of its occurrences that are whole words.
+The look-up folds case, width and traditional characters, and its units may be parts of words. A unit is displayed in its
+most frequent form in texts of a language, counting only occurrences that are whole words.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from xswe.text.tokenizers import WORD_START
 from xswe.text.units import AS_LOOKED_UP, BLOCK, Units, in_blocks
 from xswe.text.words import WordUnits
 
-_LEAST = 0.02  # share of a unit's places where it is a word; one with less is a part that is spelt like a word now and then
-_LONGEST = 100  # characters of a form
-_ENOUGH = 1 << 20  # texts
+_MIN_WORD_SHARE = 0.02  # of a unit's places; a unit that is a word less often is a part that sometimes looks like one
+_MAX_LENGTH = 100  # characters of a form
+_SAMPLE_SIZE = 1 << 20  # texts
 _OPENING = np.array([ord(mark) for mark in OPENING], np.uint32)
 
 
 class Forms:
-    """Counts of the forms in which each of some things occurs."""
+    """Counts of the forms in which things occur."""
 
     def __init__(self) -> None:
         self._met: Counter[tuple[Hashable, str, bool]] = Counter()
 
     def add(self, thing: Hashable, form: str, within: bool, times: int = 1) -> None:
-        """Count a form; ``within``: its capitals are the word's own, as it occurs within a sentence, or it has none."""
+        """Count a form; ``within``: its capitals are its own, because it is within a sentence or has none."""
         self._met[thing, form, within] += times
 
     def ranked(self, things: Container[Hashable]) -> dict[Hashable, list[str]]:
-        """Return the forms of some things, the commonest of those with capitals of their own first."""
+        """Return the forms of some things, the most frequent within sentences first."""
         found: dict[Hashable, dict[str, list[int]]] = {}
         for (thing, form, within), times in self._met.items():
             if thing in things:
@@ -49,16 +49,16 @@ class Forms:
 
 
 class FormCounter:
-    """Counts the forms of ``units`` in texts of a language."""
+    """Counter of the forms of ``units`` in texts of a language."""
 
     def __init__(self, units: Units, language: str) -> None:
         self.units, self.language = units, language
-        self.places, self.words = np.zeros((2, len(units)), np.int64)  # of each unit, and those where it is a word
+        self.places, self.words = np.zeros((2, len(units)), np.int64)  # of each unit: all, and those where it is a word
         self._table = new_table(1 << 12)
         self._keys, self._counts = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
 
     def add(self, texts: Sequence[str]) -> None:
-        """Count the forms in some thousand texts."""
+        """Count the forms in a few thousand texts."""
         located, joined = self.units.locate(texts), "\n".join([*texts, ""])
         codes, data = np.frombuffer(joined.encode("utf-32-le"), "<u4"), np.frombuffer(joined.encode(), np.uint8)
         lengths = [len(text) + 1 for text in texts]
@@ -66,7 +66,7 @@ class FormCounter:
         ids, starts, ends = located.bags.ids.astype(np.int64), first + located.starts, first + located.ends
         traits = traits_of_characters()[codes]
         parts = within_word(traits[starts - 1], traits[starts]) | within_word(traits[ends - 1], traits[ends])
-        rows = np.flatnonzero(~parts & (starts < ends) & (ends - starts <= _LONGEST))
+        rows = np.flatnonzero(~parts & (starts < ends) & (ends - starts <= _MAX_LENGTH))
         self.places += np.bincount(ids, minlength=len(self.places))
         self.words += np.bincount(ids[rows], minlength=len(self.places))
         ids, starts, ends = ids[rows], starts[rows], ends[rows]
@@ -87,17 +87,16 @@ class FormCounter:
         self._keys, self._counts = [keys], [counts]
 
     def tally(self) -> tuple[Texts, np.ndarray, np.ndarray]:
-        """Return the forms; which unit occurs in which, as form x units + unit; their counts in sentences, and overall."""
+        """Return the forms; their pairs with units, as form x units + unit; and the pairs' counts in sentences and overall."""
         self._add_up()
         return contents(self._table)[0], self._keys[0], self._counts[0]
 
 
 def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
-    """Return the commonest form of each unit, by the counts of several counters in texts of one language.
+    """Return the most frequent form of each unit, by the counts of several counters in texts of one language.
 
-    It is "" for a unit that is not a word, and ``=`` where texts write what is looked up, as they do with most. For
-    Chinese a unit's own, simplified characters are taken if they occur at all; a Japanese word with particles does not
-    count as one.
+    It is "" for a unit that is not a word, and ``=`` if the form is the unit as looked up, as it is for most. In Chinese, a
+    unit's own simplified characters are chosen if they occur at all; in Japanese, a word with particles does not count.
     """
     units, language = counters[0].units, counters[0].language
     met, tokens, out = Forms(), units.tokens, [""] * len(units)
@@ -110,7 +109,7 @@ def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
             met.add(unit, written[form], True, within)
             met.add(unit, written[form], False, times - within)
     spelt, forms = _spelling(units), met.ranked(range(len(units)))
-    for unit in np.flatnonzero(words > _LEAST * places).tolist():
+    for unit in np.flatnonzero(words > _MIN_WORD_SHARE * places).tolist():
         own, token = forms[unit], tokens[unit].removeprefix(WORD_START)
         if language == "zh" and token in own:
             own = [token]
@@ -120,7 +119,7 @@ def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
 
 
 def _spelling(units: Units) -> Callable[[str, str], bool]:
-    """Return a function that separates forms of a word from longer words that were backed off to it."""
+    """Return a function that distinguishes forms of a word from longer words that were backed off to it."""
     if not isinstance(units, WordUnits):
         return lambda form, token: True
     steps = [units.splitter.normaliser(code).normalize_str for code in units.splitter.han_languages or (None,)]
@@ -128,11 +127,11 @@ def _spelling(units: Units) -> Callable[[str, str], bool]:
 
 
 def count_forms(units: Units, texts: Sequence[str], language: str, threads: int = 1) -> Texts:
-    """Return the commonest form of each unit in texts of a language, as :func:`commonest_forms` does.
+    """Return the most frequent form of each unit in texts of a language, like :func:`commonest_forms`.
 
-    Of more than a million texts every other block, or every third, and so on, is read, which is sample enough.
+    Of more than a million texts only every n-th block is read, as a sample.
     """
-    step = BLOCK * -(-len(texts) // _ENOUGH)
+    step = BLOCK * -(-len(texts) // _SAMPLE_SIZE)
     starts = range(0, len(texts), max(step, 1))
 
     def count(first: int, last: int) -> FormCounter:

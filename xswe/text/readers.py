@@ -18,9 +18,9 @@ from xswe.io.files import check_input
 from xswe.io.lines import Skipped, not_utf8, nul_byte, open_binary, read_whole
 from xswe.io.sources import member_names, open_member, suffix_of
 
-_WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
+_WRAP_WIDTH = 110  # maximum columns of hard-wrapped lines, counting Han and Kana twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
-_LINES = re.compile(r"^[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+\S[^\n]*+)*+", re.MULTILINE)  # with something in each
+_LINES = re.compile(r"^[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+\S[^\n]*+)*+", re.MULTILINE)  # runs of non-blank lines
 _BLOCKS = frozenset(
     re.findall(
         r"\w+",
@@ -30,15 +30,15 @@ _BLOCKS = frozenset(
     )
 )
 _ASIDE = frozenset(("nav", "footer"))
-# A menu: the least number of consecutive blocks, their most characters, and their least share of links.
-_MENU, _SHORT, _LINKED = 3, 80, 0.6
+# A menu: minimum number of consecutive blocks, maximum characters of each, and minimum share of links.
+_MENU_BLOCKS, _MENU_CHARACTERS, _MENU_LINKS = 3, 80, 0.6
 _SILENT = frozenset(("script", "style", "template", "noscript", "svg", "rt", "rp"))
 
 
 def paragraphs_of(path: str | Path, left_out: Skipped | None = None) -> list[str]:
-    """Read the paragraphs of a document in the format of its suffix; an unknown or no suffix means plain text.
+    """Read the paragraphs of a document, in the format given by its suffix; otherwise as plain text.
 
-    What a reader leaves out is counted in ``left_out``. InputError: it is missing, damaged, or text that is not UTF-8.
+    Text left out by a reader is counted in ``left_out``. InputError: the document is missing, damaged, or not UTF-8.
     DependencyError: the library for its format is not installed.
     """
     reader = READERS.get(suffix_of(path))
@@ -49,9 +49,9 @@ def paragraphs_of(path: str | Path, left_out: Skipped | None = None) -> list[str
 
 
 def paragraphs(text: str) -> list[tuple[int, int]]:
-    """Return the spans of the paragraphs of plain text: between blank lines, or each line where lines are not wrapped.
+    """Return the spans of the paragraphs of plain text: between blank lines, or each line if lines are not wrapped.
 
-    Lines count as wrapped where most that another line follows do not end a sentence, and all are short.
+    Lines count as wrapped if they are short, of similar length, and most lines followed by another do not end a sentence.
     """
     blocks, wrapped = list(_blocks(text)), _is_wrapped(text)
     if wrapped:
@@ -75,9 +75,9 @@ def _is_wrapped(text: str) -> bool:
         lines = text[start:end].split("\n")
         widths += [_columns(line) for line in lines]
         inner += lines[:-1]
-    if len(inner) < 2 or sorted(widths)[int(0.98 * (len(widths) - 1))] > _WRAPPED:
+    if len(inner) < 2 or sorted(widths)[int(0.98 * (len(widths) - 1))] > _WRAP_WIDTH:
         return False
-    # Wrapped lines are about as long as each other, and seldom end with a sentence.
+    # Wrapped lines are of similar length, and seldom end with a sentence.
     from statistics import median
 
     full = median(_columns(line) for line in inner) > 0.6 * max(widths)
@@ -94,7 +94,7 @@ def _decoded(path: str | Path) -> str:
 
 
 def decoded(data: bytes, path: str | Path) -> str:
-    """Decode UTF-8 and make every line end a line feed; raise InputError for other bytes."""
+    """Decode UTF-8 and normalise line ends to line feeds; raise InputError for other bytes."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,7 +124,7 @@ _INLINE = (
 
 
 def read_markdown(path: Path, left_out: Skipped) -> Iterator[str]:
-    """Yield the paragraphs, headings, items and cells of Markdown, without code blocks, front matter and marks."""
+    """Yield the paragraphs, headings, list items and table cells of Markdown, without code, front matter and markup."""
     collected: list[str] = []
     for line in [*_without_code(_decoded(path)), ""]:
         marked = _MARKS.match(line)
@@ -141,7 +141,7 @@ def read_markdown(path: Path, left_out: Skipped) -> Iterator[str]:
 
 
 def _without_code(text: str) -> Iterator[str]:
-    """Yield the lines of Markdown, an empty one for each of a code block; front matter is left out."""
+    """Yield the lines of Markdown without front matter, with lines of code blocks emptied."""
     lines, fence = text.split("\n"), ""
     if lines[0].strip() == "---" and "---" in (bare := [line.strip() for line in lines[1:]]):
         lines = lines[bare.index("---") + 2 :]
@@ -164,7 +164,7 @@ def _plain(text: str) -> str:
 
 
 class _Block(NamedTuple):
-    """The text of a block of HTML, its share of links, and whether it is outside the main content of the page."""
+    """The text of an HTML block, its share of link text, and whether it is outside the page's main content."""
 
     text: str
     linked: float
@@ -172,7 +172,7 @@ class _Block(NamedTuple):
 
 
 class _Text(HTMLParser):
-    """Collects the text of blocks, with entities resolved and blanks collapsed."""
+    """Collector of the text of blocks, with entities resolved and whitespace collapsed."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -220,24 +220,24 @@ def _html_blocks(text: str) -> list[_Block]:
 
 
 def html_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of HTML: the text of its blocks, without scripts, styles and the readings of ruby."""
+    """Return the paragraphs of HTML: the text of its blocks, without scripts, styles and ruby readings."""
     return [block.text for block in _html_blocks(text)]
 
 
 def read_html(path: Path, left_out: Skipped) -> Iterator[str]:
     """Yield the paragraphs of an HTML file in UTF-8, without navigation and footers.
 
-    These are what stands in ``nav`` and ``footer``, and runs of short blocks of which most is links.
+    These are the ``nav`` and ``footer`` elements, and runs of short blocks that consist mostly of links.
     """
     for menu, blocks in groupby(_html_blocks(_decoded(path)), key=_is_menu):
         run = list(blocks)
-        kept = [block.text for block in run if not block.aside and not (menu and len(run) >= _MENU)]
+        kept = [block.text for block in run if not block.aside and not (menu and len(run) >= _MENU_BLOCKS)]
         left_out.add("paragraphs of navigation and footers", len(run) - len(kept))
         yield from kept
 
 
 def _is_menu(block: _Block) -> bool:
-    return block.linked > _LINKED and len(block.text) < _SHORT and not _ENDS.search(block.text)
+    return block.linked > _MENU_LINKS and len(block.text) < _MENU_CHARACTERS and not _ENDS.search(block.text)
 
 
 def read_epub(path: Path, left_out: Skipped) -> Iterator[str]:
@@ -277,17 +277,17 @@ def _xml(data: bytes, path: Path) -> Any:
 # DOCX and PDF.
 
 
-_REMOVED = frozenset(("del", "moveFrom"))  # of tracked changes
-# Beside these: the second copy of what a new element says, readings of ruby, and properties.
+_REMOVED = frozenset(("del", "moveFrom"))  # deletions in tracked changes
+# Also without text: fallback copies of newer elements, ruby readings, and properties.
 _NO_DOCX_TEXT = _REMOVED | {"Fallback", "rt", "pPr", "rPr", "tblPr", "tcPr", "sectPr", "instrText", "delText"}
 _DOCX_MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
 def read_docx(path: Path, left_out: Skipped) -> Iterator[str]:
-    """Yield the paragraphs of a DOCX file in their order: of its text, cells, text boxes, footnotes and endnotes.
+    """Yield the paragraphs of a DOCX file in order: of its text, cells, text boxes, footnotes and endnotes.
 
-    Tracked insertions are taken, deletions are not. A footnote follows the paragraph that refers to it, endnotes stand at
-    the end.
+    Tracked insertions are included, deletions are not. A footnote follows the paragraph that refers to it; endnotes come
+    last.
     """
     check_input(path)
     names = member_names(path)
@@ -310,7 +310,7 @@ def read_docx(path: Path, left_out: Skipped) -> Iterator[str]:
 
 
 def _docx_notes(path: Path, kind: str) -> dict[str, list[str]]:
-    """Return the paragraphs of footnotes or endnotes by their number; separators have a type, and are none."""
+    """Map the numbers of footnotes or endnotes to their paragraphs, skipping separators, which have a type."""
     found = {}
     for note in _xml(_member(path, f"word/{kind}s.xml"), path).iter(f"{{*}}{kind}"):
         if _attribute(note, "type") in ("", "normal"):
@@ -321,7 +321,7 @@ def _docx_notes(path: Path, kind: str) -> dict[str, list[str]]:
 
 
 def _references(paragraph: Any, kind: str) -> list[str]:
-    """Return the numbers of the notes that a paragraph refers to, but for those in its text boxes."""
+    """Return the numbers of the notes that a paragraph refers to, outside its text boxes."""
     return [_attribute(part, "id") for part in _docx_parts(paragraph) if local_name(part.tag) == f"{kind}Reference"]
 
 
@@ -336,7 +336,7 @@ def local_name(tag: Any) -> str:
 
 
 def _docx_paragraphs(element: Any) -> Iterator[Any]:
-    """Yield the paragraphs within an element, each followed by those of its text boxes, without deleted rows of tables."""
+    """Yield the paragraphs within an element, each followed by those of its text boxes, without deleted table rows."""
     waiting = [element]
     while waiting:
         here = waiting.pop()
@@ -349,7 +349,7 @@ def _docx_paragraphs(element: Any) -> Iterator[Any]:
 
 
 def _docx_parts(paragraph: Any) -> Iterator[Any]:
-    """Yield the elements of a paragraph in their order, but for those of other paragraphs in it."""
+    """Yield the elements of a paragraph in order, except those of paragraphs nested in it."""
     waiting = list(reversed(paragraph))
     while waiting:
         here = waiting.pop()
@@ -367,20 +367,20 @@ def _docx_lines(paragraph: Any) -> list[str]:
 
 
 def read_pdf(path: Path, left_out: Skipped) -> Iterator[str]:
-    """Yield the paragraphs of a PDF's text, as far as its lines reveal them; a page break does not end a paragraph."""
+    """Yield the paragraphs of a PDF's text, as far as its lines show them; a page break does not end a paragraph."""
     with needs("pypdf", "documents", "reading PDF"):
         import pypdf
     check_input(path)
     try:
         pages = [page.extract_text() or "" for page in pypdf.PdfReader(str(path)).pages]
-    except Exception as error:  # likewise
+    except Exception as error:  # the library raises errors of many types
         raise InputError(path, f"not a PDF file ({brief(error, 200)})", "save it again as .pdf") from None
     text = re.sub(r"(?<=\w)-\n(?=[a-zäöüß])", "", "\n".join(page.strip() for page in pages))
     for start, end in paragraphs(text):
         yield text[start:end]
 
 
-# The formats of documents; the help of the verbs lists them from here.
+# The formats of documents; the verbs' help lists them from here.
 READERS: dict[str, Callable[[Path, Skipped], Iterator[str]]] = {
     ".md": read_markdown,
     ".markdown": read_markdown,

@@ -1,8 +1,8 @@
 """Scripts: runs of characters of one kind within a text.
 
-The script alone decides which adapter sees which characters. Latin (and any other spaced) script goes to the word adapter,
-runs of Han and Kana go to a segmenter. Kana anywhere in a sentence makes its Han runs Japanese where a model has both
-languages. No statistical detector takes part: the decision is the same for a sentence alone and in a batch.
+The script alone decides how characters are cut: Latin (and any other spaced) script into words, runs of Han and Kana by a
+segmenter. With a model of both languages, Kana anywhere in a sentence makes its Han runs Japanese. There is no statistical
+detector, so the decision is the same for a sentence alone and in a batch.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from xswe.text.languages import LANGUAGES
 
 # Han: ideographs, their extensions, iteration and zero marks. Kana: both syllabaries, the length mark, half-width forms.
-# The compatibility ideographs are escaped: an editor that normalises would turn them into others.
+# The compatibility ideographs are escaped because an editor that normalises would replace them.
 HAN_CHARACTERS = "々〇〻㐀-䶿一-鿿\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "ぁ-ゖゝ-ゟァ-ヺー-ヿㇰ-ㇿｦ-ﾟ\U0001aff0-\U0001b16f"
-CJK_CHARACTERS = HAN_CHARACTERS + _KANA  # the inside of a character class, for any regular-expression engine
+CJK_CHARACTERS = HAN_CHARACTERS + _KANA  # the content of a character class, for any regular-expression engine
 _CJK_RUN = re.compile(f"[{CJK_CHARACTERS}]+")
 _AROUND_RUNS = re.compile(f"([{CJK_CHARACTERS}]+)")
 _KANA_CHARACTER = re.compile(f"[{_KANA}]")
-# ASCII characters that Unicode calls symbols but every word tokeniser of the field treats as punctuation.
+# ASCII punctuation, including characters that Unicode calls symbols but word tokenisers treat as punctuation.
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
@@ -33,23 +33,23 @@ def cjk_runs(text: str) -> list[tuple[int, int]]:
 
 
 def around_runs(text: str) -> list[str]:
-    """Split a text at the borders of its runs of Han and Kana."""
+    """Split a text at the boundaries of its runs of Han and Kana."""
     return [part for part in _AROUND_RUNS.split(text) if part]
 
 
 def has_cjk(text: str) -> bool:
-    """Return True if any Han or Kana occurs."""
+    """Return True if a text has any Han or Kana."""
     return _CJK_RUN.search(text) is not None
 
 
 def has_kana(text: str) -> bool:
-    """Return True if any Kana occurs."""
+    """Return True if a text has any Kana."""
     return _KANA_CHARACTER.search(text) is not None
 
 
 def in_script(text: str, language: str) -> bool:
     """Return True if at least half of a text's letters are in the script of its language."""
-    if text.isascii():  # most are, and need no look at each character's name
+    if text.isascii():  # fast path for most texts
         return LANGUAGES[language].script.upper() == "LATIN" and any(map(str.isalpha, text))
     cjk = sum(stop - start for start, stop in cjk_runs(text))
     if LANGUAGES[language].spaced:
@@ -63,13 +63,13 @@ def in_script(text: str, language: str) -> bool:
 
 @lru_cache(maxsize=1)
 def kana_codes() -> np.ndarray:
-    """Return for each character code whether it is Kana, bool (0x110000,)."""
+    """Return whether each character code is Kana, bool (0x110000,)."""
     return _codes_of_script(_KANA_CHARACTER)
 
 
 @lru_cache(maxsize=1)
 def cjk_codes() -> np.ndarray:
-    """Return for each character code whether it is Han or Kana, bool (0x110000,)."""
+    """Return whether each character code is Han or Kana, bool (0x110000,)."""
     return _codes_of_script(_CJK_RUN)
 
 

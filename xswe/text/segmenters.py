@@ -1,8 +1,8 @@
 """Segmenters for Han and Kana: the teacher's tokens (the paper), fugashi with unidic-lite (ja), jieba (zh).
 
-In the authors' code a text of Chinese or Japanese is taken as a whole: nothing is cut before the tokenizer sees it, so
-Latin letters and figures in it are pieces, too, and a piece may hold punctuation. The words are the pieces without the
-mark of a word's start; punctuation alone is not a word.
+The authors' code passes a whole Chinese or Japanese text to the tokenizer without cutting it first, so Latin letters and
+digits in it are pieces, too, and a piece may contain punctuation. The words are the pieces without the mark of a word
+start; punctuation alone is not a word.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import WORD_START, pieces_only, put_first
 from xswe.text.units import trim_span
 
-WHOLE_TEXTS = "teacher-text"  # cuts texts that hold Han or Kana as wholes, see xswe.text.segmenters
+WHOLE_TEXTS = "teacher-text"  # cuts texts with Han or Kana as a whole, see the header
 BY_TEACHER = ("teacher", WHOLE_TEXTS)
 Spans = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Cuts runs of Han and Kana."""
+    """A segmenter of runs of Han and Kana."""
 
-    lines: Callable[[list[str]], str]  # runs to their words, a line a run, with a blank between words (no run holds either)
-    spans: Callable[[list[str]], list[Spans]]  # runs to the (start, end) of each word
-    tokenizer: Tokenizer | None = None  # whose pieces the words are, if they are those of one
+    lines: Callable[[list[str]], str]  # from runs to their words, a line a run, separated by spaces (no run has whitespace)
+    spans: Callable[[list[str]], list[Spans]]  # from runs to the (start, end) of each word
+    tokenizer: Tokenizer | None = None  # the tokenizer whose pieces are the words, if any
 
     def __call__(self, run: str) -> Spans:
         """Cut one run."""
@@ -43,7 +43,7 @@ class Segmenter:
 
 
 def _of_lines(line: Callable[[str], str]) -> Segmenter:
-    """Make a segmenter of a function from a run to the words that make it up, separated by blanks."""
+    """Make a segmenter from a function that separates the words of a run by spaces."""
 
     def spans(run: str) -> Spans:
         ends = list(accumulate(map(len, line(run).split())))
@@ -56,12 +56,12 @@ def _fugashi() -> Segmenter:
     with needs("fugashi (with unidic-lite)", "words", "segmenting Japanese with fugashi"):
         import fugashi
         import unidic_lite
-    # Naming the dictionary keeps another one that happens to be installed from changing the words.
+    # With the dictionary named, another installed one cannot change the words.
     parse = fugashi.GenericTagger(f'-Owakati -r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"').parse
     return _of_lines(parse)
 
 
-@functools.cache  # whose dictionary takes a second and 70 MB
+@functools.cache  # the dictionary takes a second and 70 MB
 def _jieba() -> Segmenter:
     with needs("jieba", "words", "segmenting Chinese with jieba"):
         import jieba
@@ -74,7 +74,7 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
     def trim_span(encoding: Encoding) -> Spans:
         out: Spans = []
         for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
-            if piece == WORD_START:  # alone, it reports the first character, which belongs to the piece after it
+            if piece == WORD_START:  # alone, it reports the first character of the next piece as its own
                 continue
             start = max(start, out[-1][1] if out else 0)  # byte pieces of one character report it several times
             if start < end:
@@ -94,8 +94,8 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
 def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Segmenter:
     """Return the segmenter of a language's runs of Han and Kana: ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh).
 
-    ``teacher-text`` cuts runs as ``teacher`` does, but only those that normalisation makes. Both need the teacher's
-    tokenizer. An unknown or unsuitable segmenter raises ConfigError, a missing library DependencyError.
+    ``teacher-text`` cuts runs like ``teacher``, but only those created by normalisation. Both need the teacher's tokenizer.
+    An unknown or unsuitable segmenter raises ConfigError, a missing library DependencyError.
     """
     if name == "fugashi" and language == "ja":
         return _fugashi()
@@ -109,15 +109,15 @@ def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Seg
     raise ConfigError(f"segmenter {name!r} does not segment {language}: use one of {known}")
 
 
-_BYTE = re.compile("<0x[0-9A-F]{2}>")  # a byte of a character that is no piece
+_BYTE = re.compile("<0x[0-9A-F]{2}>")  # a byte piece, part of a character that is no piece itself
 
 
 class TextPieces:
     """The pieces of whole texts, as words.
 
-    ``tokenizer`` is the teacher's, which is not changed; ``before`` normalises a text before its own normaliser does.
-    ``units`` are the pieces as units, with the compiled look-up where there is one; ``forms`` has the word of each piece
-    by its id, empty for what is not a word (punctuation, unknown, special).
+    ``tokenizer`` is the teacher's and stays unchanged; ``before`` are normalisers to apply before its own. ``units`` are
+    the pieces as units, with the compiled look-up if available; ``forms`` maps the id of each piece to its word, empty if
+    it is not a word (punctuation, unknown, special).
     """
 
     def __init__(self, tokenizer: Tokenizer, languages: Sequence[str], before: Sequence[normalizers.Normalizer]) -> None:
@@ -129,7 +129,7 @@ class TextPieces:
         self.forms = ["" if all(map(is_punctuation, form)) else form for form in forms]
 
     def __call__(self, text: str) -> Iterator[tuple[str, int, int]]:
-        """Yield each word of a text, and its place (start, end) in it."""
+        """Yield each word of a text with its place (start, end)."""
         encoding = self.units.tokenizer.encode(text, add_special_tokens=False)
         for piece, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
             if form := self.forms[piece]:
@@ -137,7 +137,7 @@ class TextPieces:
 
 
 def _forms(pieces: Sequence[str], tokenizer: Tokenizer) -> list[str]:
-    """Return pieces without the marks that their tokenizer adds; empty for parts of characters."""
+    """Return pieces without the marks added by their tokenizer; empty for parts of characters."""
     state: dict[str, Any] = json.loads(tokenizer.to_str())
     if '"type": "ByteLevel"' in json.dumps([state["pre_tokenizer"], state["decoder"]]) and tokenizer.decoder is not None:
         spelled = (tokenizer.decoder.decode([piece]).strip() for piece in pieces)

@@ -25,9 +25,9 @@ _BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 class Sentence(NamedTuple):
     """A sentence of running text."""
 
-    text: str  # on one line: a line break within becomes a blank, or nothing in Chinese and Japanese
-    start: int  # its first character in the running text
-    end: int  # one past its last
+    text: str  # on one line: line breaks become spaces, or nothing in Chinese and Japanese
+    start: int  # first character in the running text
+    end: int  # one past the last character
     paragraph: int  # number of its paragraph, from 0
 
 
@@ -36,11 +36,11 @@ class SplitText(Result[Sentence], row=Sentence, entries="sentences"):
     """Running text and its sentences, in order; a sequence of :class:`Sentence`.
 
     Attributes:
-        text: the running text: of plain text all of it, with a line feed for every end of a line; of a document its
-            paragraphs, with a blank line between them.
-        sentences: where they stand.
+        text: the running text: all of a plain text, with line ends normalised to line feeds; or the paragraphs of a
+            document, separated by blank lines.
+        sentences: the sentences with their places.
         language: of the text.
-        left_out: what of a document is no part of it, as navigation and footers, counted.
+        left_out: parts of a document outside its text, such as navigation and footers, counted.
     """
 
     text: str
@@ -52,7 +52,7 @@ class SplitText(Result[Sentence], row=Sentence, entries="sentences"):
         return f"SplitText({self.summary()}, {self.language})"
 
     def write(self, path: str | Path) -> None:
-        """Write the sentences atomically: to ``.txt`` or ``-`` one per line, else as :meth:`Result.write`."""
+        """Write the sentences atomically: to ``.txt`` or ``-`` one a line, otherwise like :meth:`Result.write`."""
         if str(path) == "-" or Path(path).suffix.lower() == ".txt":
             write_text(path, (f"{sentence.text}\n" for sentence in self))
         else:
@@ -61,39 +61,39 @@ class SplitText(Result[Sentence], row=Sentence, entries="sentences"):
     def summary(self) -> str:
         """Describe the result in one line."""
         last = self.sentences[-1].paragraph + 1 if self.sentences else 0
-        general = "" if has_rules(self.language) else f", by general rules: there are none of {self.language}"
+        general = "" if has_rules(self.language) else f", by general rules: there are none for {self.language}"
         return f"{len(self):,} sentences in {last:,} paragraphs{general}{left_out_of(self.left_out)}"
 
 
 def check_split_output(path: str) -> None:
-    """Raise ConfigError, before any work is done, if sentences cannot be written to a file."""
+    """Raise ConfigError early if sentences cannot be written to a file of this name."""
     if path != "-" and Path(path).suffix.lower() != ".txt":
         check_suffix(path)
 
 
 def is_document(path: str | Path) -> bool:
-    """Return True if a file has the suffix of a format of running text, whose lines have no meaning."""
+    """Return True if a file has the suffix of a document format, whose lines have no meaning."""
     return suffix_of(path) in READERS
 
 
 def split_text(input: str | Path, language: str, output: str | Path | None = None) -> SplitText:
-    """Cut running text into its sentences.
+    """Split running text into sentences.
 
-    Paragraphs end at blank lines; in plain text whose lines are not wrapped, at the end of each line. A sentence is in one
-    paragraph.
+    Paragraphs end at blank lines or, in plain text without wrapped lines, at the end of each line. A sentence never crosses
+    paragraphs.
 
     Args:
         input: the text itself; or, as a ``Path``, a file: plain text, or a document (Markdown, HTML, EPUB, DOCX, PDF);
             ``Path("-")`` for standard input.
-        language: ``en``, ``de``, ``zh``, ``ja``, or one that was added; if there are no rules for it, sentences end with
-            the marks that end sentences in any script.
-        output: a file that the sentences are written to as well: ``.txt`` (a sentence a line), or by its suffix any table
-            (with places); ``-`` for standard output.
+        language: ``en``, ``de``, ``zh``, ``ja``, or an added one; without rules for it, sentences end at the marks that end
+            sentences in any script.
+        output: a file to write the sentences to as well: ``.txt`` (a sentence a line), or any table by its suffix (with
+            places); ``-`` for standard output.
 
     Raises:
-        ConfigError: the language is unknown, or the output is the input or of no such format.
+        ConfigError: the language is unknown, or the output is the input or has an unknown format.
         InputError: the file is missing or damaged.
-        DependencyError: the library that cuts sentences, or that reads the format, is not installed.
+        DependencyError: the library that splits sentences or reads the format is not installed.
 
     Example:
         >>> import xswe
@@ -111,7 +111,7 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
     found = _split(input, language)
     if output is not None:
         found.write(output)
-    elif found.left_out:  # verbs that read lines do not show it
+    elif found.left_out:  # verbs that read lines do not report it
         logger.info("%s: %s", input, found.summary())
     return found
 
@@ -143,7 +143,7 @@ def _plain(path: Path) -> str:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a text with a blank or, in Chinese and Japanese, nothing."""
+    """Join the lines of a text with spaces or, in Chinese and Japanese, with nothing."""
     return _BREAK.sub(lambda found: _joint(text, found.start(), found.end()), text)
 
 

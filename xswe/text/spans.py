@@ -1,11 +1,11 @@
-"""Texts as sequences of words, each a few rows of a table, for the search of spans.
+"""Texts as sequences of words, each a few rows of a table, for the span search.
 
-A span is a run of words. In spaced scripts a word is a chunk of the model's units (all pieces from one mark of a word's
-start to the next), in Han and Kana it is one unit. Punctuation is not a word and takes no part in a phrase's vector (the
-papers' inference strips it, EN paper 3.1); a span may reach across it.
+A span is a run of words. In spaced scripts a word is a chunk of the model's units (all pieces from one word start to the
+next), in Han and Kana it is one unit. Punctuation is not a word and does not count in a phrase's vector (the papers'
+inference strips it, EN paper 3.1); a span may cross it.
 
-``cut`` is the fast look-up; ``places``, which reads texts again for character offsets, is meant for the few texts that
-need them.
+``cut`` is the fast look-up; ``places`` reads texts again for character offsets, and is meant for the few texts that need
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cut:
     """Texts as words."""
 
     ids: np.ndarray  # int32 (pieces,), rows of a table
-    # int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``; none if nothing in it is known
+    # int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``; none if all of it is unknown
     words: np.ndarray
     texts: np.ndarray  # int64 (n + 1,), text ``i`` has the words ``texts[i]`` to ``texts[i + 1]``
 
@@ -50,13 +50,13 @@ class Cut:
         return len(self.texts) - 1
 
     def text(self, i: int) -> Cut:
-        """Return a single text."""
+        """Return one text."""
         a, b = self.texts[i], self.texts[i + 1]
         words = self.words[a : b + 1]
         return Cut(self.ids[words[0] : words[-1]], words - words[0], np.array([0, b - a], np.int64))
 
     def take(self, rows: np.ndarray) -> Cut:
-        """Return the texts ``rows``, in that order, as a copy."""
+        """Return a copy of the texts ``rows``, in that order."""
         words = Bags(np.arange(len(self.words) - 1), self.texts).take(rows)
         pieces = Bags(self.ids, self.words).take(words.ids)
         return Cut(pieces.ids, pieces.offsets, words.offsets)
@@ -75,16 +75,16 @@ def join_cuts(parts: Sequence[Cut]) -> Cut:
 
 
 class Cutter(Protocol):
-    """Cuts texts into words, for one choice of units."""
+    """A splitter of texts into words, for one choice of units."""
 
     def cut(self, texts: Sequence[str]) -> Cut:
         """Cut texts."""
 
     def places(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return where the words of each text stand: int32 (words, 2), first character and one past the last."""
+        """Return the places of each text's words: int32 (words, 2), first character and one past the last."""
 
 
-@functools.lru_cache(maxsize=2)  # a question that links a few sentences takes a hundredth of what making one takes
+@functools.lru_cache(maxsize=2)  # making one takes a hundred times as long as linking a few sentences
 def make_cutter(units: Units) -> Cutter:
     """Return the cutter of a model's units."""
     if isinstance(units, SubwordUnits) and units.trained_here:
@@ -102,9 +102,9 @@ def cut_texts(cutter: Cutter, texts: Sequence[str], threads: int = 1) -> Cut:
 def _group(
     ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.ndarray, words: np.ndarray, texts: np.ndarray
 ) -> tuple[int, int]:
-    """Group pieces into words; return the number of rows and words.
+    """Group pieces into words; return the numbers of rows and words.
 
-    ``words`` receives each word's first place in ``kept``, ``texts`` the number of words before the end of each text.
+    ``words`` receives each word's first index in ``kept``, ``texts`` the number of words up to the end of each text.
     """
     count, found = 0, 0
     for row in range(len(offsets) - 1):
@@ -147,7 +147,7 @@ class _Pieces:
     def _fast(self) -> FastLookup:
         from xswe.text.compiled.lookup import FastLookup
 
-        # Every piece is wanted here, also those that are no units: they show where words begin.
+        # Every piece is needed here, even if it is no unit, to show where words begin.
         return FastLookup(self._state, np.ones(len(self._kinds), bool), self._by_tokenizer)
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
@@ -184,7 +184,7 @@ def _kind(piece: str) -> int:
 
 
 class _Located:
-    """Words from any units, by where each unit occurs in the text."""
+    """Words from any units, by the place of each unit in the text."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
@@ -213,7 +213,7 @@ class _Located:
         return [places_of(words_at(text, starts, ends)) for text, _, starts, ends in rows]
 
     def _rows(self, texts: Sequence[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield each text with its units, and where they start and end."""
+        """Yield each text with its units, their starts and their ends."""
         located = self._units.locate(texts)
         bounds = located.bags.offsets.tolist()
         for text, (a, b) in zip((one for block in in_blocks(texts) for one in block), pairwise(bounds), strict=True):
@@ -232,10 +232,9 @@ def _in_a_word(character: str) -> bool:
 def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int, int, int, int]]:
     """Group the tokens of a text, given in text order by first character and one past the last, into words.
 
-    Return for each word its tokens (first, one past the last) and its characters (start, end), with the marks that follow
-    the last. Tokens of punctuation only are in none; a token with Han or Kana is a word, and one that begins with a mark
-    continues the word before; other tokens share a word unless something between them is blank or neither letter nor
-    digit.
+    Return, for each word, its tokens (first, one past the last) and its characters (start, end), with trailing combining
+    marks. Tokens of punctuation alone are in no word; a token with Han or Kana is a word; a token that begins with a
+    combining mark continues the word before; other tokens share a word unless whitespace or punctuation is between them.
     """
     out: list[tuple[int, int, int, int]] = []
     inside = False
@@ -264,5 +263,5 @@ def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int,
 
 
 def places_of(words: list[tuple[int, int, int, int]]) -> np.ndarray:
-    """Return the characters of the words that :func:`words_at` found, int32 (words, 2)."""
+    """Return the places of words found by :func:`words_at`, int32 (words, 2)."""
     return np.array([word[2:] for word in words], np.int32).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Function words: those that no term begins or ends with."""
+"""Function words with which no term begins or ends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LEADING_WORDS = frozenset[str]().union(*(language.leading for language in LANGUA
 
 @lru_cache(maxsize=16)
 def boundary_stopwords(japanese: bool, spaced: str = "") -> frozenset[str]:
-    """Return the boundary stopwords of Japanese, or of Chinese, and of the languages with blanks, or of the one named."""
+    """Return the boundary stopwords of Japanese or Chinese, and of all spaced languages or the given one."""
     codes = ("ja" if japanese else "zh", *([spaced] if spaced else _spaced()))
     return frozenset[str]().union(*(LANGUAGES[code].boundary_stopwords for code in codes))
 
 
 def spaced_language(text: str) -> str:
-    """Return the language with blanks that has most of a text's stopwords, of those of one language; empty if two have."""
+    """Return the spaced language with the most stopwords in a text, not counting shared ones; empty on a tie."""
     words = text.casefold().split()
     counts = {code: sum(word in own for word in words) for code, own in _own().items()}
     most = max(counts.values())
@@ -28,7 +28,7 @@ def spaced_language(text: str) -> str:
     return "" if others else first
 
 
-# Stopwords of one language that are words of another as well say nothing.
+# Stopwords of one language that are also words of another prove nothing.
 _HOMOGRAPHS = frozenset(("den", "hat", "man", "not", "war", "was", "will"))
 
 
@@ -38,7 +38,7 @@ def _spaced() -> list[str]:
 
 @cache
 def _own() -> dict[str, frozenset[str]]:
-    """Return the stopwords of each language with blanks that no other has."""
+    """Return the stopwords of each spaced language that no other one has."""
     sets = {code: LANGUAGES[code].boundary_stopwords for code in _spaced()}
     others = {code: _HOMOGRAPHS.union(*(words for other, words in sets.items() if other != code)) for code in sets}
     return {code: words - others[code] for code, words in sets.items()}
@@ -46,9 +46,9 @@ def _own() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=2)
 def attached_particles(japanese: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of the particles at the beginning and the end of a run of Han and Kana, the longest first.
+    """Return patterns of the particles at the start and end of a run of Han and Kana, longest first.
 
-    In Japanese a particle matches only beside other characters than Hiragana, to which it may belong.
+    A Japanese particle does not match beside Hiragana, because it may be part of the same word.
     """
     own = LANGUAGES["ja" if japanese else "zh"]
     before, after = (
@@ -60,7 +60,7 @@ def attached_particles(japanese: bool) -> tuple[re.Pattern[str], re.Pattern[str]
     return re.compile(f"(?:{before})(?=.)"), re.compile(f"(?<=.)(?:{after})$")
 
 
-# Words that only look as if a particle stood before or after them.
+# Words that only look as if they had a particle.
 _WHOLE = word_set("""
     特に 最も 既に 主に 更に 単に 遂に 常に 次に 共に 実に 誠に 故に 主な 大した
     決して 概して この頃 各地 各国 各種 各自 各位 対する 関する 称する 達する 愛する 我が
@@ -68,6 +68,6 @@ _WHOLE = word_set("""
 
 
 def has_particle(text: str) -> bool:
-    """Return True if a run of Japanese is a word with particles before or after it."""
+    """Return True if a Japanese run is a word with particles before or after it."""
     before, after = attached_particles(True)
     return text not in _WHOLE and (before.match(text) or after.search(text)) is not None

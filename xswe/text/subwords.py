@@ -1,6 +1,6 @@
 """Sub-words: the pieces of a tokenizer as units.
 
-One ``tokenizer.json`` is the whole function from text to ids, here and in every other library.
+One ``tokenizer.json`` defines the whole function from text to ids, here and in every other library.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 class SubwordUnits:
     """The pieces of a tokenizer as units; its special tokens are never units.
 
-    ``tokenizer`` may also be the bytes of a ``tokenizer.json``, which is parsed when first needed: the compiled look-up
-    does without it. ``kind`` is ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's. With
-    ``lone_mark``, as in models of other libraries, the mark of a word's start alone is a unit. ``folding`` only records
-    whether folding traditional Chinese was asked for: the tokenizer does it. ``state`` is the tokenizer's state, if
-    already at hand.
+    ``tokenizer`` may also be the bytes of a ``tokenizer.json``, parsed when first needed: the compiled look-up works
+    without it. ``kind`` is ``subwords`` for the model's own vocabulary, ``teacher`` for the teacher's. With ``lone_mark``,
+    as in models of other libraries, the mark of a word start alone is a unit. ``folding`` only records whether folding of
+    traditional Chinese was requested: the tokenizer does it. ``state`` is the tokenizer's state, if already known.
     """
 
     def __init__(
@@ -66,13 +65,13 @@ class SubwordUnits:
             dropped = [i for i, added in given.get_added_tokens_decoder().items() if added.special]
             dropped += [] if unknown is None else [unknown]
             self._is_unit = np.ones(given.get_vocab_size(with_added_tokens=True), bool)
-        # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
+        # The mark of a word start alone has no meaning: it remains where the word itself is unknown.
         if not lone_mark and lone is not None:
             dropped.append(lone)
         self._is_unit[dropped] = False
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "_fast": None, "_traced": None}  # the compiled look-up is made again where it pays
+        state = {**self.__dict__, "_fast": None, "_traced": None}  # the compiled look-up is rebuilt on demand
         state.pop("tokens", None)
         return state
 
@@ -86,7 +85,7 @@ class SubwordUnits:
 
     def state(self) -> dict[str, Any]:
         """Return the tokenizer's state, as in ``tokenizer.json``."""
-        source = self._source  # once: another thread may make a tokenizer of it
+        source = self._source  # read once: another thread may replace it by a tokenizer
         state: dict[str, Any] = json.loads(source if isinstance(source, bytes) else source.to_str())
         return state
 
@@ -95,7 +94,7 @@ class SubwordUnits:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """The pieces, by id; an empty string for an id that is not a unit (unknown, special, the lone mark)."""
+        """The pieces by id; an empty string for an id that is not a unit (unknown, special, the lone mark)."""
         out = [""] * len(self._is_unit)
         for piece, i in self.tokenizer.get_vocab(with_added_tokens=True).items():
             out[i] = piece if self._is_unit[i] else ""
@@ -103,7 +102,7 @@ class SubwordUnits:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind, languages, the lone mark where it is a unit, and folding where it is switched off."""
+        """Kind, languages, the lone mark if it is a unit, and folding if it is off."""
         kept = {"lone_mark": True} if self._lone_mark else {}
         kept |= {"folding": False} if not self.folding and "zh" in self.languages else {}
         return {"kind": self.kind, "languages": list(self.languages), **kept}
@@ -115,18 +114,18 @@ class SubwordUnits:
 
     @property
     def exact(self) -> SubwordUnits:
-        """These units: a piece never stands in for another one."""
+        """These units themselves: a piece never stands in for another one."""
         return self
 
     def bags(self, texts: Sequence[str]) -> Bags:
-        """Look the texts up; unknown and special pieces are left out."""
+        """Look texts up; unknown and special pieces are left out."""
         fast = self._fast_lookup(texts)
         if fast is None:
             return concatenate_bags([self._by_tokenizer(block) for block in in_blocks(texts)])
         return concatenate_bags([fast(block) for block in flat_blocks(texts)])
 
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
-        """Return the compiled look-up; None where the tokenizer itself is as fast."""
+        """Return the compiled look-up; None if the tokenizer itself is as fast."""
         if not self.trained_here or not self._worth(texts):
             return None
         with self._lock:
@@ -144,7 +143,7 @@ class SubwordUnits:
         return self._keep(Bags.of([e.ids for e in encodings]))[0]
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
-        """Look the texts up with the place of each piece; a piece that covers only blanks is left out."""
+        """Look texts up with the place of each piece; pieces of only whitespace are left out."""
         if (tracer := self._tracer(texts)) is None:
             return self._locate_by_tokenizer(texts)
         from xswe.text.compiled.locate import together
@@ -152,7 +151,7 @@ class SubwordUnits:
         return together([tracer(block) for block in flat_blocks(texts)])
 
     def _tracer(self, texts: Sequence[str]) -> Tracer | None:
-        """Return the compiled search for places; None where the tokenizer itself is as fast."""
+        """Return the compiled search for places; None if the tokenizer itself is as fast."""
         if not self.trained_here or not self._worth(texts):
             return None
         with self._lock:
@@ -179,23 +178,23 @@ class SubwordUnits:
         return LocatedBags(concatenate_bags(parts), np.concatenate(starts or empty), np.concatenate(ends or empty))
 
     def _keep(self, bags: Bags, also: np.ndarray | None = None) -> tuple[Bags, np.ndarray]:
-        """Drop ids that are not units (and those where ``also`` is false); return also the mask of those kept."""
+        """Drop ids that are not units (or where ``also`` is false); also return the mask of the ids kept."""
         kept = self._is_unit[bags.ids] if also is None else self._is_unit[bags.ids] & also
         if kept.all():
             return bags, kept
         return Bags(bags.ids[kept], bounds_of(kept)[bags.offsets]), kept
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[SubwordUnits, np.ndarray]:
-        """Return the most frequent units, and their old ids; characters and special tokens always stay.
+        """Return the most frequent units, and their old ids; single characters and special tokens always stay.
 
-        ConfigError: fewer than the characters, or the tokenizer cannot lose pieces.
+        ConfigError: ``keep`` is below the number of these, or the tokenizer cannot lose pieces.
         """
         tokenizer, kept = _prune_unigram(self.tokenizer, keep, counts)
         return SubwordUnits(tokenizer, self.kind, self.languages, lone_mark=self._lone_mark, folding=self.folding), kept
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``."""
-        text = self.tokenizer.to_str(pretty=True)  # its own ``save`` says of a full disk what no one can catch
+        text = self.tokenizer.to_str(pretty=True)  # its own ``save`` panics if the disk is full
         (folder / "tokenizer.json").write_text(text, encoding="utf-8", newline="")
 
     @classmethod
@@ -209,14 +208,14 @@ class SubwordUnits:
 
 
 def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:
-    """Switch off a tokenizer's truncation and padding; not to be done while a thread uses it."""
+    """Switch off a tokenizer's truncation and padding; must not happen while another thread uses it."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
 
 
 def _prune_unigram(tokenizer: Tokenizer, units: int, counts: np.ndarray | None) -> tuple[Tokenizer, np.ndarray]:
-    """Return a tokenizer of fewer pieces, and the old ids of those kept, in their old order."""
+    """Return a tokenizer with fewer pieces, and the old ids of the pieces kept, in their old order."""
     state = json.loads(tokenizer.to_str())
     vocabulary = state["model"].get("vocab", [])
     added = {token["id"] for token in state["added_tokens"]}

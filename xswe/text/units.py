@@ -1,8 +1,8 @@
-"""The protocol of units, which have a vector each: from text to ``Bags``.
+"""The protocol of units, each of which has a vector: from text to ``Bags``.
 
-Three choices, saved with the model: ``words`` (the papers', see :mod:`xswe.text.words`), ``teacher`` (the teacher's own
-pieces) and ``subwords`` (one Unigram vocabulary over all languages of the model), see :mod:`xswe.text.subwords`. Nothing
-after the look-up knows which it was.
+There are three choices, saved with the model: ``words`` (the papers' choice, see :mod:`xswe.text.words`), ``teacher`` (the
+teacher's own pieces) and ``subwords`` (one Unigram vocabulary for all languages of the model), see
+:mod:`xswe.text.subwords`. Nothing after the look-up knows which it was.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from xswe.io.ragged import Bags, LocatedBags, Texts
 
 UnitKind = Literal["words", "teacher", "subwords"]
-AS_LOOKED_UP = "="  # among forms of units, which are letters: texts write the unit as the look-up has it
-BLOCK = 8192  # texts handled at a time
-FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
-_MANY = BLOCK  # texts for which it does, however short
-_UNCOMPILED = 1_000_000  # characters, in small calls, for which it does not pay to compile it: a second or two's work
+AS_LOOKED_UP = "="  # among forms of units, which are letters: the form is the unit as looked up
+BLOCK = 8192  # texts processed at a time
+FEW = 2000  # characters below which a compiled look-up does not pay (half a second to load its code, once)
+_MANY = BLOCK  # texts from which it does, however short
+_UNCOMPILED = 1_000_000  # characters, in small calls, before it pays to compile it (a second or two)
 
 
 class Units(Protocol):
@@ -38,11 +38,11 @@ class Units(Protocol):
 
     @property
     def tokens(self) -> list[str]:
-        """The units' strings, by id; an empty string for an id that is no unit and has no vector."""
+        """The units' strings by id; an empty string for an id that is no unit and has no vector."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The entry of the units in ``config.json``: kind, languages, and the settings that loading them needs."""
+        """The units' entry in ``config.json``: kind, languages, and the settings needed for loading."""
 
     @property
     def identity(self) -> str:
@@ -52,40 +52,40 @@ class Units(Protocol):
     def exact(self) -> Units:
         """The same units without a back-off for unknown words; these units themselves if they have none.
 
-        A sentence contains a unit if this finds it there: contexts are chosen, counted and harvested so. With the back-off,
+        They decide whether a sentence contains a unit when contexts are chosen, counted and harvested. With the back-off,
         "attic" would be a context of "at".
         """
 
     def bags(self, texts: Sequence[str]) -> Bags:
-        """Look the texts up; unknown words are left out."""
+        """Look texts up; unknown words are left out."""
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
-        """Look the texts up, and return with each unit its place in the original text."""
+        """Look texts up, with the place of each unit in the original text."""
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[Units, np.ndarray]:
         """Return the ``keep`` most frequent units, and their old ids, int64 (keep,), rising.
 
         Args:
-            keep: how many.
-            counts: int (units,), how often each occurs; None for what the units know of it themselves.
+            keep: number of units.
+            counts: int (units,), frequency of each unit; None for the units' own estimates.
         """
 
     def save(self, folder: Path) -> None:
-        """Write the files from which :func:`xswe.model.folder.load_units` makes the same units again."""
+        """Write the files from which :func:`xswe.model.folder.load_units` restores the units."""
 
 
 class CompileHeuristic:
-    """Decides whether texts are worth a compiled look-up: a matter of their size, once its code has been compiled.
+    """Decision whether texts are worth a compiled look-up, by their size.
 
-    If nothing is cached on the disk, compilation is deferred until enough text has been seen to be worth it. Once the
-    code is loaded, it is worth it for whatever is not empty.
+    Unless the code is cached on disk, compilation is deferred until enough text has been seen. Once the code is loaded,
+    it is used for any non-empty text.
     """
 
     def __init__(self) -> None:
         self._compiled, self._loaded, self._waited = False, False, 0
 
     def __call__(self, texts: Sequence[str]) -> bool:
-        """Return True if these texts are worth it."""
+        """Return True if the compiled look-up is worth it for these texts."""
         size = _UNCOMPILED if len(texts) >= _MANY else _characters(texts)
         if size < (1 if self._loaded else FEW):
             return False
@@ -100,7 +100,7 @@ class CompileHeuristic:
 
 
 def _characters(texts: Sequence[str]) -> int:
-    """Count characters, or of flat texts bytes, which cost nothing to count."""
+    """Count characters, or bytes of flat texts, whose number is known."""
     return int(texts.offsets[-1] - texts.offsets[0]) if isinstance(texts, Texts) else sum(map(len, texts))
 
 
@@ -117,7 +117,7 @@ def flat_blocks(texts: Sequence[str]) -> Iterator[Texts]:
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Trim blanks from a span, and extend it over the combining marks that follow it."""
+    """Trim whitespace from a span, and extend it over the combining marks that follow."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
 
 
-_MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
+_MAX_BACKED_OFF = 1 << 18  # forms whose back-off is cached
 
-LOWER = normalizers.Lowercase()  # one character after the other, as the normalisers that clean do
+LOWER = normalizers.Lowercase()  # character by character, like the cleaning normalisers
 
 
 def _clean(lowercase: bool) -> normalizers.Normalizer:
-    """Return the normaliser of every text that is cut into words."""
+    """Return the normaliser of all texts to be cut into words."""
     controls = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=lowercase
     )
@@ -43,7 +43,7 @@ def _clean(lowercase: bool) -> normalizers.Normalizer:
 class Word(NamedTuple):
     """One word of a text: its normalised form and its place (start, end) in the original text.
 
-    ``piece`` marks a piece of a teacher's whole text, which is known as it is or not at all.
+    ``piece`` marks a piece of a text cut as a whole by the teacher, which is known as it is or not at all.
     """
 
     form: str
@@ -53,17 +53,17 @@ class Word(NamedTuple):
 
 
 class WordSplitter:
-    """Splits texts into words, without a vocabulary.
+    """Splitter of texts into words, without a vocabulary.
 
-    A text is normalised (NFKC, no control characters; Chinese also traditional to simplified), cut at blanks and
-    punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped. The
-    segmenter ``teacher-text`` takes texts with Han or Kana as wholes instead, as the teacher's tokenizer does
+    A text is normalised (NFKC, no control characters; in Chinese also from traditional to simplified), cut at whitespace
+    and punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped. The
+    segmenter ``teacher-text`` instead cuts texts with Han or Kana as a whole, like the teacher's tokenizer
     (:class:`xswe.text.segmenters.TextPieces`).
 
-    ``segmenters`` has the name for ``zh`` and ``ja``, see :func:`xswe.text.segmenters.make_segmenter`; ``pieces`` is the
-    teacher's tokenizer, for those named ``teacher`` and ``teacher-text``. ``folding`` says whether traditional Chinese
-    becomes simplified where the model knows Chinese (the authors' code folds nothing), or is the normaliser that does it,
-    else made from OpenCC. ``lowercase`` is set by the paper's models of one language.
+    ``segmenters`` names the segmenters for ``zh`` and ``ja``, see :func:`xswe.text.segmenters.make_segmenter`; ``pieces``
+    is the teacher's tokenizer, for ``teacher`` and ``teacher-text``. ``folding`` says whether traditional Chinese is folded
+    to simplified if the model knows Chinese (the authors' code folds nothing), or is the normaliser for that, by default
+    made from OpenCC. ``lowercase`` is set by the paper's monolingual models.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class WordSplitter:
             self.folding = None
         else:
             step = folding if folding is not True else folding_step()
-            self.folding = normalizers.Sequence([step])  # which can be pickled, as its step cannot
+            self.folding = normalizers.Sequence([step])  # can be pickled, unlike its step
         self._clean, self._cut = _clean(lowercase), pre_tokenizers.BertPreTokenizer()
-        self._text_pieces: dict[bool, TextPieces] = {}  # by whether texts are folded
+        self._text_pieces: dict[bool, TextPieces] = {}  # with and without folding
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Segmenters are functions, and objects of libraries, that no copy can hold: they are made again.
+        # Segmenters are functions and library objects that cannot be copied: they are rebuilt.
         return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding or False, self.lowercase)
 
     @property
@@ -98,11 +98,11 @@ class WordSplitter:
 
     @property
     def han_languages(self) -> tuple[str, ...]:
-        """The languages that a text's Han can be in; none where the model knows neither zh nor ja."""
+        """The possible languages of a text's Han; none if the model knows neither zh nor ja."""
         return tuple(self._segment)
 
     def language_of_han(self, text: str) -> str | None:
-        """Return the language that this text's Han runs are in: ja if any kana occurs, as far as the model knows it."""
+        """Return the language of a text's Han runs among the model's languages: ja if the text has any kana, else zh."""
         if "ja" in self._segment and ("zh" not in self._segment or has_kana(text)):
             return "ja"
         return "zh" if "zh" in self._segment else None
@@ -121,7 +121,7 @@ class WordSplitter:
         with self._lock:
             if (folding is not None) not in self._text_pieces:
                 before: list[normalizers.Normalizer] = [LOWER] if self.lowercase else []
-                # A tokenizer that does so itself is left as it is: the compiled look-up knows those of this library.
+                # A tokenizer that lowercases by itself is left unchanged: the compiled look-up knows those of this library.
                 own = self._pieces.normalizer
                 before = [] if own is not None and own.normalize_str("A") == "a" else before
                 before += [folding] if folding is not None and not folds(self._pieces) else []
@@ -131,7 +131,7 @@ class WordSplitter:
     def lookup(
         self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]
     ) -> OneLanguage | WholeTexts:
-        """Return the compiled twin of this splitter for texts whose Han is in a language."""
+        """Return the compiled equivalent of this splitter, for texts whose Han is in a language."""
         from xswe.text.compiled.word_lookup import OneLanguage, WholeTexts
 
         segmenter = self._segment[language] if language is not None else None
@@ -158,7 +158,7 @@ class WordSplitter:
         ]
 
     def _cut_cjk(self, part: NormalizedString, language: str) -> list[NormalizedString]:
-        """Cut one blank-free part into spaced-script stretches and segments of its Han and Kana runs."""
+        """Cut one part without whitespace into stretches of spaced script and segments of its Han and Kana runs."""
         form = part.normalized
         spans, place = [], 0
         for start, end in cjk_runs(form):
@@ -174,12 +174,12 @@ class WordSplitter:
 
 
 class WordUnits:
-    """A vocabulary of words as units; the place in the list is the id.
+    """A vocabulary of words as units; the index in the list is the id.
 
-    A word is looked up as it stands, then in lower case; an unknown one backs off to its longest known prefix along the
-    teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case. That is how a
-    text is encoded; :attr:`exact` finds only what occurs. ``pieces`` is the tokenizer whose sub-words guide the back-off;
-    None for no back-off.
+    A word is looked up as it is, then in lower case; an unknown word backs off to its longest known prefix along the
+    teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case. Texts are
+    encoded this way; :attr:`exact` finds only words that occur. ``pieces`` is the tokenizer whose sub-words guide the
+    back-off; None for no back-off.
     """
 
     kind: UnitKind = "words"
@@ -196,7 +196,7 @@ class WordUnits:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # The compiled look-up is made again where it pays, and what was found out comes back by itself.
+        # The compiled look-up is rebuilt on demand, and the caches refill by themselves.
         return {**self.__dict__, "_backed_off": {}, "_exact": None, "_fast": None}
 
     def __len__(self) -> int:
@@ -204,20 +204,20 @@ class WordUnits:
 
     @property
     def exact(self) -> WordUnits:
-        """The same words without a back-off: a word is known as it stands, in its own case, or not at all."""
+        """The same words without a back-off: a word is known as it is, in its own case, or not at all."""
         with self._lock:
             self._exact = self._exact or _ExactWords(self.tokens, self.splitter, None)
             return self._exact
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[WordUnits, np.ndarray]:
-        """Return the most frequent words, and their old ids; without counts the first of the list."""
+        """Return the most frequent words, and their old ids; without counts, the first words of the list."""
         order = np.arange(len(self)) if counts is None else np.argsort(-counts, kind="stable")
         kept = np.sort(order[:keep])
         return type(self)([self.tokens[i] for i in kept], self.splitter, self.pieces), kept
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind, languages, segmenters, whether there is a back-off, and which switches are not at their defaults."""
+        """Kind, languages, segmenters, whether there is a back-off, and settings that differ from their defaults."""
         kept = {"folding": False} if "zh" in self.languages and self.splitter.folding is None else {}
         kept |= {"lowercase": True} if self.splitter.lowercase else {}
         return {
@@ -230,7 +230,7 @@ class WordUnits:
 
     @property
     def identity(self) -> str:
-        """A fingerprint of settings, words in order, normaliser and back-off; the segmenters are named by the settings."""
+        """A fingerprint of settings (with the segmenters' names), words in order, normaliser and back-off."""
         normaliser = json.loads(self._as_tokenizer([]).to_str())
         backoff = without_limits(json.loads(self.pieces.to_str())) if self.pieces is not None else None
         return fingerprint(self.settings, self.tokens, normaliser, backoff)
@@ -242,7 +242,7 @@ class WordUnits:
         return tokenizer
 
     def find(self, form: str) -> int:
-        """Return the id of a word as it stands or in lower case, -1 for none."""
+        """Return the id of a word as it is or in lower case, -1 for none."""
         found = self.index.get(form, -1)
         return found if found >= 0 else self.index.get(form.lower(), -1)
 
@@ -252,7 +252,7 @@ class WordUnits:
         if found < 0 and self.pieces is not None:
             found = self._backed_off.get(form, -2)
             if found == -2:
-                if len(self._backed_off) >= _MOST_BACKED_OFF:
+                if len(self._backed_off) >= _MAX_BACKED_OFF:
                     self._backed_off = {}
                 found = self._backed_off[form] = self._back_off(form)
         return found
@@ -262,7 +262,7 @@ class WordUnits:
 
     def _back_off(self, form: str) -> int:
         encoding = self.pieces.encode(form, add_special_tokens=False)  # type: ignore[union-attr]
-        # The lone mark of a word's start reports the first character as its own: that is no boundary.
+        # The lone mark of a word start reports the first character as its own: that is no boundary.
         ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != WORD_START}
         for end in sorted((end for end in ends if 0 < end < len(form)), reverse=True):
             prefix = form[:end]
@@ -272,13 +272,13 @@ class WordUnits:
         return -1
 
     def bags(self, texts: Sequence[str]) -> Bags:
-        """Look the texts up; a word without a known part is left out."""
+        """Look texts up; words without a known part are left out."""
         if (fast := self._fast_lookup(texts)) is None:
             return self._plainly(texts)
         return concatenate_bags([fast(block) for block in flat_blocks(texts)])
 
     def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
-        """Return the compiled look-up; None where the plain one is as fast."""
+        """Return the compiled look-up; None if the plain one is as fast."""
         if not self._worth(texts):
             return None
         with self._lock:
@@ -303,7 +303,7 @@ class WordUnits:
         return Bags.of(lists)
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
-        """Look the texts up with the place of each word."""
+        """Look texts up with the place of each word."""
         if not len(texts) or (fast := self._fast_lookup(texts)) is None:
             return self._locate_plainly(texts)
         from xswe.text.compiled.locate import together
@@ -359,7 +359,7 @@ class _ExactWords(WordUnits):
 
 
 def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
-    """Read a vocabulary and the normaliser that folds Chinese; a tokenizer of all words would take four times as much."""
+    """Read a vocabulary and the normaliser that folds Chinese, in a quarter of the time of loading it as a tokenizer."""
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file; a model of words needs it: fetch or train the model again")
     try:
@@ -383,9 +383,9 @@ def own_words(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> d
 
 
 def most_frequent(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> list[str]:
-    """Choose the vocabulary: the words of each language's own list, shared words once.
+    """Choose the vocabulary: the words of all languages' own lists, shared words once.
 
-    Ties fall alphabetically, so the same counts always give the same list (most frequent first).
+    Ties are broken alphabetically, so the same counts always give the same list (most frequent first).
     """
     total: Counter[str] = Counter()
     for language, words in own_words(counts, sizes).items():

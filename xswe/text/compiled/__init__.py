@@ -1,1 +1,1 @@
-"""The look-up of text in compiled code: bytes, alphabet, chunks, Viterbi, scan."""
+"""Compiled look-up of text: bytes, alphabet, chunks, Viterbi, scan."""

@@ -1,10 +1,10 @@
 """The alphabet: a table, filled on demand, of the normaliser's and chunker's effect on each character.
 
-Both are called on each character when it is first seen, so the table cannot disagree with them. Characters whose
-treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text with one
-is left to the slow path as a whole.
+Both are called on each character when it is first seen, so the table cannot disagree with them. Characters whose result
+may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text with one goes to the
+slow path as a whole.
 
-Compiled code reads well-formed UTF-8: single characters, and runs of letters eight bytes at a time.
+The compiled code reads well-formed UTF-8: single characters, and runs of letters eight bytes at a time.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ def append_character(chunk: np.ndarray, size: int, code: int) -> int:
     return size + 4
 
 
-# Latin letters and digits, eight bytes at a time, for compiled loops: most of a spaced script is nothing else.
+# Latin letters and digits, eight bytes at a time, for compiled loops: they make up most text in spaced scripts.
 
 
 LETTERS = "".join(map(chr, [*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B)]))
-AS_THEY_ARE, LOWER_CASE, NEITHER = 0x00, 0x20, -1  # what is done to them; a lower-case letter has one bit more
+AS_THEY_ARE, LOWER_CASE, NEITHER = 0x00, 0x20, -1  # their case folding, as the bit that lower-case letters add
 
 _EACH = np.uint64(0x0101010101010101)
 _TOP, _REST = np.uint64(0x80) * _EACH, np.uint64(0x7F) * _EACH
 _CASE = np.uint64(LOWER_CASE) * _EACH
-# Added to a byte below 128, these set its top bit from a certain character on.
+# Added to a byte below 128, these set its top bit if it is at least a certain character.
 _FROM_A, _BEYOND_Z = np.uint64(0x80 - 0x61) * _EACH, np.uint64(0x80 - 0x7B) * _EACH
 _FROM_0, _BEYOND_9 = np.uint64(0x80 - 0x30) * _EACH, np.uint64(0x80 - 0x3A) * _EACH
 _SEVEN, _ONE = np.uint64(7), np.uint64(1)
@@ -70,9 +70,9 @@ _SEVEN, _ONE = np.uint64(7), np.uint64(1)
 
 @njit(inline="always")
 def copy_letters(data: np.ndarray, place: int, last: int, case: int, chunk: np.ndarray, end: int) -> tuple[Any, Any]:
-    """Copy letters and digits to ``chunk[end:]`` while eight bytes are left before ``last``; return the places behind them.
+    """Copy letters and digits to ``chunk[end:]`` while eight bytes are left before ``last``; return the places after them.
 
-    ``case`` is ``AS_THEY_ARE`` or ``LOWER_CASE``. Zeros follow, for which ``chunk`` needs room for eight bytes more.
+    ``case`` is ``AS_THEY_ARE`` or ``LOWER_CASE``. Zeros are written after them, so ``chunk`` needs eight spare bytes.
     """
     fold = np.uint64(case) * _EACH
     source, target = np.uintp(data.ctypes.data), np.uintp(chunk.ctypes.data)
@@ -82,7 +82,7 @@ def copy_letters(data: np.ndarray, place: int, last: int, case: int, chunk: np.n
         letters = (lower + _FROM_A) & ~(lower + _BEYOND_Z)
         digits = (plain + _FROM_0) & ~(plain + _BEYOND_9)
         others = (~(letters | digits) | word) & _TOP
-        # All bits below the first byte that is something else; all bits if there is none.
+        # All bits below the first other byte; all bits if there is none.
         kept = ((others & (~others + _ONE)) >> _SEVEN) - _ONE
         store_word(target + np.uintp(end), (word | fold) & kept)
         count: Any = np.int64(trailing_zeros(others) >> np.uint64(3))
@@ -94,14 +94,14 @@ def copy_letters(data: np.ndarray, place: int, last: int, case: int, chunk: np.n
 
 UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
 _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
-_MOST_EXPANSIONS = 1 << 16  # more than Unicode has; beyond, characters count as complex
+_MAX_EXPANSIONS = 1 << 16  # more than Unicode has; further characters count as complex
 SPACE, PUNCTUATION, CJK, WORD = 0, 1, 2, 3
 CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
 
-_BETWEEN = " a "  # keeps characters apart that are normalised together
-_END = "end"  # what the chunker is asked about one character
+_SEPARATOR = " a "  # between characters that are normalised together
+_END = "end"  # ends the chunker's answer about one character
 
-# Blocks whose characters normalise one by one, whatever stands beside them; marks in them are found by category.
+# Blocks whose characters normalise independently of their neighbours; marks in them are found by category.
 _SIMPLE_BLOCKS = (
     (0x0000, 0x02FF),
     (0x0370, 0x052F),
@@ -130,13 +130,13 @@ _BORDERS = [border for low, high in _SIMPLE_BLOCKS for border in (low, high + 1)
 class Alphabet:
     """The self-filling table of one normaliser and chunker.
 
-    ``normalise`` maps a text to a normalised text, ``chunks`` that to its chunks, the first of each tuple; ``mark`` is
-    what the chunker puts before each word of a spaced script. ``table`` has three arrays and a number for compiled code.
-    int32: for each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or the
-    index of several such in the second array. int32: there their number, and then the outputs. uint8: for each byte that
-    is a letter of a word, and whose output is one byte, this output; else 0. And what is done to Latin letters and digits
-    (``AS_THEY_ARE``, …) where these are all such bytes. Threads may read while characters are learnt: an entry is written
-    once, after what it refers to.
+    ``normalise`` maps a text to a normalised text, and ``chunks`` maps that to its chunks, the first of each tuple. The
+    chunker puts ``mark`` before each word of a spaced script. ``table`` has three arrays and a number for compiled code:
+    int32, for each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or the
+    index of several outputs in the second array; int32, their number, then the outputs; uint8, the output of each byte that
+    is a word letter with a one-byte output, else 0; and the case folding (``AS_THEY_ARE``, …) if such bytes are exactly the
+    Latin letters and digits. Threads may read while characters are learnt: an entry is written once, after the data it
+    refers to.
     """
 
     def __init__(
@@ -144,15 +144,15 @@ class Alphabet:
     ) -> None:
         self._normalise, self._chunks, self._mark = normalise, chunks, mark
         self._classes: dict[str, int] = {}
-        self._entries, self._expansions = np.full(0x110000, UNKNOWN, np.int32), np.zeros(_MOST_EXPANSIONS, np.int32)
-        self._expanded = 1  # how many of the latter are taken
+        self._entries, self._expansions = np.full(0x110000, UNKNOWN, np.int32), np.zeros(_MAX_EXPANSIONS, np.int32)
+        self._expanded = 1  # number of expansions in use
         self.learn(np.arange(128))
         is_plain = (self._entries[:128] >= WORD << CLASS_SHIFT) & (self._entries[:128] < (WORD << CLASS_SHIFT) + 128)
         plain = np.concatenate([np.where(is_plain, self._entries[:128], 0).astype(np.uint8), np.zeros(128, np.uint8)])
         self.table = self._entries, self._expansions, plain, _case(plain)
 
     def learn(self, codes: np.ndarray) -> None:
-        """Fill in the entries of those character codes that are still unknown; one thread at a time."""
+        """Fill in the entries of character codes that are still unknown; one thread at a time."""
         characters = [chr(code) for code in np.unique(codes[self._entries[codes] == UNKNOWN]).tolist()]
         simple = [character for character in characters if _is_simple(character)]
         outputs = dict(zip(simple, self._normalise_all(simple), strict=True))
@@ -161,8 +161,8 @@ class Alphabet:
         self._entries[list(map(ord, characters))] = entries
 
     def _normalise_all(self, characters: list[str]) -> list[str]:
-        """Normalise each character: all in one text if its parts can be separated again, or one by one."""
-        parts = self._normalise(_BETWEEN.join(characters)).split(_BETWEEN)
+        """Normalise each character: all in one text if the results can be separated, else one by one."""
+        parts = self._normalise(_SEPARATOR.join(characters)).split(_SEPARATOR)
         return parts if len(parts) == len(characters) else [self._normalise(character) for character in characters]
 
     def _entry(self, outputs: str) -> int:
@@ -183,9 +183,9 @@ class Alphabet:
         return _FIRST_EXPANSION - place
 
     def _classify(self, characters: list[str]) -> None:
-        """Determine how the chunker treats characters, -1 for a way that is not known.
+        """Determine the chunker's classes of characters, -1 for an unknown behaviour.
 
-        Each is given to it alone, doubled and between letters; a word of letters ends its part of the answer.
+        Each character is passed to it alone, doubled and between letters; a word of letters ends its part of the answer.
         """
         if not characters:
             return
@@ -206,7 +206,7 @@ class Alphabet:
 
 
 def _case(plain: np.ndarray) -> int:
-    """Return the case folding of Latin letters and digits, by the third array of a table."""
+    """Return the case folding of Latin letters and digits, given the third array of a table."""
     there = "".join(map(chr, np.flatnonzero(plain)))
     outputs = plain[plain > 0].tobytes().decode("ascii")
     if there != LETTERS:
@@ -219,5 +219,5 @@ def _is_mark(character: str) -> bool:
 
 
 def _is_simple(character: str) -> bool:
-    """Return True if a character normalises by itself, whatever its neighbours."""
+    """Return True if a character normalises independently of its neighbours."""
     return bisect_right(_BORDERS, ord(character)) % 2 == 1 and not _is_mark(character)

@@ -1,7 +1,7 @@
 """A hash table from chunks of text to their ids, read and written by compiled code.
 
-A chunk's bytes are read as words of eight, the last one padded with zeros. A slot of the table is one cache line and
-holds a common chunk whole, bytes and ids, so that a look-up costs one cache miss at most.
+A chunk's bytes are read as eight-byte words, the last one padded with zeros. A slot of the table is one cache line and
+holds both bytes and ids of a typical chunk, so that a look-up costs at most one cache miss.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numba import njit
 from xswe.io.compiler import LEAN, LINE, load_word, prefetch
 from xswe.io.ragged import Texts, bounds_of, read_only
 
-WINDOW = 3  # words of a chunk that its slot holds itself
-_SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
-_HELD = 8  # ids that a slot holds itself
-_AHEAD = 16  # chunks whose slots are asked for before they are read
+WINDOW = 3  # words of a chunk within its slot
+_SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the overflow, then ids
+_HELD = 8  # ids within a slot
+_AHEAD = 16  # chunks whose slots are prefetched
 LONGEST = 0xFFFF  # bytes of a chunk, whose size has 16 bits
-FEW = 4  # ids that are copied without looking how many there are
+FEW = 4  # ids copied regardless of their number
 _BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
 _LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
 
@@ -27,14 +27,14 @@ _LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
 class Table(NamedTuple):
     """A hash table from chunks to their ids; only one thread at a time may write to it.
 
-    A slot whose fourth word is 0 is empty. That word is the chunk's size in bytes (16 bits), the number of its ids (16
-    bits) and where its overflow is in ``rest`` (32 bits): the words after the third, then the ids after the eighth, two a
-    word.
+    A slot whose fourth word is 0 is empty. That word has the chunk's size in bytes (16 bits), the number of its ids (16
+    bits) and the place of its overflow in ``rest`` (32 bits): the words after the third, then the ids after the eighth, two
+    a word.
     """
 
-    slots: np.ndarray  # uint64 (8 x slots,), a power of two of them
+    slots: np.ndarray  # uint64 (8 x slots,), with a power of two of slots
     numbers: np.ndarray  # the same memory as int32
-    rest: np.ndarray  # uint64, what does not fit into slots
+    rest: np.ndarray  # uint64, overflow of the slots
     more: np.ndarray  # the same memory as int32
     used: np.ndarray  # int64 (2,), slots and words of ``rest`` in use
 
@@ -51,7 +51,7 @@ class NewChunks(NamedTuple):
 
 
 def new_table(slots: int) -> Table:
-    """Return an empty table of ``slots`` slots, a power of two; five in eight of them can be used."""
+    """Return an empty table with ``slots`` slots, a power of two, of which five eighths can be used."""
     room = np.zeros(_SLOT * (slots + 1), np.uint64)
     skipped = -room.ctypes.data % LINE // 8
     aligned, rest = room[skipped : skipped + _SLOT * slots], np.zeros(2 * slots, np.uint64)
@@ -59,13 +59,13 @@ def new_table(slots: int) -> Table:
 
 
 def room_for(chunks: int) -> NewChunks:
-    """Return buffers for ``chunks`` chunks of common lengths."""
+    """Return buffers for ``chunks`` chunks of typical lengths."""
     return NewChunks(np.empty((chunks, 4), np.int32), np.empty(24 * chunks, np.uint8), np.empty(8 * chunks, np.int32))
 
 
 @njit(inline="always")
 def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
-    """Hash the chunk of ``size`` bytes whose words start at ``words[first]``; three of them are read in any case."""
+    """Hash the chunk of ``size`` bytes whose words start at ``words[first]``; at least three words are read."""
     key = _BASIS
     for k in range(WINDOW):
         key = (key ^ words[first + k]) * _FACTOR
@@ -78,14 +78,14 @@ def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
 
 @njit(inline="always")
 def prefetch_slot(table: Table, key: np.uint64) -> None:
-    """Prefetch the slot that a look-up will read."""
+    """Prefetch the slot of a hash."""
     slots = table.slots
     prefetch(slots, np.int64(key & np.uint64(len(slots) // _SLOT - 1)) * _SLOT)
 
 
 @njit(inline="always")
 def find(table: Table, words: np.ndarray, first: int, size: int, key: np.uint64) -> Any:
-    """Return the slot of a chunk given as for :func:`hash_chunk`, -1 if it is not there."""
+    """Return the slot of a chunk given as in :func:`hash_chunk`, -1 if it is not in the table."""
     slots, rest = table.slots, table.rest
     mask = np.uint64(len(slots) // _SLOT - 1)
     a, b, c = words[first], words[first + 1], words[first + 2]
@@ -115,7 +115,7 @@ def first_id(table: Table, slot: int) -> Any:
 
 @njit(inline="always")
 def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
-    """Write a slot's ids to ``ids[count:]``, which must have room for ``FEW`` more; return how many there are."""
+    """Write a slot's ids to ``ids[count:]``, which must have room for ``FEW`` more; return their number."""
     about, numbers = table.slots[slot * _SLOT + 3], table.numbers
     n: Any = np.int64((about >> np.uint64(16)) & _LOW)
     held = slot * 2 * _SLOT + _HELD
@@ -134,7 +134,7 @@ def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
 
 @njit(inline="always")
 def _free_slot(slots: np.ndarray, key: np.uint64) -> Any:
-    """Return the slot for a chunk that is not in the table."""
+    """Return a free slot for a chunk that is not in the table."""
     mask = np.uint64(len(slots) // _SLOT - 1)
     slot = np.int64(key & mask)
     while slots[slot * _SLOT + 3] != _NONE:
@@ -163,7 +163,7 @@ def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk
 
 @njit(**LEAN)
 def _insert(table: Table, fresh: NewChunks, words: np.ndarray, chunk: np.ndarray) -> int:
-    """Insert chunks that are not in the table yet; return how many, from the first on, are in it now."""
+    """Insert chunks that are not in the table yet; return how many of the first chunks are in it now."""
     slots, numbers, rest, more, used = table
     most = len(slots) // _SLOT * 5 // 8
     for row in range(len(fresh.where)):
@@ -196,7 +196,7 @@ def _insert(table: Table, fresh: NewChunks, words: np.ndarray, chunk: np.ndarray
 
 @njit(**LEAN)
 def _move(table: Table, larger: Table, words: np.ndarray) -> None:
-    """Copy the slots of a table into an empty one that is larger."""
+    """Copy the slots of a table into a larger empty one."""
     for slot in range(len(table.slots) // _SLOT):
         place = slot * _SLOT
         about = table.slots[place + 3]
@@ -227,7 +227,7 @@ def remember(table: Table, fresh: NewChunks, most: int) -> Table:
 
 
 def _grown(table: Table, slots: int, words: np.ndarray) -> Table:
-    """Return a table of more slots with the same chunks."""
+    """Return a table with more slots and the same chunks."""
     larger = new_table(slots)
     larger.rest[: len(table.rest)], larger.used[:] = table.rest, table.used
     _move(table, larger, words)
@@ -235,9 +235,9 @@ def _grown(table: Table, slots: int, words: np.ndarray) -> Table:
 
 
 def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Table, np.ndarray]:
-    """Number chunks ``data[starts[k]:ends[k]]``: equal ones alike, new ones following those in the table.
+    """Number the distinct chunks ``data[starts[k]:ends[k]]``, with new numbers following those in the table.
 
-    Return the table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
+    Return the table with all chunks, which may be a larger one, and the numbers, int64 (n,).
     """
     numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
     keys, starts, ends = np.empty(_AHEAD, np.uint64), np.ascontiguousarray(starts), np.ascontiguousarray(ends)
@@ -261,7 +261,7 @@ def _number(
     row: int,
     numbers: np.ndarray,
 ) -> int:
-    """Number chunks from ``row`` on; return the first for which there is no room. ``keys`` buffers hashes."""
+    """Number chunks from ``row``; return the first one without room. ``keys`` buffers hashes."""
     slots, held, rest, _, used = table
     most = len(slots) // _SLOT * 5 // 8
     asked = row
@@ -294,14 +294,14 @@ def _number(
 
 
 def distinct(text: np.ndarray, where: np.ndarray) -> tuple[Texts, np.ndarray]:
-    """Return the distinct chunks, and the index of each given one in them, int64 (n,); ``where`` as in ``NewChunks``."""
+    """Return the distinct chunks, and the index of each given chunk in them, int64 (n,); ``where`` as in ``NewChunks``."""
     starts = where[:, 0].astype(np.int64)
     table, numbers = number(new_table(1 << (len(where) * 8 // 5).bit_length()), text, starts, starts + where[:, 1])
     return contents(table)[0], numbers
 
 
 def contents(table: Table) -> tuple[Texts, np.ndarray]:
-    """Return the chunks of a table that :func:`number` filled, by their numbers, and a hash of each, uint64 (n,)."""
+    """Return the chunks of a table filled by :func:`number`, in order of their numbers, and their hashes, uint64 (n,)."""
     count = int(table.used[0])
     places, sizes, keys = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint64)
     _places(table, places, sizes)
@@ -313,7 +313,7 @@ def contents(table: Table) -> tuple[Texts, np.ndarray]:
 
 @njit(**LEAN)
 def _places(table: Table, places: np.ndarray, sizes: np.ndarray) -> None:
-    """Write the slot and the size of each chunk, by its number."""
+    """Write the slot and size of each chunk at its number."""
     for slot in range(len(table.slots) // _SLOT):
         about = table.slots[slot * _SLOT + 3]
         if about != _NONE:
@@ -355,9 +355,9 @@ def first_ids(
     keys: np.ndarray,
     ids: np.ndarray,
 ) -> None:
-    """ids[k] = the first id of the chunk ``data[starts[k]:ends[k]]``, -2 if it is not in the table.
+    """Set ids[k] to the first id of the chunk ``data[starts[k]:ends[k]]``, -2 if it is not in the table.
 
-    ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk; ``keys``, uint64, one a chunk.
+    ``words``, and ``chunk``, the same memory as bytes, have room for the longest chunk; ``keys``, uint64, has one a chunk.
     """
     for k in range(len(ids) + _AHEAD):
         if k < len(ids):

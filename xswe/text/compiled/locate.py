@@ -1,8 +1,8 @@
-"""Units with their places in many texts, compiled: the equivalent of the units' ``locate``.
+"""Units with their places in many texts: the compiled equivalent of the units' ``locate``.
 
-A look-up that defers new chunks (:class:`xswe.text.compiled.lookup.Deferred`) finds the units of each text, and the
-number of characters of the normalised text in each. A second pass over the bytes, :func:`trace`, counts these off: every
-output of the alphabet comes from one character of the original text.
+A look-up that defers new chunks (:class:`xswe.text.compiled.lookup.Deferred`) finds the units of each text, and the number
+of normalised characters in each unit. A second pass over the bytes, :func:`trace`, counts these off: every output of the
+alphabet comes from one character of the original text.
 
 A tokenizer gives each piece a span of characters. :func:`locate_pieces` trims it by the rule of
 :func:`xswe.text.units.trim_span`; :func:`place_words` joins the pieces of a word.
@@ -29,11 +29,11 @@ from xswe.text.compiled.viterbi import DONE, UNLEARNT, cut_chunks, make_paths
 from xswe.text.scripts import is_punctuation
 from xswe.text.tokenizers import WORD_START
 
-MARKED, WHOLE, PART, DROPPED, UNKNOWN = 0, 1, 2, 3, 4  # kinds of a piece; UNKNOWN: no unit, but no word's end either
-SILENT = 8  # added to the kind of a piece that counts for where words are, but has no vector
+MARKED, WHOLE, PART, DROPPED, UNKNOWN = 0, 1, 2, 3, 4  # kinds of a piece; UNKNOWN is no unit, but does not end a word
+SILENT = 8  # added to the kind of a piece that marks words, but has no vector
 _BLANK, _COMBINING, _PUNCTUATION, _NEW = 1, 2, 4, 128
 
-_traits = np.full(0x110000, _NEW, np.uint8)  # of each character; filled as they are met
+_traits = np.full(0x110000, _NEW, np.uint8)  # of each character; filled on demand
 
 
 def _read(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -48,10 +48,10 @@ def _read(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Return the ids of the pieces of texts (no lone surrogates), their spans, and the inputs of :func:`place_words`.
+    """Return the piece ids of texts (no lone surrogates), their spans, and further input of :func:`place_words`.
 
-    A span, of int32 (pieces, 2), is a piece's first character and one past its last, without blanks at either end and
-    with the combining marks that follow. The rest is the characters' traits and the offsets of the texts in them.
+    The spans, int32 (pieces, 2), are a piece's first character and one past its last, trimmed of whitespace and extended
+    over the combining marks that follow. The further input is the characters' traits and the texts' offsets in them.
     """
     encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
     bags = Bags.of([encoding.ids for encoding in encodings])
@@ -64,7 +64,7 @@ def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndar
 
 @njit(**LEAN)
 def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: np.ndarray) -> None:
-    """Trim the spans of each text in place, as :func:`xswe.text.units.trim_span` does one."""
+    """Trim the spans of all texts in place, like :func:`xswe.text.units.trim_span`."""
     for row in range(len(offsets) - 1):
         base, length = bounds[row], bounds[row + 1] - bounds[row]
         for t in range(offsets[row], offsets[row + 1]):
@@ -81,9 +81,9 @@ def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: 
 def place_words(
     bags: Bags, spans: np.ndarray, characters: tuple[np.ndarray, np.ndarray], kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the spans of words, int32 (words, 2), and int64 (n + 1,), how many words end before each text.
+    """Return the spans of words, int32 (words, 2), and the number of words before each text, int64 (n + 1,).
 
-    ``spans`` and ``characters`` are of :func:`locate_pieces`; ``kinds``, uint8 (vocabulary,), says what each piece is.
+    ``spans`` and ``characters`` come from :func:`locate_pieces`; ``kinds``, uint8 (vocabulary,), is the kind of each piece.
     """
     places, ends = np.empty((len(bags.ids), 2), np.int32), np.zeros(len(bags.offsets), np.int64)
     for_steps(_place, len(bags.ids))(bags.ids, bags.offsets, spans, *characters, kinds, places, ends)
@@ -104,13 +104,13 @@ def _place(
     """See :func:`place_words`."""
     found = 0
     for row in range(len(offsets) - 1):
-        inside = False  # a word of a spaced script
+        inside = False  # within a word of a spaced script
         for t in range(offsets[row], offsets[row + 1]):
             kind, start, end = kinds[ids[t]] & (SILENT - 1), spans[t, 0], spans[t, 1]
             if kind == DROPPED:
                 inside = False
             elif kind == UNKNOWN:
-                # An unknown part of a word has no vector, but its characters are the word's.
+                # An unknown part of a word has no vector, but its characters belong to the word.
                 if inside and start <= places[found - 1, 1] < end and not traits[bounds[row] + start] & _PUNCTUATION:
                     places[found - 1, 1] = end
             elif kind == PART and inside:
@@ -123,8 +123,8 @@ def _place(
         ends[row + 1] = found
 
 
-NOTHING = 0x7FFFFFFF  # stands where a word is, that is no unit
-_AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their chunks to be new
+NOTHING = 0x7FFFFFFF  # placeholder for a word that is no unit
+_SCAN_BYTES = 1 << 17  # scanned at a time: there is room even if all of their chunks are new
 
 
 class Found(NamedTuple):
@@ -133,16 +133,15 @@ class Found(NamedTuple):
     ids: np.ndarray  # int32 (units,)
     starts: np.ndarray  # int32 (units,), first characters
     ends: np.ndarray  # int32 (units,), one past the last characters
-    unit_ends: np.ndarray  # int64 (texts + 1,), zeros before: where each text's units start and end
+    unit_ends: np.ndarray  # int64 (texts + 1,), bounds of each text's units; zeros on input
 
 
 class Tracer:
-    """Finds the units of texts and their places; ``slow`` does so for the texts that compiled code leaves.
+    """Finder of the units of texts and their places; ``slow`` does the same for texts that the compiled code cannot handle.
 
-    The numbers of ``lookup`` are, for each chunk, the id of each unit and its characters, in turn; with ``whole``, for a
-    chunk that is not a run of Han and Kana, just the id of all of it. Without ``whole`` the first character of a word
-    stands for the mark before it. ``is_unit``, bool (ids,), says which ids are units; others, and ``NOTHING``, are left
-    out. Empty means all.
+    For each chunk, ``lookup`` gives pairs of a unit's id and its number of characters; with ``whole``, a chunk that is not
+    a run of Han and Kana has only one id. Without ``whole`` the first character of a word stands for the mark before it.
+    ``is_unit``, bool (ids,), says which ids are units; other ids, and ``NOTHING``, are left out. Empty means all are units.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class Tracer:
         return in_order_of_rows(parts)
 
     def _pass(self, texts: Texts) -> tuple[LocatedBags, np.ndarray]:
-        """One compiled pass: the units of those texts whose status is ``DONE``."""
+        """Run one compiled pass; return the units of the texts whose status is ``DONE``, and all statuses."""
         items, status = self._lookup.numbers(texts)
         most = len(items.ids)
         ids, starts, ends = (np.empty(most, np.int32) for _ in range(3))
@@ -181,10 +180,10 @@ class Tracer:
 
 
 def portions(texts: Texts) -> list[tuple[int, int]]:
-    """Split texts into non-empty blocks (start, stop) of a bounded number of bytes, to be scanned at a time."""
+    """Split texts into non-empty blocks (start, stop) with a bounded number of bytes, to scan at a time."""
     offsets, out, start = texts.offsets, [], 0
     while start < len(texts):
-        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _AT_ONCE, "right")) - 1)
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _SCAN_BYTES, "right")) - 1)
         out.append((start, stop))
         start = stop
     return out
@@ -200,7 +199,7 @@ def together(parts: Sequence[LocatedBags]) -> LocatedBags:
 
 
 def in_order_of_rows(parts: Sequence[tuple[np.ndarray, LocatedBags]]) -> LocatedBags:
-    """Merge the units of some rows, and of others, in the order of the rows."""
+    """Merge the units of several sets of rows, in the order of the rows."""
     parts = [part for part in parts if len(part[0])] or list(parts[:1])
     if len(parts) == 1:
         return parts[0][1]
@@ -211,7 +210,7 @@ def in_order_of_rows(parts: Sequence[tuple[np.ndarray, LocatedBags]]) -> Located
 
 
 class PiecePlaces(Deferred):
-    """Pieces of a tokenizer for :class:`Tracer`; ``state`` passes :func:`xswe.text.tokenizers.is_trained_here`."""
+    """Pieces of a tokenizer for :class:`Tracer`; ``state`` must pass :func:`xswe.text.tokenizers.is_trained_here`."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         super().__init__(alphabet_of(state), new_table(1), lambda texts: Bags.of([[] for _ in texts]))
@@ -228,7 +227,7 @@ class PiecePlaces(Deferred):
 
 @njit(inline="always")
 def _place_of_next(count: int, first: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
-    """Return where the unit after the one at ``count`` goes: to the same place if that one is not a unit."""
+    """Return the place of the unit after the one at ``count``, which is overwritten if it is not a unit."""
     if count > first and (ids[count] == NOTHING or (len(is_unit) > 0 and not is_unit[ids[count]])):
         return count
     return count + 1
@@ -254,7 +253,7 @@ def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
     is_unit: np.ndarray,
     found: Found,
 ) -> None:
-    """Find the units' places in texts, whose bytes begin at ``offsets`` in ``data``; only texts that are ``DONE`` are read.
+    """Find the units' places in the texts that are ``DONE``; the texts' bytes begin at ``offsets`` in ``data``.
 
     ``items`` (int32; each text's begin at ``bounds``), ``whole`` and ``is_unit`` are as in :class:`Tracer`.
     """
@@ -266,14 +265,14 @@ def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
         if status[row] != DONE:
             continue
         place, stop, item = offsets[row], offsets[row + 1], bounds[row]
-        kind, left = SPACE, 0  # of the chunk being read; characters of the unit that are still to come
-        here = -1  # which character of the text is read
-        pending, last_pending = 0, 0  # outputs of an expansion still to be taken
-        count -= 1  # of the unit that is read; there is none before a text's first
+        kind, left = SPACE, 0  # of the current chunk; remaining characters of the unit
+        here = -1  # the current character of the text
+        pending, last_pending = 0, 0  # outputs of an expansion still to be read
+        count -= 1  # the current unit; there is none before a text's first
         first = count
         while True:
             if pending == last_pending and kind == WORD:
-                # Letters go on with the word, one character each: they are counted off together.
+                # Letters continue the word, one character each: count them off together.
                 run = place
                 while run < stop and plain[data[run]] != 0:
                     run += 1

@@ -1,8 +1,8 @@
-"""Text to unit ids, compiled: the equivalent of a sub-word tokenizer.
+"""From text to unit ids: the compiled equivalent of a sub-word tokenizer.
 
-A word seen before costs one hash look-up; a new one, and every run of Han and Kana, is cut by the Viterbi search of the
+A word seen before costs one hash look-up; a new word, and every run of Han and Kana, is cut by the Viterbi search of the
 tokenizers library's Unigram model, with the same arithmetic and the same ties. Texts with characters that the alphabet
-cannot treat one by one go to the tokenizer itself, so the result equals its result on any text.
+cannot treat independently go to the tokenizer itself, so the result equals its result on any text.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT, Search, build_
 from xswe.text.scripts import cjk_runs
 from xswe.text.tokenizers import WORD_START, without_pieces
 
-_UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
-_MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
+_UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores this much below the lowest piece
+_MAX_SLOTS = 1 << 18  # of a thread's table, 64 bytes each: 164,000 words
 
 
 class Lookup:
-    """A compiled look-up that leaves the texts that it cannot process to a slow one."""
+    """A compiled look-up that leaves texts it cannot process to a slow one."""
 
     def __init__(self, alphabet: Alphabet, slow: Callable[[list[str]], Bags]) -> None:
         self._alphabet, self._slow = alphabet, slow
@@ -60,14 +60,14 @@ class Lookup:
             self._alphabet.learn(characters_of(texts))
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
-        """One compiled pass; texts whose status is not ``DONE`` have empty bags."""
+        """Run one compiled pass; texts whose status is not ``DONE`` have empty bags."""
         raise NotImplementedError
 
     def _scan(
         self, texts: Texts, search: Search, known: Table, defer: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, NewChunks]:
         """Scan texts with this thread's table; return ids, ends, status and the new chunks."""
-        room = 2 * int(texts.offsets[-1] - texts.offsets[0]) + 64  # rarely exceeded; such texts are left
+        room = 2 * int(texts.offsets[-1] - texts.offsets[0]) + 64  # rarely exceeded; texts beyond it go to the slow path
         ids, ends = np.empty(room, np.int32), np.zeros(len(texts) + 1, np.int64)
         status = np.empty(len(texts), np.uint8)
         fresh = room_for(max(64, min(1 << 16, room // 4)))
@@ -84,20 +84,20 @@ class Lookup:
         return table
 
     def _remember(self, fresh: NewChunks) -> None:
-        self._own.words = remember(self._table(), fresh, _MOST_SLOTS)
+        self._own.words = remember(self._table(), fresh, _MAX_SLOTS)
 
 
 class Deferred(Lookup):
-    """A look-up whose scan defers new chunks to :meth:`_resolve`, many at a time; each known word has one id."""
+    """A look-up that defers new chunks to :meth:`_resolve`, many at a time; each known word has one id."""
 
-    _longest_run = 36  # bytes; longer runs of Han and Kana hardly ever come again
+    _longest_run = 36  # bytes; longer runs of Han and Kana hardly ever recur
 
     def __init__(self, alphabet: Alphabet, known: Table, slow: Callable[[list[str]], Bags]) -> None:
         super().__init__(alphabet, slow)
         self._known = known
 
     def numbers(self, texts: Texts) -> tuple[Bags, np.ndarray]:
-        """Return all that the table has of the chunks of each text, and the texts' status; see :meth:`_pass`."""
+        """Return the table's numbers for the chunks of each text, and the texts' status; see :meth:`_pass`."""
         return self._pass(texts)
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
@@ -114,7 +114,7 @@ class Deferred(Lookup):
         return Bags(out, out_ends), status
 
     def _resolve(self, fresh: NewChunks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the ids of new chunks: where each chunk's start, how many they are, and all ids."""
+        """Return the ids of new chunks: the start and number of each chunk's ids, and all ids."""
         raise NotImplementedError
 
 
@@ -134,7 +134,7 @@ def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:
 
 
 class FastLookup(Lookup):
-    """The look-up of one tokenizer, whose ``state`` passes :func:`xswe.text.tokenizers.is_trained_here`.
+    """The look-up of one tokenizer, whose ``state`` must pass :func:`xswe.text.tokenizers.is_trained_here`.
 
     ``is_unit``, bool (ids,), says which ids are units; others are left out. ``slow`` looks texts up with the tokenizer
     itself.
@@ -158,7 +158,7 @@ def characters_of(texts: Texts) -> np.ndarray:
 
 
 def _replace(bags: Bags, rows: np.ndarray, with_bags: Bags) -> Bags:
-    """Return ``bags`` with those of ``rows`` (empty ones, in order) replaced."""
+    """Return ``bags`` with the empty bags of ``rows``, in order, replaced."""
     lengths = bags.lengths
     lengths[rows] = with_bags.lengths
     offsets = bounds_of(lengths)
@@ -173,25 +173,25 @@ def _replace(bags: Bags, rows: np.ndarray, with_bags: Bags) -> Bags:
     return Bags(ids, offsets)
 
 
-# Runs of Han and Kana cut into the pieces of a Unigram tokenizer in compiled code, whosever tokenizer it is.
+# Runs of Han and Kana cut into the pieces of any Unigram tokenizer, in compiled code.
 
 
-_PROBE = "語か々カ〇ーﾊ漢"  # of all kinds that occur in runs: a tokenizer that cuts between scripts cuts it
+_PROBE = "語か々カ〇ーﾊ漢"  # all kinds of characters in runs: a tokenizer that cuts between scripts cuts it
 
 
 class CutRuns(NamedTuple):
     """Runs as words."""
 
-    ends: np.ndarray  # int64 (words,), where each word ends in the bytes of all runs; the next one starts there
+    ends: np.ndarray  # int64 (words,), the end of each word in the bytes of all runs, where the next one starts
     sizes: np.ndarray  # int64 (n,), the number of words of each run
-    done: np.ndarray  # bool (n,), which runs could be cut; the others have no words here
+    done: np.ndarray  # bool (n,), which runs could be cut; others have no words here
 
 
 class RunCutter:
-    """Runs of Han and Kana to the pieces of a tokenizer, in compiled code; made by :meth:`of`, which checks that it can be.
+    """A compiled splitter of runs of Han and Kana into a tokenizer's pieces; :meth:`of` checks whether that is possible.
 
-    ``mark`` is what the tokenizer, whose ``alphabet`` and ``state`` these are, puts before a run: nothing, or a word's
-    mark.
+    ``state`` and ``alphabet`` are the tokenizer's; ``mark`` is what it puts before a run: nothing, or the mark of a word
+    start.
     """
 
     def __init__(self, state: dict[str, Any], alphabet: Alphabet, mark: str) -> None:
@@ -201,7 +201,7 @@ class RunCutter:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> RunCutter | None:
-        """Return the compiled twin of a tokenizer; None if it is not a Unigram model, or treats runs in its own way."""
+        """Return the compiled equivalent of a tokenizer; None if it is no Unigram model, or treats runs specially."""
         if tokenizer.pre_tokenizer is None or tokenizer.truncation is not None or tokenizer.padding is not None:
             return None
         state = json.loads(tokenizer.to_str())
@@ -217,7 +217,7 @@ class RunCutter:
         mark = cut[0][: -len(normalise(_PROBE))]
         if mark not in ("", WORD_START) or cut != [mark + normalise(_PROBE)]:
             return None
-        # Whether words of spaced scripts get the mark is for the alphabet to know, which shows itself letters, too.
+        # The alphabet must know whether words of spaced scripts get the mark, because it tests characters between letters.
         before = chunks("a")[0][0][:-1]
         return cls(state, Alphabet(normalise, chunks, before), mark) if before in ("", WORD_START) else None
 

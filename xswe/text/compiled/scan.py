@@ -1,8 +1,8 @@
-"""Compiled scanning of texts: bytes to chunks, and chunks to ids by one hash look-up.
+"""Compiled scanning of texts: from bytes to chunks, and from chunks to ids by one hash look-up.
 
-No unit crosses the border of a chunk: a word of a spaced script, a punctuation mark, a run of Han and Kana. One pass over
-the bytes normalises (by the alphabet), splits, and looks each chunk up in a table of those seen before. A new chunk is
-cut into pieces at once by a Viterbi search, or deferred to the caller, once.
+No unit crosses the boundary of a chunk: a word of a spaced script, a punctuation mark, or a run of Han and Kana. One pass
+over the bytes normalises (by the alphabet), splits, and looks each chunk up in a table of chunks seen before. A new chunk
+is either cut into pieces at once by a Viterbi search, or deferred to the caller.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from xswe.text.compiled.viterbi import (
 
 Letters = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # the table of an alphabet
 
-_WAITING = 256  # chunks that are looked up together
-_ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
-_LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever come again, and would only crowd the table
+_MAX_WAITING = 256  # chunks looked up together
+_MAX_BYTES = 2 * LONGEST_CHUNK  # of waiting chunks
+_LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever recur, and would only crowd the table
 # Slots of ``Scratch.state``: counts of ids, of new chunks, of their bytes and pieces; the same at the start of the text.
 IDS, NEW, NEW_BYTES, NEW_PIECES = range(4)
 BEFORE, TEXT = 4, 8
@@ -54,10 +54,10 @@ BEFORE, TEXT = 4, 8
 class Scratch(NamedTuple):
     """Workspace of one scan.
 
-    ``waiting`` has the start, size and class of each chunk that is to be looked up, and its text's number; ``chunk`` has
-    the bytes, each chunk's from a multiple of eight on and padded with zeros; ``words`` is the same memory as uint64;
-    ``keys`` has the hashes. ``state`` has counts so far, at ``IDS`` to ``NEW_PIECES``, the same counts at the start of the
-    current text, from ``BEFORE`` on, and at ``TEXT`` its number. ``paths`` is the Viterbi search's.
+    ``waiting`` has the start, size, class and text number of each chunk to be looked up; ``chunk`` has their bytes, each
+    chunk starting at a multiple of eight and padded with zeros; ``words`` is the same memory as uint64; ``keys`` has the
+    hashes. ``state`` has the counts so far, at ``IDS`` to ``NEW_PIECES``, the same counts at the start of the current text,
+    from ``BEFORE``, and the text's number at ``TEXT``. ``paths`` is the workspace of the Viterbi search.
     """
 
     chunk: np.ndarray
@@ -70,12 +70,12 @@ class Scratch(NamedTuple):
 
 def make_scratch() -> Scratch:
     """Return the workspace of one scan."""
-    words = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64)
+    words = np.zeros((_MAX_BYTES + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64)
     return Scratch(
         words.view(np.uint8),
         words,
-        np.empty((_WAITING, 4), np.int64),
-        np.empty(_WAITING, np.uint64),
+        np.empty((_MAX_WAITING, 4), np.int64),
+        np.empty(_MAX_WAITING, np.uint64),
         np.array([0] * 8 + [-1], np.int64),
         make_paths(),
     )
@@ -83,13 +83,13 @@ def make_scratch() -> Scratch:
 
 @njit(inline="always")
 def _place_after(start: int, size: int) -> int:
-    """Return where the next chunk goes in ``Scratch.chunk``."""
+    """Return the place of the next chunk in ``Scratch.chunk``."""
     return start + max((size + 7) & -8, 8 * WINDOW)
 
 
 @njit(inline="always")
 def _begin_word(chunk: np.ndarray, end: int, defer: bool) -> Any:
-    """Write the mark of a word's start, which deferred words do not have; return the new end."""
+    """Write the mark of a word start, unless words are deferred; return the new end."""
     if defer:
         return end
     chunk[end], chunk[end + 1], chunk[end + 2] = 0xE2, 0x96, 0x81
@@ -98,7 +98,7 @@ def _begin_word(chunk: np.ndarray, end: int, defer: bool) -> Any:
 
 @njit(inline="always")
 def _may_be_known(kind: int, size: int) -> bool:
-    """Return True if a chunk that is cut here is cached, and so worth looking up."""
+    """Return True if a chunk that is cut here is cached, and thus worth looking up."""
     return size <= _LONGEST_RUN or kind != CJK
 
 
@@ -106,7 +106,7 @@ def _may_be_known(kind: int, size: int) -> bool:
 def _handle_new_chunk(
     chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: NewChunks
 ) -> bool:
-    """Handle a chunk that is in no table: cut it, or defer it. Return False if there is no room for it."""
+    """Cut or defer a chunk that is in no table; return False if there is no room for it."""
     state, paths = scratch.state, scratch.paths
     count, met, met_bytes, met_pieces = state[IDS], state[NEW], state[NEW_BYTES], state[NEW_PIECES]
     kept = 1 if defer else 0
@@ -143,7 +143,7 @@ def _abandon_text(row: int, why: int, scratch: Scratch, defer: bool, ends: np.nd
     status[row] = why
     state = scratch.state
     if state[TEXT] == row:
-        # New chunks that were cut here are true of any text; those left to the caller would be looked for in vain.
+        # New chunks that were cut are valid for any text; deferred ones would be resolved in vain.
         state[IDS] = state[BEFORE + IDS]
         if defer:
             for k in (NEW, NEW_BYTES, NEW_PIECES):
@@ -177,7 +177,7 @@ def _take_known(
     ends: np.ndarray,
     status: np.ndarray,
 ) -> int:
-    """Write the ids of waiting chunks from the ``w``-th on; return the first that is unknown, or has no room."""
+    """Write the ids of waiting chunks from the ``w``-th; return the first that is unknown, or has no room."""
     waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
     current, count = state[TEXT], state[IDS]
     while w < size:
@@ -209,7 +209,7 @@ def _take_known(
 
 @njit(inline="always")
 def _has_room(ids: np.ndarray, count: int, length: int) -> bool:
-    """Return True if the ids of a chunk of ``length`` bytes fit, and the few more that :func:`copy_ids` may write."""
+    """Return True if there is room for the ids of a chunk of ``length`` bytes, and the ``FEW`` of :func:`copy_ids`."""
     return count + length + FEW <= len(ids)
 
 
@@ -246,9 +246,9 @@ def _look_up(
 def _copy_plain(
     data: np.ndarray, place: int, last: int, kind: int, alphabet: Letters, chunk: np.ndarray, end: int
 ) -> tuple[int, int]:
-    """Copy characters that continue a chunk of class ``kind`` and need no further rule: most letters, Han and Kana.
+    """Copy characters that simply continue a chunk of class ``kind``: most letters, Han and Kana.
 
-    Return the places, perhaps unchanged, behind what is read, at most ``last``, and behind what is written.
+    Return the places, possibly unchanged, after the bytes read, at most ``last``, and after the bytes written.
     """
     entries, _, plain, case = alphabet
     if kind == WORD:
@@ -283,24 +283,24 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
 ) -> None:
     """Look up texts, whose bytes, uint8, begin at ``offsets``, int64 (n + 1,), in ``data``.
 
-    ``table`` has chunks seen before. New ones are cut into pieces by ``search``, or, with ``defer``, left to the caller:
-    the id of the ``k``-th is then ``-1 - k``, its piece in ``fresh`` its class, and words of ``known`` are looked up
-    first. New chunks for which ``fresh`` has no room are not cached or, with ``defer``, their texts are abandoned.
-    Written are ``ids``, int32, of all texts; ``ends``, int64 (n + 1,), zeros before, where the ids of each text with a
-    chunk end; ``status``, uint8 (n,), without ``DONE`` a text has no ids; ``fresh``, the new chunks; and their number,
-    ``scratch.state[NEW]``.
+    ``table`` has chunks seen before. New chunks are cut into pieces by ``search`` or, with ``defer``, left to the caller:
+    the id of the ``k``-th is then ``-1 - k``, its piece in ``fresh`` is its class, and words are first looked up in
+    ``known``. New chunks without room in ``fresh`` are not cached or, with ``defer``, their texts are abandoned.
+    The output is ``ids``, int32, of all texts; ``ends``, int64 (n + 1,), zeros on input, where the ids of each text with a
+    chunk end; ``status``, uint8 (n,), for texts other than ``DONE`` there are no ids; ``fresh``, the new chunks; and their
+    number, ``scratch.state[NEW]``.
     """
     entries, expansions, plain, _ = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
-    count: Any = np.int64(0)  # of the waiting chunks
-    end: Any = np.int64(0)  # of their bytes
+    count: Any = np.int64(0)  # number of waiting chunks
+    end: Any = np.int64(0)  # end of their bytes
     for row in range(len(status)):
         status[row] = DONE
     for row in range(len(offsets) - 1):
-        own = count  # the first of this text's waiting chunks
+        own = count  # this text's first waiting chunk
         place, stop = offsets[row], offsets[row + 1]
-        start, kind = end, SPACE  # of the chunk being read
-        pending, last_pending = 0, 0  # outputs of an expansion still to be taken
+        start, kind = end, SPACE  # of the current chunk
+        pending, last_pending = 0, 0  # outputs of an expansion still to be read
         while True:
             if pending == last_pending:
                 if kind == SPACE and place < stop and plain[data[place]] != 0:
@@ -326,7 +326,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
                     pending += 1
                     continue
             else:
-                entry = -1  # past the end: flush what is there
+                entry = -1  # past the end: flush the chunk
             this = SPACE if entry < 0 else entry >> CLASS_SHIFT
             # A chunk ends where the class changes, and around every mark.
             if end > start and (this != kind or this == PUNCTUATION):
@@ -334,7 +334,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
                 waiting[count, 2], waiting[count, 3] = kind, row
                 count += 1
                 end = _place_after(start, end - start)
-                if count == _WAITING or end > _ROOM:
+                if count == _MAX_WAITING or end > _MAX_BYTES:
                     _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
                     for k in range(end >> 3):
                         words[k] = 0
@@ -362,7 +362,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
 
 @njit(**LEAN)
 def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int, found: np.ndarray) -> None:
-    """found[i] = text i has a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
+    """Set found[i] to whether text i has a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
     for row in range(len(offsets) - 1):
         place, stop = offsets[row], offsets[row + 1]
         found[row] = False
@@ -385,7 +385,7 @@ def expand(
     out: np.ndarray,
     out_ends: np.ndarray,
 ) -> None:
-    """Copy bags, with each id ``-1 - k`` replaced by the ``sizes[k]`` ids from ``pieces[starts[k]]`` on."""
+    """Copy bags, replacing each id ``-1 - k`` by the ``sizes[k]`` ids from ``pieces[starts[k]]``."""
     count = 0
     for row in range(len(ends) - 1):
         for t in range(ends[row], ends[row + 1]):

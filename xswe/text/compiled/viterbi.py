@@ -1,6 +1,6 @@
 """The best segmentation of a chunk into pieces: a double-array trie of their characters, and the search over it.
 
-One walk down the trie finds all pieces that start at a place.
+One walk down the trie finds all pieces that start at a given place.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD, decode_chara
 class Trie:
     """From node ``n`` a character leads to ``base[n] + symbols[its code]`` if ``check`` there is ``n``; the root is node 0.
 
-    A character is one step, whatever its bytes: a step waits for memory, and Han and Kana have three bytes. ``symbols``
-    numbers the characters of the pieces, the most frequent first; the symbol 0 of others leads nowhere.
+    Steps are characters rather than bytes: each step waits for memory, and Han and Kana have three bytes. ``symbols``
+    numbers the characters of the pieces, the most frequent first; the symbol 0 of all others leads nowhere.
     """
 
     symbols: np.ndarray  # int32 (0x110000,)
     base: np.ndarray  # int32 (nodes,)
     check: np.ndarray  # int32 (nodes,), the parent; -1 for a free place
-    value: np.ndarray  # int32 (nodes,), the piece that ends here, -1 for none
+    value: np.ndarray  # int32 (nodes,), the piece that ends at a node, -1 for none
 
 
 def build_trie(pieces: Sequence[str]) -> Trie:
-    """Build the trie of distinct, non-empty pieces; the place in the list is the value. Empty strings are skipped."""
+    """Build the trie of distinct pieces; the index in the list is the value. Empty strings are skipped."""
     characters = _codes("".join(pieces))
     codes, counts = np.unique(characters, return_counts=True)
     symbols = np.zeros(0x110000, np.int32)
     symbols[codes[np.argsort(-counts, kind="stable")]] = np.arange(1, len(codes) + 1)
-    # The pieces again, with each character's symbol for its code: so they are sorted by symbols.
+    # The pieces written in symbols, so that they sort by symbols.
     written = symbols[characters].tobytes().decode("utf-32-le", "surrogatepass")
     ends = accumulate(map(len, pieces))
     names = [written[end - len(piece) : end] for piece, end in zip(pieces, ends, strict=True)]
@@ -46,7 +46,7 @@ def build_trie(pieces: Sequence[str]) -> Trie:
     keys = _codes("".join([names[i] for i in order])).astype(np.int32)
     offsets = bounds_of([len(names[i]) for i in order])
     values = np.array(order, np.int32)
-    del names, order, written  # large, and what follows is so too
+    del names, order, written  # to save memory: the arrays below are large, too
     size, used = len(keys) + 2 * len(codes) + 1024, -1
     while used < 0:
         base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))
@@ -74,7 +74,7 @@ def _build(  # noqa: C901 (one search loop)
     children: np.ndarray,
 ) -> int:
     """Place the nodes of sorted keys, breadth first; return the number of places used, -1 if there is too little room."""
-    # A queue of (node, first key, last key, depth): the keys below a node are neighbours because they are sorted.
+    # A queue of (node, first key, last key, depth): the keys below a node are consecutive because they are sorted.
     queue[0, 0], queue[0, 1], queue[0, 2], queue[0, 3] = 0, 0, len(values), 0
     symbols, firsts = children[:, 0], children[:, 1]
     head, tail = 0, 1
@@ -101,7 +101,7 @@ def _build(  # noqa: C901 (one search loop)
             return -1
         while check[free] >= 0:
             free += 1
-        # Search from the first free place; where almost all places before the find are taken, start later next time.
+        # Search from the first free place; if almost all places before the match are taken, start later next time.
         place, taken = max(free, symbols[0] + 1), 0
         begun = place
         while True:
@@ -129,20 +129,19 @@ def _build(  # noqa: C901 (one search loop)
     return highest + highest_symbol + 1
 
 
-# The best path of pieces through a chunk, as the tokenizers library's Unigram model finds it.
+# The best path of pieces through a chunk, as in the tokenizers library's Unigram model.
 
 
-LONGEST_CHUNK = 4096  # bytes of a chunk, characters of a run; a text with a longer one is left to the slow path
-DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path; holds characters not yet in the alphabet
+LONGEST_CHUNK = 4096  # bytes of a chunk, characters of a run; texts with longer ones go to the slow path
+DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path; with characters not yet in the alphabet
 
 
 class Search(NamedTuple):
     """The input of the Viterbi search: the trie of the pieces, the unknown piece, and which ids are units.
 
-    ``symbols`` and ``values`` are those of a :class:`Trie`. ``nodes`` is int32 (4 x nodes,): base (negative where no
-    piece continues) and check of each node, and as a float64 the score of the piece that ends there, minus infinity for
-    none: a step down the trie reads one cache line, and none where the trie ends. ``scores`` is the same memory as
-    float64.
+    ``symbols`` and ``values`` are those of a :class:`Trie`. ``nodes`` is int32 (4 x nodes,): base (negative if no piece
+    continues) and check of each node and, as a float64, the score of the piece that ends there, minus infinity for none: a
+    step down the trie reads one cache line, and none at the end of the trie. ``scores`` is the same memory as float64.
     """
 
     symbols: np.ndarray
@@ -157,8 +156,8 @@ class Search(NamedTuple):
 class Paths(NamedTuple):
     """Workspace of a search through up to ``LONGEST_CHUNK`` characters.
 
-    ``symbols`` has the characters' symbols. At each place between them ``best`` has the score of the best path to it,
-    ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came`` where that piece
+    ``symbols`` has the characters' symbols. At each place between them, ``best`` has the score of the best path to it,
+    ``node`` the trie node where its last piece ends (-1 for the unknown piece), and ``came`` the place where that piece
     begins. ``path`` receives the ids.
     """
 
@@ -180,7 +179,7 @@ def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: flo
 
 def make_paths() -> Paths:
     """Return the workspace of one search."""
-    room = LONGEST_CHUNK + 2  # a mark may stand before the longest
+    room = LONGEST_CHUNK + 2  # including a mark before the longest chunk
     node, came, path, symbols = (np.empty(room, np.int32) for _ in range(4))
     return Paths(symbols, np.empty(room, np.float64), node, came, path)
 
@@ -219,7 +218,7 @@ def viterbi(size: int, search: Search, paths: Paths) -> None:
     for place in range(size):
         till_here = best[place]
         node, k = _follow(0, symbols[place], nodes), place + 1
-        if node < 0 or scores[2 * node + 1] == -np.inf:  # this character is no piece
+        if node < 0 or scores[2 * node + 1] == -np.inf:  # the character is no piece
             score = search.unknown_score + till_here
             if score > best[k]:
                 best[k], last[k], came[k] = score, -1, place
@@ -234,7 +233,7 @@ def viterbi(size: int, search: Search, paths: Paths) -> None:
 
 @njit(**INNER)
 def follow_back(size: int, search: Search, paths: Paths) -> int:
-    """Write the ids of the best path's pieces to ``paths.path``, last first; return their number.
+    """Write the ids of the pieces on the best path to ``paths.path``, last first; return their number.
 
     Consecutive unknown characters are one unknown piece.
     """
@@ -251,10 +250,10 @@ def follow_back(size: int, search: Search, paths: Paths) -> int:
 
 @njit(inline="always")
 def _pieces_back(size: int, search: Search, paths: Paths, start: int, ends: np.ndarray, total: int) -> Any:
-    """Write where the pieces of the best path from ``start`` on end to ``ends[total:]``, last first; return the new total.
+    """Write the ends of the pieces on the best path from ``start`` to ``ends[total:]``, last first; return the new total.
 
-    ``paths.path`` has the places of the characters. Consecutive unknown characters are one piece; one that ends where
-    nothing was read yet (a lone mark) does not count.
+    ``paths.path`` has the places of the characters. Consecutive unknown characters are one piece; a piece that ends before
+    the first character (a lone mark) does not count.
     """
     end, behind, origin = size, False, paths.path
     while end > 0 and origin[end] > 0:
@@ -283,12 +282,12 @@ def cut_runs(
     """Cut runs of Han and Kana into the pieces of the best path, and return their number; consecutive unknowns are one.
 
     The bytes of run ``i``, uint8, begin at ``offsets[i]``, int64 (n + 1,). ``entries`` is the first array of an alphabet,
-    ``kind`` its class of such characters, ``mark`` the symbol of what the tokenizer puts before a run, -1 for nothing; it
-    is not a piece of its own. Written are ``ends``, int64, of each piece in ``data``; ``counts``, int64 (n,), of pieces;
-    and ``status``, uint8 (n,): ``DONE``, ``UNLEARNT``, or ``LEFT`` where characters do not map one to one; runs that are
-    not ``DONE`` have no pieces.
+    ``kind`` its class of these characters, ``mark`` the symbol that the tokenizer puts before a run, -1 for none; it is not
+    a piece of its own. The output is ``ends``, int64, of each piece in ``data``; ``counts``, int64 (n,), of pieces; and
+    ``status``, uint8 (n,): ``DONE``, ``UNLEARNT``, or ``LEFT`` if characters do not map one to one; only runs that are
+    ``DONE`` have pieces.
     """
-    origin, total = paths.path, 0  # where in its run each of its characters starts
+    origin, total = paths.path, 0  # the start of each character in its run
     for row in range(len(offsets) - 1):
         place, stop, size = offsets[row], offsets[row + 1], 0
         status[row], counts[row] = DONE, 0
@@ -309,7 +308,7 @@ def cut_runs(
         viterbi(size, search, paths)
         begun = total
         total = _pieces_back(size, search, paths, offsets[row], ends, total)
-        for k in range((total - begun) // 2):  # they were written last first
+        for k in range((total - begun) // 2):  # reverse them: they were written last first
             other = total - 1 - k
             ends[begun + k], ends[other] = ends[other], ends[begun + k]
         counts[row] = total - begun
@@ -327,11 +326,11 @@ def cut_chunks(
     items: np.ndarray,
     starts: np.ndarray,
 ) -> None:
-    """Cut normalised chunks, whose bytes ``where``, int32 (n, 4), has as in ``NewChunks``, into pieces with their lengths.
+    """Cut normalised chunks into pieces with their lengths; ``where``, int32 (n, 4), is as in ``NewChunks``.
 
-    ``kinds``, int32 (n,), has the classes; a ``WORD`` includes the mark before it, whose symbol is ``mark``. Written are
-    ``items``, int32, of each piece its id and its number of characters, the mark included, with room for two numbers a
-    byte and two a chunk; and ``starts``, int64 (n + 1,), where the items of each chunk start.
+    ``kinds``, int32 (n,), has the classes; a ``WORD`` includes the mark before it, whose symbol is ``mark``. The output is
+    ``items``, int32, with the id and the number of characters of each piece, including the mark, with room for two numbers
+    a byte and two a chunk; and ``starts``, int64 (n + 1,), where the items of each chunk start.
     """
     total = 0
     for row in range(len(where)):
@@ -354,7 +353,7 @@ def cut_chunks(
                 items[total], items[total + 1] = piece, end - paths.came[end]
                 total += 2
             end = paths.came[end]
-        for k in range((total - first) // 4 * 2):  # the pairs were written last first
+        for k in range((total - first) // 4 * 2):  # reverse the pairs: they were written last first
             other = total - 2 - (k & -2) + (k & 1)
             items[first + k], items[other] = items[other], items[first + k]
     starts[len(where)] = total

@@ -1,6 +1,6 @@
-"""Words to ids, compiled: the equivalent of :class:`xswe.text.words.WordUnits`' plain look-up.
+"""From words to ids: the compiled equivalent of the plain look-up of :class:`xswe.text.words.WordUnits`.
 
-The words of the vocabulary are in one hash table from the start, shared by all threads. What else occurs is resolved
+The words of the vocabulary are in one hash table from the start, shared by all threads. All other words are resolved
 once, by the plain rules (lower case, back-off, the segmenter), and cached in a table for each thread.
 """
 
@@ -24,13 +24,13 @@ from xswe.text.compiled.viterbi import LONGEST_CHUNK
 from xswe.text.scripts import around_runs, cjk_codes, is_punctuation, kana_codes
 from xswe.text.segmenters import Segmenter, TextPieces
 
-_MOST_IDS = 1 << 18
+_MAX_IDS = 1 << 18
 _BLANK, _NEWLINE = 0x20, 0x0A
-_FIRST_CJK = 0xE3  # first byte of the lowest of Han and Kana in UTF-8
+_FIRST_CJK = 0xE3  # first UTF-8 byte of the lowest Han and Kana
 
 
 class WordLookup:
-    """The look-up of one vocabulary, over one or two languages of Han, in which texts' Han can be."""
+    """The look-up of one vocabulary, for one or two possible languages of a text's Han."""
 
     def __init__(self, by_language: Mapping[str | None, OneLanguage | WholeTexts]) -> None:
         self._by_language = by_language
@@ -46,7 +46,7 @@ class WordLookup:
         return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
 
     def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags:
-        """Look texts up with the place of each word; ``slow`` does so for the texts that are left."""
+        """Look texts up with the place of each word; ``slow`` does the same for the texts left over."""
         with self._lock:
             if not self._tracers:
                 self._tracers = {code: lookup.tracer(slow) for code, lookup in self._by_language.items()}
@@ -60,7 +60,7 @@ class WordLookup:
         return self._by_language[language]
 
     def languages_of(self, texts: Texts) -> list[tuple[str | None, np.ndarray]]:
-        """Return the languages of the texts' Han, and the ascending rows of the texts of each."""
+        """Return the languages of the texts' Han, each with the ascending rows of its texts."""
         everything = np.arange(len(texts))
         if len(self._by_language) == 1:
             return [(next(iter(self._by_language)), everything)]
@@ -71,17 +71,17 @@ class WordLookup:
 
 
 def _with_and_without(texts: Texts, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ascending rows of texts with a wanted character (bool by code; Han or Kana), and of the others."""
+    """Return the ascending rows of texts with a wanted character (bool by code; Han or Kana), and of other texts."""
     there = np.empty(len(texts), bool)
     any_of(*texts.frozen, wanted, _FIRST_CJK, there)
     return np.flatnonzero(there), np.flatnonzero(~there)
 
 
 class WholeTexts:
-    """The look-up of texts whose Han is in one language that is not cut into runs.
+    """The look-up of texts whose Han is in one language, if texts with Han or Kana are cut as a whole.
 
     ``pieces`` cuts texts with Han or Kana, ``words`` looks up the others; ``find`` returns the id of a word, -1 for none,
-    without any back-off. ``forms`` has the word of each piece by its id; empty for what is not a word.
+    without back-off. ``forms`` maps the id of each piece to its word, empty if it is not a word.
     """
 
     def __init__(self, pieces: TextPieces, find: Callable[[str], int], words: OneLanguage) -> None:
@@ -109,7 +109,7 @@ class WholeTexts:
         return self._known(self._pieces.bags(texts))[0]
 
     def _known(self, bags: Bags) -> tuple[Bags, np.ndarray]:
-        """Turn pieces into words; return them, and which of the pieces are words."""
+        """Turn pieces into words; return the words, and which pieces are words."""
         ids = self._ids[bags.ids]
         there = ids >= 0
         before = bounds_of(there)
@@ -138,8 +138,8 @@ class WholeTexts:
 class Words(NamedTuple):
     """Words of n runs of Han and Kana."""
 
-    data: np.ndarray  # uint8, the bytes of all
-    starts: np.ndarray  # int64 (words,), where each starts in them
+    data: np.ndarray  # uint8, the bytes of all words
+    starts: np.ndarray  # int64 (words,), the start of each word in them
     ends: np.ndarray  # int64 (words,), one past its last byte
     sizes: np.ndarray  # int64 (n,), the number of words of each run, in the order of the runs
 
@@ -147,9 +147,9 @@ class Words(NamedTuple):
 class OneLanguage(Deferred):
     """The look-up of texts whose Han is in one language.
 
-    ``normalise`` maps a text to a normalised text, ``cut`` that to words and marks, the first of each tuple.
-    ``segmenter`` cuts runs of Han and Kana; None where they are not cut. ``ids``, by word, is shared by all languages;
-    ``known`` is the table of :func:`known_words`; ``slow`` looks up the texts that are left.
+    ``normalise`` maps a text to a normalised text, and ``cut`` maps that to words and marks, the first of each tuple.
+    ``segmenter`` cuts runs of Han and Kana; None if they are not cut. ``ids``, by word, is shared by all languages;
+    ``known`` is the table of :func:`known_words`; ``slow`` looks up the texts left over.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class OneLanguage(Deferred):
         slow: Callable[[list[str]], Bags],
     ) -> None:
         def chunks(text: str) -> list[tuple[str, None]]:
-            """Split; punctuation is dropped, so that the scan treats it as blanks."""
+            """Split a text; punctuation is dropped, so that the scan treats it as whitespace."""
             parts = [part for part, _ in cut(text)]
             parts = [piece for part in parts for piece in (around_runs(part) if segmenter is not None else [part])]
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
@@ -178,15 +178,14 @@ class OneLanguage(Deferred):
         order, cut = self.cut(chunks.take(runs))
         word_ids = np.fromiter(map(self._word, chunks.take(words)), np.int32, len(words))
         before, ids = self._entries(word_ids, self._ids_of(cut), cut)
-        place = np.empty(len(chunks), np.int64)  # of each chunk among the entries
+        place = np.empty(len(chunks), np.int64)  # index of each chunk among the entries
         place[np.concatenate([words, runs[order]])] = np.arange(len(chunks))
         return before[place[which]], np.diff(before)[place[which]], ids
 
     def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
-        """Return the table's entries of words and runs: where the numbers of each start, (n + 1,), and the numbers.
+        """Return the table's entries for words and runs: where the numbers of each start, (n + 1,), and the numbers.
 
-        ``word_ids`` and ``run_ids`` are the ids, int32, of words and of the words of the runs in ``cut``, -1 for unknown
-        ones.
+        ``word_ids`` and ``run_ids`` are the ids, int32, of words and of the words of the runs in ``cut``, -1 if unknown.
         """
         ids = np.concatenate([word_ids, run_ids])
         before = bounds_of(ids >= 0)[bounds_of(np.concatenate([np.ones(len(word_ids), np.int64), cut.sizes]))]
@@ -201,7 +200,7 @@ class OneLanguage(Deferred):
         return self._ids.cutter_of(self._segmenter.tokenizer) if self._segmenter is not None else None
 
     def cut(self, runs: Texts) -> tuple[np.ndarray, Words]:
-        """Cut runs of Han and Kana into words; return the order (rows) in which they were cut, and the words."""
+        """Cut runs of Han and Kana into words; return the rows of the runs in the order of cutting, and the words."""
         everything = np.arange(len(runs))
         if not len(runs) or self._segmenter is None:
             none = np.zeros(0, np.int64)
@@ -212,7 +211,7 @@ class OneLanguage(Deferred):
         starts = np.concatenate([np.zeros(1, np.int64), found.ends])[:-1]
         if found.done.all():
             return everything, Words(runs.data, starts, found.ends, found.sizes)
-        # A run that could not be cut has no word, but its bytes stand between those of its neighbours.
+        # A run that could not be cut has no word, but its bytes are between those of its neighbours.
         done, left = np.flatnonzero(found.done), np.flatnonzero(~found.done)
         sizes = found.sizes[done]
         starts[np.cumsum(sizes) - sizes] = runs.offsets[done]
@@ -227,7 +226,7 @@ class OneLanguage(Deferred):
         return np.concatenate([done, left]), words
 
     def _ids_of(self, cut: Words) -> np.ndarray:
-        """Return the ids of the words of runs, -1 for unknown ones, int32 (words,)."""
+        """Return the ids of the words of runs, -1 if unknown, int32 (words,)."""
         ids = np.empty(len(cut.ends), np.int32)
         if not len(ids):
             return ids
@@ -248,7 +247,7 @@ class OneLanguage(Deferred):
 
 
 class WordPlaces(OneLanguage):
-    """Words of one language of Han, for :class:`Tracer`: the twin of a look-up of bags, with which it shares all it can."""
+    """Words for :class:`Tracer`, with Han in one language; shares all it can with a look-up of bags."""
 
     def __init__(self, of: OneLanguage) -> None:
         Deferred.__init__(self, of._alphabet, of._known, of._slow)
@@ -263,10 +262,10 @@ class WordPlaces(OneLanguage):
 
 
 class Ids(dict[str, int]):
-    """Ids by word, -1 for none, computed when a word is first asked for; dropped when there are too many.
+    """Ids by word, -1 for none, computed on demand; dropped when there are too many.
 
-    ``find`` returns the id of a word as it stands or in lower case, -1 for none; ``identify`` the same with a back-off,
-    whose tokenizer is ``pieces``, if there is one.
+    ``find`` returns the id of a word as it is or in lower case, -1 for none; ``identify`` does the same with back-off,
+    whose tokenizer, if any, is ``pieces``.
     """
 
     def __init__(self, find: Callable[[str], int], identify: Callable[[str], int], pieces: Tokenizer | None) -> None:
@@ -278,7 +277,7 @@ class Ids(dict[str, int]):
         return RunCutter.of(self._pieces) if self._pieces is not None else None
 
     def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
-        """Return the compiled twin of a segmenter's tokenizer, if it can have one; mostly it is that of the back-off."""
+        """Return the compiled equivalent of a segmenter's tokenizer if possible; it is usually that of the back-off."""
         if tokenizer is None:
             return None
         if tokenizer is self._pieces:
@@ -291,7 +290,7 @@ class Ids(dict[str, int]):
 
     def learn(self, words: Iterable[str]) -> None:
         """Compute the ids of many words of Han and Kana at once, if that is faster than one by one."""
-        if len(self) >= _MOST_IDS:
+        if len(self) >= _MAX_IDS:
             self.clear()
         unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
         if not unknown or self._cutter is None:

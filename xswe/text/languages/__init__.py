@@ -1,4 +1,4 @@
-"""Languages: the table of those that are known, one in each module, and codes that name them."""
+"""Languages: the table of known languages, one a module, and their codes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from xswe.text.languages.language import Language
 
 LANGUAGES: dict[str, Language] = {language.code: language for language in (ENGLISH, GERMAN, CHINESE, JAPANESE)}
 
-# Codes of ISO 639-1 that are English words.
+# ISO 639-1 codes that are English words.
 _ENGLISH_WORDS = ("am", "an", "as", "be", "do", "he", "hi", "id", "is", "it", "me", "my", "no", "or", "so", "to", "we")
 
 
 def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return the codes as a tuple; raise ConfigError for none, an unknown or a repeated one."""
+    """Return the codes as a tuple; raise ConfigError if there are none, or one is unknown or repeated."""
     codes = tuple(codes)
     known = ", ".join(f"{language.code} ({language.name})" for language in LANGUAGES.values())
     if unknown := [code for code in codes if code not in LANGUAGES]:
@@ -32,9 +32,9 @@ def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def languages_in_name(name: str) -> tuple[str, ...]:
-    """Return the codes by which the name of a file says its languages, none if it does not.
+    """Return the language codes in the name of a file.
 
-    A code that is an English word, too, stands after a period: ``do-it.txt`` would not be Italian.
+    A code that is also an English word only counts after a period: ``do-it.txt`` is not Italian.
 
     Example:
         >>> languages_in_name("news.en-de.tsv.gz"), languages_in_name("manual.ja.txt"), languages_in_name("news.tsv")
@@ -47,5 +47,5 @@ def languages_in_name(name: str) -> tuple[str, ...]:
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code with a script or a country: ``en`` of ``en-GB``, ``zh`` of ``zh-Hant``."""
+    """Return a code without its script or country: ``en`` of ``en-GB``, ``zh`` of ``zh-Hant``."""
     return code.replace("_", "-").split("-")[0].strip().lower()

@@ -1,4 +1,4 @@
-"""What the library knows of one language."""
+"""Data of one language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text, a set."""
+    """Return the set of words of a text."""
     return frozenset(text.split())
 
 
@@ -16,60 +16,58 @@ def word_set(text: str) -> frozenset[str]:
 class Abbreviations:
     """Words that decide where a sentence ends: abbreviations with a period, by what follows, and first words of sentences.
 
-    Only what the library that cuts sentences does not know, or takes otherwise, is listed: collected from real texts, as
-    words with a period within a sentence, and from dictionaries of abbreviations.
+    Only words that the sentence splitter does not know or treats otherwise are listed: words with a period within a
+    sentence of real texts, and entries of dictionaries of abbreviations.
     """
 
-    within: frozenset[str]  # titles, and what stands before a noun, a name or a number: the sentence goes on
-    at_the_end: frozenset[str]  # what ends a list: a sentence ends with it where a capital letter follows
-    # units, legal forms and the like: a sentence ends with them where a word follows that sentences begin with
+    within: frozenset[str]  # titles, and words before a noun, a name or a number: the sentence continues
+    at_the_end: frozenset[str]  # words that end a list: the sentence ends if a capital letter follows
+    # units, legal forms and the like: the sentence ends if a typical first word follows
     either: frozenset[str]
-    # of four letters and more, with numbers behind them; other words as long end a sentence where a number follows
+    # words of four or more letters before numbers; after other words of this length, a number begins a sentence
     before_numbers: frozenset[str]
-    starters: frozenset[str]  # words with a capital letter, no nouns or names, that are hardly ever within a sentence
-    ordinary: frozenset[str]  # words that the library takes for abbreviations, and that are none
+    starters: frozenset[str]  # capitalised words, no nouns or names, that hardly ever occur within a sentence
+    ordinary: frozenset[str]  # words that the library mistakes for abbreviations
 
     @cached_property
     def starter(self) -> re.Pattern[str]:
-        """The pattern of a word that sentences begin with."""
+        """A pattern of typical first words of a sentence."""
         return re.compile(rf"(?:{'|'.join(sorted(self.starters, reverse=True))})(?![\w-])")
 
 
 @dataclass(frozen=True)
 class Language:
-    """One language; with its codes and script alone it trains and encodes, and what its words are for goes without."""
+    """A language; codes and script suffice for training and encoding, and the word lists are optional."""
 
     code: str  # ISO 639-1 code, the name used everywhere in the library
     name: str  # English name
-    # as Unicode names its letters (``latin``, ``hangul``, ``cyrillic``) where words stand between blanks; runs of
+    # the Unicode name of its letters (``latin``, ``hangul``, ``cyrillic``) if words are separated by spaces; runs of
     # ``han`` and ``kana`` need a segmenter
     script: str
-    iso3: str  # ISO 639-3 code, as Tatoeba's files name it (Mandarin is ``cmn`` there)
-    bcp: str  # the code that mteb uses
-    example: str = ""  # a short sentence, on cards of models
-    # words that no term begins or ends with: what stands at the rim of a term's span in running text, nothing that itself
-    # is a term
+    iso3: str  # ISO 639-3 code, used by Tatoeba's files (``cmn`` for Mandarin)
+    bcp: str  # code used by mteb
+    example: str = ""  # a short sentence for model cards
+    # function words with which no term begins or ends, in running text
     boundary_stopwords: frozenset[str] = frozenset()
 
-    # where words stand between blanks
-    frequent: frozenset[str] = frozenset()  # words that most sentences have one of, and few of another language do
-    # words of all texts that are no term by themselves: numbers, and what says when, how much, whether, how surely
+    # for spaced languages
+    frequent: frozenset[str] = frozenset()  # words in most sentences of this language and few of others
+    # words of all kinds of text that are no terms by themselves: numbers, and words of time, quantity and certainty
     general: frozenset[str] = frozenset()
-    # adjectives that point to something in the text, numbers, and verbs of speech: no term of several words begins so
+    # adjectives that refer to the text, numbers, and verbs of speech: no multi-word term begins with one
     leading: frozenset[str] = frozenset()
     abbreviations: Abbreviations | None = None
 
-    # where they do not: what is cut off a unit such as ``の値``, before and after it, where Han, Katakana or Latin letters
-    # remain
+    # for other languages: particles to trim from the start and end of units such as ``の値``
     particles_before: frozenset[str] = frozenset()
     particles_after: frozenset[str] = frozenset()
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """Codes by which the names of files tell it."""
+        """Its codes in file names."""
         return self.code, self.iso3, self.bcp.split("-")[0]
 
     @property
     def spaced(self) -> bool:
-        """True if its words are separated by blanks."""
+        """True if its words are separated by spaces."""
         return self.script not in ("han", "kana")
