@@ -99,8 +99,8 @@ def _reciprocity(lists: Neighbours) -> float | None:
     if not lists.k or not len(lists.forward) or not len(lists.backward):
         return None
     nearest, back = lists.forward_ids[:, 0], lists.backward_ids[:, 0]
-    there = nearest >= 0
-    return float((back[nearest[there]] == np.flatnonzero(there)).mean()) if there.any() else None
+    has_nearest = nearest >= 0
+    return float((back[nearest[has_nearest]] == np.flatnonzero(has_nearest)).mean()) if has_nearest.any() else None
 
 
 def _removed(sides: tuple[Side, Side], lists: Neighbours, filters: FilterConfig) -> Iterable[Removed]:

@@ -182,7 +182,7 @@ def mine_negatives(
     letters = np.array([identity_key(text) for text in positives], np.uint64)
     _, first, place = np.unique(letters, return_index=True, return_inverse=True)
     order = np.argsort(first)  # distinct targets in the order of the bitext
-    own = np.argsort(order)[place]
+    own_targets = np.argsort(order)[place]
     targets = positives.take(first[order])
     # Holds the vectors and, with an output, the search that a killed run resumes.
     room: AbstractContextManager[str | Path]
@@ -195,8 +195,8 @@ def mine_negatives(
         ]
         search = Path(folder) / f"search-{fingerprint([side.digest() for side in sides])}"
         lists = find_neighbours(paths[0], paths[1], config.candidates, config.neighbours, work=search)
-        scores = _scores(sides, own)
-        chosen, near = _chosen(lists, *_known(anchors, own, len(targets)), scores, config)
+        scores = _scores(sides, own_targets)
+        chosen, near = _chosen(lists, *_known(anchors, own_targets, len(targets)), scores, config)
         full = np.flatnonzero((chosen >= 0).all(axis=1))
         cosines = np.concatenate([scores[full, None], near[full]], axis=1)
         kept = anchors.take(full), positives.take(full)
@@ -222,17 +222,19 @@ def _sides(
     return Texts.of(sides[0]), Texts.of(sides[1])
 
 
-def _scores(sides: Sequence[Vectors], own: np.ndarray) -> np.ndarray:
+def _scores(sides: Sequence[Vectors], own_targets: np.ndarray) -> np.ndarray:
     """Return the cosine of each pair, float32 (n,)."""
-    blocks = [row_products(block, sides[1].take(own[start : start + len(block)])) for start, block in sides[0].blocks()]
+    blocks = [
+        row_products(block, sides[1].take(own_targets[start : start + len(block)])) for start, block in sides[0].blocks()
+    ]
     return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
 
 
-def _known(anchors: Texts, own: np.ndarray, targets: int) -> tuple[np.ndarray, np.ndarray]:
+def _known(anchors: Texts, own_targets: np.ndarray, targets: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a key for each anchor, to which a target's number is added for a pair's key, and the keys of all pairs."""
     letters = np.array([identity_key(text) for text in anchors], np.uint64)
     keys = np.unique(letters, return_inverse=True)[1].astype(np.int64) * targets
-    return keys, np.unique(keys + own)
+    return keys, np.unique(keys + own_targets)
 
 
 def _chosen(

@@ -127,15 +127,15 @@ def _score_rows(
     """Return the scores of pairs of rows, and as decoys the scores of each source with the next target."""
     out, decoys = np.empty(len(rows[0]), np.float32), np.empty(max(0, len(rows[0]) - 1), np.float32)
     sides = [as_vectors(side) for side in given]
-    here, there = (np.zeros(len(side), np.float32) for side in sides)
+    source_means, target_means = (np.zeros(len(side), np.float32) for side in sides)
     if score != "cosine":
         lists = find_neighbours(given[0], given[1], k, search, work=work)
-        here, there = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
+        source_means, target_means = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
     for scores, first, second in ((out, rows[0], rows[1]), (decoys, rows[0][:-1], rows[1][1:])):
         for start in range(0, len(scores), _BLOCK):
             a, b = (each[start : start + _BLOCK] for each in (first, second))
             cosines = row_products(sides[0].take(a), sides[1].take(b))
-            scores[start : start + _BLOCK] = score_cosines(cosines, here[a], there[b], score)
+            scores[start : start + _BLOCK] = score_cosines(cosines, source_means[a], target_means[b], score)
     return out, decoys
 
 

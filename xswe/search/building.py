@@ -216,10 +216,10 @@ def _fill(
     They are added in pieces of one size: a kill costs at most one piece, and does not change the bytes. Each piece calls
     ``before`` and ``after`` with the number of sentences so far.
     """
-    there = _sentence_count(writer.sentences)
-    rows = with_metadata(blocks, metadata, there)
-    with bar("index", unit="sentence", initial=there) as progress, closing(writer.sentences):
-        for first in rows if there else chain([None], rows):
+    count_before = _sentence_count(writer.sentences)
+    rows = with_metadata(blocks, metadata, count_before)
+    with bar("index", unit="sentence", initial=count_before) as progress, closing(writer.sentences):
+        for first in rows if count_before else chain([None], rows):
             after(writer.add(_piece(first, rows), progress.update, before, log=False).stop)
 
 

@@ -53,9 +53,9 @@ class Members:
 
 def cluster_count(sources: int, targets: int, config: SearchConfig) -> int:
     """Return the configured number of clusters, or else the power of two nearest to 6 sqrt(n)."""
-    few = max(1, min(sources, targets))
+    smaller = max(1, min(sources, targets))
     wanted = config.clusters or 2 ** round(np.log2(6 * np.sqrt(max(sources, targets))))
-    return max(1, min(wanted, few))
+    return max(1, min(wanted, smaller))
 
 
 def _assign(block: np.ndarray, centroids: np.ndarray, count: int, probes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -200,8 +200,8 @@ class ClustersJob(SearchJob):
         sides, made, k, within = opened.sides, opened.made, self.search.k, self.search.within
         clusters = np.split(made["order"], made["cuts"])[shard].tolist()
         members = [Members(made[f"lines{n}"], made[f"bounds{n}"]) for n in range(len(sides))]
-        there = [_distinct(own, clusters, len(side)) for own, side in zip(members, sides, strict=True)]
-        (sources, place), (targets, other) = there[0], there[-1]
+        distinct = [_distinct(own, clusters, len(side)) for own, side in zip(members, sides, strict=True)]
+        (sources, place), (targets, other) = distinct[0], distinct[-1]
         found, lock = opened.lists((sources, targets), k), Lock()
 
         def work(start: int, stop: int) -> None:

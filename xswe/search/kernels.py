@@ -86,12 +86,12 @@ def _sweep(left: np.ndarray, right: np.ndarray, dim: int, rows: Lists, columns: 
                     while bits:
                         place = np.int64(trailing_zeros(bits))
                         bits &= bits - np.uint64(1)
-                        here, there = rows.first + row + i, columns.first + column + place
-                        if place >= wide or (within and there >= here):
+                        row_id, column_id = rows.first + row + i, columns.first + column + place
+                        if place >= wide or (within and column_id >= row_id):
                             break
                         score = room.products[i * COLUMNS + place]
-                        _enter(rows, row + i, score, there)
-                        _enter(columns, column + place, score, here)
+                        _enter(rows, row + i, score, column_id)
+                        _enter(columns, column + place, score, row_id)
                     room.limits[i] = rows.limits[row + i]
 
 

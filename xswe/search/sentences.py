@@ -112,14 +112,14 @@ class Sentences:
 
     def __iter__(self) -> Iterator[tuple[int, str, Any]]:
         """Yield the row, text and metadata of all sentences, by ascending row, each as it is when it is read."""
-        last, some = -1, [0]
-        while some:
+        last, batch = -1, [0]
+        while batch:
             with self._open() as database:
                 query = "SELECT row FROM sentences WHERE row > ? ORDER BY row LIMIT ?"
-                some = [row for (row,) in database.execute(query, (last, _READ)).fetchall()]
-            for row, sentence in sorted(self.take(some).items()):
+                batch = [row for (row,) in database.execute(query, (last, _READ)).fetchall()]
+            for row, sentence in sorted(self.take(batch).items()):
                 yield row, *sentence
-            last = some[-1] if some else last
+            last = batch[-1] if batch else last
 
     @contextmanager
     def writing(self, log: bool = True) -> Iterator[Writing]:
@@ -246,9 +246,9 @@ class Writing:
         self._note_text_sums(first, sums)
         names, place = ("row, text", "(?, ?)") if metadata is None else ("row, text, metadata", "(?, ?, ?)")
         rows = zip(count(first), texts, *packed, strict=False)
-        while some := tuple(islice(rows, _INSERTED_ROWS)):
-            query = f"INSERT INTO sentences ({names}) VALUES {', '.join([place] * len(some))}"
-            self._database.execute(query, tuple(chain.from_iterable(some)))
+        while batch := tuple(islice(rows, _INSERTED_ROWS)):
+            query = f"INSERT INTO sentences ({names}) VALUES {', '.join([place] * len(batch))}"
+            self._database.execute(query, tuple(chain.from_iterable(batch)))
 
     def _note_text_sums(self, first: int, sums: np.ndarray) -> None:
         """Record the checksums, uint32 (n,), of sentences numbered from ``first``; later ones must not be recorded yet."""
@@ -319,14 +319,14 @@ class Writing:
         """Record the checksums of files and sentences, and removed rows."""
         for statement in _CHECKS:
             self._database.execute(statement)
-        there = np.zeros(self.state.facts["rows"], bool)
-        for start in range(0, len(there), _UPGRADE_ROWS):
-            known = np.zeros(min(_UPGRADE_ROWS, len(there) - start), np.uint32)
+        present = np.zeros(self.state.facts["rows"], bool)
+        for start in range(0, len(present), _UPGRADE_ROWS):
+            known = np.zeros(min(_UPGRADE_ROWS, len(present) - start), np.uint32)
             query = "SELECT row, text, metadata FROM sentences WHERE row >= ? AND row < ?"
             for row, *sentence in self._database.execute(query, (start, start + len(known))):
-                there[row], known[row - start] = True, _sentence_sum(*sentence)
+                present[row], known[row - start] = True, _sentence_sum(*sentence)
             self._note_text_sums(start, known)
-        removed = np.flatnonzero(~there)
+        removed = np.flatnonzero(~present)
         self._mark("removed", removed)
         for file in sums:
             self.note_sums(file, sums[file])
@@ -417,9 +417,9 @@ def _take(database: sqlite3.Connection, rows: Sequence[int], checked: bool) -> d
     found: dict[int, tuple[str, Any]] = {}
     columns = f"row, text, metadata, {_RECORDED_SUM}" if checked else "row, text, metadata, NULL"
     for start in range(0, len(rows), _SELECTED_ROWS):
-        some = [int(row) for row in rows[start : start + _SELECTED_ROWS]]
-        query = f"SELECT {columns} FROM sentences WHERE row IN ({','.join('?' * len(some))})"
-        for row, text, metadata, known in _fetched(database, query, some):
+        batch = [int(row) for row in rows[start : start + _SELECTED_ROWS]]
+        query = f"SELECT {columns} FROM sentences WHERE row IN ({','.join('?' * len(batch))})"
+        for row, text, metadata, known in _fetched(database, query, batch):
             if checked and not _is_sound(text, metadata, known):
                 raise _Refused(f"the text of sentence {row} is not what was written")
             found[row] = text, None if metadata is None else json.loads(metadata)
@@ -451,18 +451,18 @@ def _check_removed(database: sqlite3.Connection, missing: Sequence[int]) -> None
 
 def _damaged_sentences(database: sqlite3.Connection, path: Path) -> list[str]:
     """Return a line if sentences are missing or damaged."""
-    state, there, damaged = _state(database), 0, []
+    state, present, damaged = _state(database), 0, []
     checked = state.sums is not None
     query = f"SELECT row, text, metadata, {_RECORDED_SUM if checked else 'NULL'} FROM sentences ORDER BY row"
     for row, text, metadata, known in _fetched(database, query):
-        there += 1
+        present += 1
         if checked and not _is_sound(text, metadata, known):
             damaged.append(row)
     if damaged:
         count = f"{len(damaged):,} sentences are not what was written, the first of them number {damaged[0]}"
         return [f"{path}: {count}; {_RESTORE}"]
-    if there != (wanted := state.facts["rows"] - state.facts["removed"]):
-        return [f"{path}: holds {there:,} sentences instead of {wanted:,}; {_RESTORE}"]
+    if present != (wanted := state.facts["rows"] - state.facts["removed"]):
+        return [f"{path}: holds {present:,} sentences instead of {wanted:,}; {_RESTORE}"]
     return []
 
 

@@ -137,9 +137,9 @@ class Snapshot:
 
     def rows(self) -> np.ndarray:
         """Return the numbers of all sentences, int64, ascending."""
-        there = np.ones(self.slots, bool)
-        there[self.dead] = False
-        slots = np.flatnonzero(there)
+        present = np.ones(self.slots, bool)
+        present[self.dead] = False
+        slots = np.flatnonzero(present)
         return slots if self.names is None else np.sort(self.names[slots])
 
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
@@ -196,8 +196,8 @@ class Snapshot:
         """Return how many candidates per query are scored in full; 0 for all sentences searched."""
         size = self.live if slots is None else len(slots)
         chosen = max(k, max(LEAST_RESCORED, round(0.5 * size**0.5)) if wanted is None else wanted)
-        few = chosen if wanted is not None or slots is None else _SCORED_FACTOR * chosen
-        return 0 if self._signs is None or few >= size else chosen
+        limit = chosen if wanted is not None or slots is None else _SCORED_FACTOR * chosen
+        return 0 if self._signs is None or limit >= size else chosen
 
     def nearest(
         self, queries: np.ndarray, k: int, rescored: int, slots: np.ndarray | None, threads: int
@@ -235,8 +235,8 @@ class Snapshot:
 def hidden_slots(now: Snapshot, sentences: Sentences) -> np.ndarray:
     """Return the slots of sentences in format 1 that no search finds, because a removal was killed half way."""
     slots = now.hidden
-    there = sentences.take(slots.tolist()) if len(slots) != now.facts["removed"] else {}
-    return slots[[slot in there for slot in slots.tolist()]]
+    present = sentences.take(slots.tolist()) if len(slots) != now.facts["removed"] else {}
+    return slots[[slot in present for slot in slots.tolist()]]
 
 
 def open_snapshot(folder: Path, dim: int, sentences: Sentences, before: Snapshot | None = None) -> Snapshot:

@@ -107,8 +107,8 @@ def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = T
     """
     try:
         size = HEADER + math.prod(shape) * np.dtype(kind).itemsize
-        if (there := path.stat().st_size) < size:
-            problem = f"has {there:,} bytes, not {size:,}"
+        if (found_size := path.stat().st_size) < size:
+            problem = f"has {found_size:,} bytes, not {size:,}"
         elif header and (rows := rows_in_header(path, np.dtype(kind), shape[1:])) < shape[0]:
             problem = f"its header says {rows:,} rows, not {shape[0]:,}"
         else:

@@ -173,8 +173,8 @@ class Writer:
         """Write the sign bits of slots that have none yet; the centre is the mean of the first slots of the index."""
         if not _HAS_SIGNS[facts["method"]] or facts["slots"] < _MIN_SIGNED:
             return
-        there, count = facts.get("signed", 0), facts["slots"]
-        whole = there // ROWS * ROWS  # later slots get pages once a block is full
+        signed, count = facts.get("signed", 0), facts["slots"]
+        whole = signed // ROWS * ROWS  # later slots get pages once a block is full
         shapes, arrays = shapes_of(facts, self._model.dim), {}
         for name in ("codes", "scales"):
             path = self.folder / file_of(facts, name)
@@ -182,23 +182,23 @@ class Writer:
             row = self._model.dim if name == "codes" else 4
             Blocks(path, sums[name], HEADER, advice=REBUILD).check_rows(np.arange(whole, count), row)
         codes, scales = arrays["codes"], arrays["scales"]
-        if not there:
+        if not signed:
             facts["centre"] = centre_of(codes[:_MIN_SIGNED], scales[:_MIN_SIGNED]).tobytes()
         centre = np.frombuffer(facts["centre"], np.float32)
         facts["signed"] = count
         columns, shapes = [], shapes_of(facts, self._model.dim)
         with ExitStack() as stack:
-            for name, before in zip(SIGNS, (whole // ROWS, there), strict=True):
+            for name, before in zip(SIGNS, (whole // ROWS, signed), strict=True):
                 known = (writing.state.sums or {}).get(file_of(facts, name)) if before else None
                 path = self.folder / file_of(facts, name)
                 columns.append(SummedArray(path, np.uint8, before, shapes[name].row, known, advice=REBUILD))
                 stack.callback(columns[-1].close)
             for start in range(whole, count, ROWS):
-                some = slice(start, min(start + ROWS, count))
-                rows = make_signs(codes[some], scales[some], centre)
+                part = slice(start, min(start + ROWS, count))
+                rows = make_signs(codes[part], scales[part], centre)
                 if len(rows) == ROWS:
                     columns[0].append(pages_of(rows))
-                columns[1].append(rows[max(0, there - start) :])
+                columns[1].append(rows[max(0, signed - start) :])
                 release(codes)
         for name, column in zip(SIGNS, columns, strict=True):
             writing.note_sums(file_of(facts, name), column.known, since=column.kept)
@@ -232,8 +232,8 @@ class Writer:
             def updated() -> Iterator[tuple[np.ndarray, list[Any], Numbers]]:
                 places = iter(zip(rows, kept, strict=True))
                 for block, numbers in encoded(self._model, own, facts["storage"], None):
-                    some = list(islice(places, len(block)))
-                    yield np.array([row for row, _ in some], np.int64), [one for _, one in some], numbers
+                    part = list(islice(places, len(block)))
+                    yield np.array([row for row, _ in part], np.int64), [one for _, one in part], numbers
 
             with bar("index", len(rows), "sentence") as progress:
                 self._append(writing, facts, updated(), progress.update)

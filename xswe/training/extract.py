@@ -140,18 +140,18 @@ def _harvest(
 
 
 class _Harvest:
-    """Sums of the states of ``some`` units, distinct int32.
+    """Sums of the states of ``wanted_units``, distinct int32.
 
     ``arrays``: ``units``; ``sums``, float32 (n, width); ``counts``, int64 (n,), the number of sentences in each sum.
     """
 
-    def __init__(self, some: np.ndarray, units: Units, width: int) -> None:
+    def __init__(self, wanted_units: np.ndarray, units: Units, width: int) -> None:
         self._units, self._places = units, np.zeros(len(units.tokens), np.int32)
-        self._places[some] = np.arange(len(some), dtype=np.int32)
+        self._places[wanted_units] = np.arange(len(wanted_units), dtype=np.int32)
         self.arrays = {
-            "units": some,
-            "sums": np.zeros((len(some), width), np.float32),
-            "counts": np.zeros(len(some), np.int64),
+            "units": wanted_units,
+            "sums": np.zeros((len(wanted_units), width), np.float32),
+            "counts": np.zeros(len(wanted_units), np.int64),
         }
 
     def harvest(self, states: States, texts: Texts, contexts: Contexts) -> int:

@@ -343,12 +343,12 @@ def draw_pairs(
     ``development`` returns the number of development pairs to take from a number of pairs.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []
-    some = {code: one.sampled(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}
+    drawn = {code: one.sampled(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}
     for k, (codes, sides) in enumerate(zip(pairs, bitexts, strict=True)):
         chosen, sampled = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for code in codes:
             first = sum(size for size, other in zip(sizes[:k], pairs, strict=False) if code in other)
-            for rows, out in ((contexts[code].sentences, chosen), (some[code], sampled)):
+            for rows, out in ((contexts[code].sentences, chosen), (drawn[code], sampled)):
                 low, high = np.searchsorted(rows, [first, first + sizes[k]])
                 out.append(rows[low:high] - first)
         found, wanted = np.unique(np.concatenate(chosen)), np.unique(np.concatenate(sampled))

@@ -359,7 +359,7 @@ class SpanTrainer:
         c, size = self.config, len(triplets.phrases)
         phrases, _ = self._vectors(triplets.phrases)
         # A passage of an equal phrase, or one equal to the triplet's own passage, is not a negative.
-        asked, said = equal_bags(triplets.phrases), equal_bags(triplets.true.bags)
+        phrase_ids, passage_ids = equal_bags(triplets.phrases), equal_bags(triplets.true.bags)
         every = np.arange(size)
         choice, nearest = every.copy(), np.full(size, -np.inf)
         for shift in range(min(c.hard, size - 1) + 1):
@@ -368,7 +368,7 @@ class SpanTrainer:
             _, scores = best_spans(self.matrix, cut.ids, cut.words, cut.texts, phrases, c.min_size, c.max_size, c.threads)
             better = scores > nearest
             if shift:
-                better &= (asked[rows] != asked) & (said[rows] != said)
+                better &= (phrase_ids[rows] != phrase_ids) & (passage_ids[rows] != passage_ids)
             choice[better], nearest[better] = (size + rows if shift else every)[better], scores[better]
         return Triplets(triplets.phrases, triplets.true, join_cuts([triplets.false, triplets.true]).take(choice))
 

@@ -200,8 +200,8 @@ def stated(entry: Mapping[str, Any], pair: tuple[str, str]) -> float:
     """Return the number of pairs that a corpus card states; a million if it states none."""
     name, version = card_version(entry)
     sizes = find_card(name).release_for(pair, version).pairs
-    said = next((size for key, size in sizes.items() if set(key.split("-")) == set(pair) and size), None)
-    number, _, factor = (said or "1 M").partition(" ")
+    stated_size = next((size for key, size in sizes.items() if set(key.split("-")) == set(pair) and size), None)
+    number, _, factor = (stated_size or "1 M").partition(" ")
     return float(number) * {"M": 1e6, "k": 1e3}.get(factor, 1.0)
 
 

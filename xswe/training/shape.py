@@ -42,10 +42,10 @@ class ShapeConfig:
 def temper(matrix: np.ndarray, power: float) -> np.ndarray:
     """Raise the norms of rows to a power, keeping the mean norm, float32 (n, d); zero rows stay zero."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    there = norms > 0
-    powers = np.power(norms, power, where=there, out=np.zeros_like(norms))
-    powers *= norms[there].mean() / powers[there].mean() if there.any() else 1.0
-    return np.asarray(matrix * np.divide(powers, norms, where=there, out=np.zeros_like(norms)), np.float32)
+    nonzero = norms > 0
+    powers = np.power(norms, power, where=nonzero, out=np.zeros_like(norms))
+    powers *= norms[nonzero].mean() / powers[nonzero].mean() if nonzero.any() else 1.0
+    return np.asarray(matrix * np.divide(powers, norms, where=nonzero, out=np.zeros_like(norms)), np.float32)
 
 
 def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:

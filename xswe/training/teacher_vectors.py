@@ -53,9 +53,9 @@ class RowVectors:
 
 def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> dict[str, list[RowVectors]]:
     """Return a teacher's vectors to imitate, by part of the corpus, minus their mean if ``centred``."""
-    if not (some := next((one for part in vectors.values() for one in part), None)):
+    if not (example := next((one for part in vectors.values() for one in part), None)):
         return {}
-    mean = some.mean()
+    mean = example.mean()
     if not centred:
         if (cosine := float(mean @ mean)) > _MAX_MEAN_COSINE:
             logger.warning(
