@@ -159,7 +159,7 @@ def test_an_update_that_is_wrong_changes_nothing(mini, texts, tmp_path):
         (([1, 1], ["a", "b"]), "given twice"),
         (([1, 2], ["a"]), "texts: 1 for 2 sentences"),
         (([1, 2], ["a", "b"], [{"n": 1}]), "metadata: 1 for 2 sentences"),
-        (([1, 2], ["a", "b"], [{"n": 1}, {"n": "x"}]), "n: 'x' of sentence 1 is no int"),
+        (([1, 2], ["a", "b"], [{"n": 1}, {"n": "x"}]), "n: 'x' of sentence 1 is not of type int"),
     ):
         with pytest.raises(ConfigError, match=problem):
             index.update(*given)
@@ -335,11 +335,11 @@ def test_mistakes_about_columns_are_named(mini, texts):
     index = xswe.index(mini, texts[:3], metadata=[{"lang": "en", "year": 1}] * 3, columns={"lang": "str", "year": "int"})
     for where, problem in (
         ({"language": "en"}, "no column 'language'; there are lang, year"),
-        ({"lang": 3}, "lang: 3 is no str"),
+        ({"lang": 3}, "lang: 3 is not of type str"),
         ({"lang": ("a", "b")}, "a range is .lowest, highest. of numbers"),
         ({"year": (1, 2, 3)}, "a range is"),
-        ({"year": True}, "year: True is no int"),
-        ({"year": 2**64}, "is no int"),
+        ({"year": True}, "year: True is not of type int"),
+        ({"year": 2**64}, "is not of type int"),
         ({}, "no condition"),
     ):
         with pytest.raises(ConfigError, match=problem):

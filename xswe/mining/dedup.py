@@ -302,7 +302,7 @@ def _check_files(
     """Refuse incompatible files, before any work."""
     if output is None:
         if rejects is not None:
-            raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
+            raise ConfigError("rejects= needs output=: give both, or read the reasons from the result")
         config.execution.check_names(output)
         return
     for name, path in (("output", output), ("rejects", rejects)):
@@ -321,7 +321,7 @@ def _check_kind(output: str, file: Source) -> None:
     """Refuse an output whose suffix names another format than that of the lines."""
     kind = output_format("auto", output, ("", ""))
     if kind != format_of(file):
-        raise ConfigError(f"{output}: lines stay as they stand in {file.paths[0]}; give output= the same suffix")
+        raise ConfigError(f"{output}: lines keep the format of {file.paths[0]}; give output= the same suffix")
 
 
 _ARRAYS = ("nearest", "scores", "kinds")  # kept for every line

@@ -196,7 +196,7 @@ def _of_vectors(source: object, target: object, config: MineConfig, alone: bool)
     if not alone:
         raise ConfigError("vectors have no texts, for output= and rerank=: mine lists or files")
     if not isinstance(source, np.ndarray) or not (target is None or isinstance(target, np.ndarray)):
-        raise ConfigError("vectors are mined with vectors: give both sides alike")
+        raise ConfigError("vectors are mined with vectors: give both sides alike, as arrays")
     mined = mine_vectors(source, target, config)
     rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
     return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold, evidence=mined.evidence)

@@ -121,7 +121,7 @@ class MineConfig:
         refuse_unused(self, {"without a margin as score": ("k",) if self.score == "cosine" else ()})
         refuse_unused(self, {"without select=kbest": () if self.select == "kbest" else ("best",)})
         if self.gold and not self.calibrates:
-            raise ConfigError("gold= is for threshold=auto, and for another selection than kbest")
+            raise ConfigError("gold= needs threshold=auto, and a selection other than kbest")
         if self.languages and len(self.languages) != 2:
             raise ConfigError(f"languages={list(self.languages)}: name the source's and the target's, as in [en,ja]")
 
@@ -435,7 +435,7 @@ def mine_sides(
         _check_within(config)
     config.execution.check_names(*(lines for lines in given if lines is not None))
     if reranker is not None and not config.calibrates:
-        raise ConfigError("rerank= scores the pairs near a threshold that is found: set threshold=auto, not select=kbest")
+        raise ConfigError("rerank= scores the pairs near an automatic threshold: set threshold=auto, not select=kbest")
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
     threads, seconds = config.neighbours.workers, {}
 
@@ -477,7 +477,7 @@ def mine_sides(
         exact = SearchConfig(memory=config.neighbours.memory, threads=config.neighbours.threads)
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
         if not np.isfinite(scores).any():
-            hint = "give sources and targets in this order, and as they stand in the files"
+            hint = "give source and target in this order, exactly as in the files"
             raise InputError(config.gold or "", f"none of its {len(scores):,} pairs is found among the lines", hint)
     vectors = (both[0].vectors, both[1].vectors)
     mined = choose_pairs(lists, config, both, scores, both[0] is both[1], reranker, vectors)

@@ -240,7 +240,9 @@ def score_file(
     file = Source(paths, tuple(config.columns), tuple(config.languages) or model.pair, config.on_error)
     kind = output_format(config.format, str(output), file.languages)
     if kind != format_of(file):
-        raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
+        raise ConfigError(
+            f"mode=score keeps the format of the bitext, {file.kind}, but {output} is {kind}: name an output of that format"
+        )
     started = time.monotonic()
     left_out, near = Skipped(), NearDuplicates()
     if config.streams:

@@ -109,7 +109,7 @@ def _number(name: str, kind: str, value: Any, place: str = "") -> Any:
     """Return the number that represents a value."""
     right = isinstance(value, _KINDS[kind].accepts) and isinstance(value, bool) == (kind == "bool") and value == value
     if not right or (kind == "int" and not _MISSING_INT < value < 2**63):
-        raise ConfigError(f"{name}: {value!r}{place} is no {kind}, which the column holds")
+        raise ConfigError(f"{name}: {value!r}{place} is not of type {kind}, which the column has")
     return _KINDS[kind].number(value)
 
 

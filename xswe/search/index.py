@@ -102,7 +102,7 @@ class Index:
         """Pickle the index as its folder, from which it is opened again."""
         if self._temporary is not None:
             raise TypeError(
-                "an index without a folder is gone with its process; save it, and pickle xswe.load_index of that"
+                "a temporary index ends with its process; save it, and pickle the index that xswe.load_index returns"
             )
         return load_index, (str(self.folder.absolute()),)
 

@@ -171,7 +171,7 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
         raise ConfigError(f"{languages[0]} alone has no translations to compare: set objective.distillation_on=[source]")
     if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:
         raise ConfigError(
-            f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
+            f"objective.prefixes={list(config.objective.prefixes)}: the longest must equal pca.dim={config.pca.dim}"
         )
     alone = len(languages) == 1 and not (config.objective.needs_pairs or config.spans.triples)
     if config.spans.max_steps and (alone or SEPARATE[config.extract.merge]):
@@ -206,7 +206,7 @@ def _check_refinement(config: TrainConfig, teacher: Teacher | None) -> None:
         SEPARATE[config.extract.merge] or not config.refine.trains or config.spans.max_steps or config.shape.on
     ):
         raise ConfigError(
-            "refine.bigrams needs one table and a refinement that nothing follows: set another extract.merge, "
+            "refine.bigrams needs one table and a refinement as the last step: set another extract.merge, "
             "refine.max_steps > 0, and no spans and shape"
         )
     if config.graded.paths and (SEPARATE[config.extract.merge] or not config.refine.trains):
@@ -221,8 +221,8 @@ def check_units(units: UnitsConfig) -> None:
     taken = units.kind == "subwords" and units.vocabulary not in ("auto", "corpus")
     for name in ("size", "sample"):
         if getattr(units, name) != getattr(usual, name) and (units.kind != "subwords" or taken):
-            what = f"units.vocabulary={units.vocabulary} is as large as it is" if taken else f"units={units.kind} has none"
-            raise ConfigError(f"units.{name}={getattr(units, name)} is for a vocabulary that is trained: {what}")
+            what = f"units.vocabulary={units.vocabulary} has a fixed size" if taken else f"units={units.kind} has none"
+            raise ConfigError(f"units.{name}={getattr(units, name)} applies only to a vocabulary that is trained: {what}")
     if units.kind != "words" and units.most_frequent != usual.most_frequent:
         raise ConfigError(f"units.most_frequent is for units=words, not for units={units.kind}: set units.size")
 

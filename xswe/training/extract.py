@@ -357,7 +357,7 @@ def averaged(
     if config.isolated:
         _fill_isolated(teacher, units, tables, np.any(found, axis=0))
     passes, reference = sum(len(s.texts) for s in samples), sum(s.contexts.reference_passes for s in samples)
-    logger.info("extraction: %d sentences encoded once; one pass a (unit, sentence) pair would be %d", passes, reference)
+    logger.info("extraction: %d sentences encoded once; one pass per (unit, sentence) pair would be %d", passes, reference)
     return Extraction(matrix, state.contexts, passes, reference)
 
 

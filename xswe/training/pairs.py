@@ -353,7 +353,7 @@ def draw_pairs(
                 out.append(rows[low:high] - first)
         found, wanted = np.unique(np.concatenate(chosen)), np.unique(np.concatenate(sampled))
         cut = _cut(sides, found, wanted, development(len(found)), [seed, 29, k])
-        what = "%s: %d pairs with a context sentence, %d of them to train on and %d to choose by"
+        what = "%s: %d pairs with a context sentence, %d of them for training and %d for development"
         logger.info(what, "-".join(codes), len(found), len(cut.train), len(cut.development))
         made.append(cut)
     return made

@@ -187,7 +187,7 @@ def check_whole(file: Path, *artefacts: Path) -> None:
     except (ValueError, EOFError, SafetensorError) as error:
         doomed = " and ".join(map(str, artefacts))
         raise ModelError(
-            f"{file}: damaged ({error}); remove {doomed} and give the same command again, which makes it anew"
+            f"{file}: damaged ({error}); remove {doomed} and give the same command again to make it anew"
         ) from None
 
 

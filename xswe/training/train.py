@@ -297,7 +297,7 @@ def bitext_entries(bitext: Any, languages: tuple[str, ...], folder: Path | None)
         rest = list(entries)
         return [str(entry) if isinstance(entry, Path) else entry for entry in ([] if first is None else [first, *rest])]
     if folder is None or len(languages) > 2:
-        raise ConfigError("pairs of texts are of one language pair: give a mapping as {'en-de': [...], 'en-ja': [...]}")
+        raise ConfigError("pairs of texts must be of one language pair: give a mapping {'en-de': [...], 'en-ja': [...]}")
     return [_write_pairs(chain([first], entries), "-".join(languages), folder)]
 
 
