@@ -23,7 +23,7 @@ class Removed:
     """What one filter left out."""
 
     reason: str  # name of the filter
-    side: str  # ``source`` or ``target`` where single lines were left out, ``pairs``, or ``candidates``
+    side: str  # ``source`` or ``target`` for single lines left out, ``pairs``, or ``candidates``
     count: int  # how many
     examples: tuple[tuple[str, ...], ...] = ()  # some of them, each with one text or two
 

@@ -81,7 +81,7 @@ def identity_key(text: str) -> int:
 def number_key(text: str, in_order: bool = False) -> int:
     """Return a 64-bit key that two texts share if they hold the same numbers in digits; 0 for no numbers.
 
-    ``in_order``: also in the same order, but for repetitions.
+    ``in_order``: also in the same order, apart from repetitions.
     """
     if text.isascii() and not any(map(str.isdigit, text)):
         return 0

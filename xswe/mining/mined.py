@@ -33,7 +33,7 @@ _BLOCK = 4096  # pairs whose texts are read at a time
 
 
 class Pair(NamedTuple):
-    """A pair of translations; texts are None where vectors were mined."""
+    """A pair of translations; texts are None if vectors were mined."""
 
     score: float
     source: str | None
@@ -50,7 +50,7 @@ class MinedPairs(Result[Pair], row=Pair):
         scores: float32 (n,).
         source_rows: int64 (n,), indices from 0 into the source as given: a list, the lines of a file, or vectors.
         target_rows: int64 (n,).
-        source: the n source texts; None where vectors were mined.
+        source: the n source texts; None if vectors were mined.
         target: the n target texts.
         threshold: the threshold that was applied, and the precision and recall expected above it.
         languages: of source and target; empty if unknown.

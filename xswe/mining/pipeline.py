@@ -66,7 +66,7 @@ class MineConfig:
         k: number of neighbours in the neighbourhood of a margin.
         select: ``max`` (one-to-one, greedy), ``intersection``, ``forward``, ``backward`` or ``kbest``.
         best: length of the lists of ``kbest``.
-        threshold: ``auto`` (see :mod:`xswe.mining.threshold`; on ``gold`` where given), a number, or null for none;
+        threshold: ``auto`` (see :mod:`xswe.mining.threshold`; by ``gold`` if given), a number, or None for none;
             ``kbest`` has none unless it is a number.
         precision: with ``auto``: take the lowest threshold with at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs to calibrate on.
@@ -127,7 +127,7 @@ class MineConfig:
 
     @property
     def calibrates(self) -> bool:
-        """Whether the threshold is to be found."""
+        """Whether the threshold is found automatically."""
         return self.threshold == "auto" and self.select != "kbest"
 
     @property
@@ -188,7 +188,7 @@ class MineReport:
 
     Attributes:
         source: lines of the source.
-        target: lines of the target; None where lines of one side were mined.
+        target: lines of the target; None if lines of one side were mined.
         ruled_out: candidate pairs, counted from both sides, that each pair filter ruled out.
         selected: pairs before any threshold.
         kept: pairs returned.

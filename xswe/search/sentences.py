@@ -355,7 +355,7 @@ def _facts(database: sqlite3.Connection) -> dict[str, Any]:
 def _state(database: sqlite3.Connection) -> State:
     try:
         return _read_state(database)
-    except (TypeError, ValueError):  # UnicodeDecodeError among them
+    except (TypeError, ValueError):  # including UnicodeDecodeError
         raise _Refused(_DAMAGED) from None
 
 

@@ -63,7 +63,7 @@ class Opened(Advancing):
 
 @dataclass(frozen=True)
 class SearchJob(Job):
-    """Base of the jobs on the shards of a search."""
+    """Base class of jobs on the shards of a search."""
 
     search: Search
     made: Path | None = None  # the folder with the results of an earlier step

@@ -71,7 +71,7 @@ def rehearse(config: TrainConfig, folder: Path) -> Rehearsal:
     outlines = {name: _outline(one) for name, one in (("teacher", config.teacher), ("distilled", config.distilled))}
     teacher = outlines["teacher"]
     imitated = (outlines["distilled"] or teacher) if config.objective.distillation else None
-    check_settings(config, teacher, imitated)  # type: ignore[arg-type] # reads name and width alone
+    check_settings(config, teacher, imitated)  # type: ignore[arg-type] # reads only name and width
     sides = _sides(config)
     rows = [(f"sentences, {side.language}", _count(side.pairs, side.known)) for side in sides]
     units = {side.language: _units_of(config, side, teacher) for side in sides}
