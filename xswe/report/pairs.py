@@ -287,7 +287,7 @@ def _histogram(view: PairsView, scores: np.ndarray) -> Any:
 
 
 def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
-    """Return the data of the slider: for each step, how many pairs score at least that, and their expected precision."""
+    """Return the data of the slider: for each step, the pairs at or above it, their expected precision and recall."""
     low, high = _span(scores, _mismatches(view))
     steps, value = np.linspace(low, high, _SLIDER_STEPS), view.threshold.value
     if np.isfinite(value):
