@@ -49,7 +49,7 @@ class AlignSettings(TypedDict, total=False):
 
 
 class BitextLinkSettings(TypedDict, total=False):
-    """Settings of the links between words, and of the output made from them."""
+    """Settings of word links and the output made from them."""
 
     method: Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
     prior: float
@@ -268,7 +268,7 @@ class NegativesSettings(TypedDict, total=False):
 
 
 class PhraseSearchSettings(TypedDict, total=False):
-    """What is searched for, and how files are read."""
+    """Settings of the search, and of reading files."""
 
     min_size: int
     max_size: int
@@ -323,7 +323,7 @@ class ServeSettings(TypedDict, total=False):
 
 
 class SpanSettings(TypedDict, total=False):
-    """Settings of the search of spans."""
+    """Settings of the span search."""
 
     min_size: int
     max_size: int

@@ -549,7 +549,8 @@ def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bo
     if not mismatched:
         found = np.einsum("ij,ij->i", left, right)
     for away in range(1, min(_MISMATCH_REACH, len(left) - 1) + 1) if mismatched else ():
-        both = np.einsum("ij,ij->i", left[away:], right[:-away]), np.einsum("ij,ij->i", left[:-away], right[away:])
-        found[away:], found[:-away] = np.maximum(found[away:], both[0]), np.maximum(found[:-away], both[1])
+        before, after = found[away:], found[:-away]
+        np.maximum(before, np.einsum("ij,ij->i", left[away:], right[:-away]), out=before)
+        np.maximum(after, np.einsum("ij,ij->i", left[:-away], right[away:]), out=after)
     out[bead] = found
     return out

@@ -65,7 +65,7 @@ def rewrite_bitext(
     check_output(output, list(paths))
     kind = output_format("auto", str(output), tuple(languages))
     if kind != "laser" and kind not in MEMORIES and TABLES.get(kind) in (None, *SHOWN):
-        raise ConfigError(f"output={output}: pairs that are read again are not written so; use .tsv, .csv, .tmx, …")
+        raise ConfigError(f"output={output}: pairs written so cannot be read again; use .tsv, .csv, .tmx, …")
     pair = (languages[0], languages[1])
     files = [Source((str(path),), tuple(columns), pair, on_error) for path in paths]
     named = next((_locales(file) for file in files if FORMATS[file.kind].family != "lines"), pair)
