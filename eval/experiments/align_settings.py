@@ -78,7 +78,7 @@ def by_encoder(name: str, found: Sequence[Document]) -> list[Prepared]:
 
 def measured(prepared: Sequence[Prepared], config: AlignConfig, weight: float = FORMER_WEIGHT) -> np.ndarray:
     """Align documents; return what :func:`~eval.experiments.align_gold.counts` counts, int64 (documents, 5)."""
-    totals, beads._FURTHER = [], weight
+    totals, beads._LINE_WEIGHT = [], weight
     for source, target, document in prepared:
         sides = (Lines(side.sums.copy(), side.sizes.copy()) for side in (source, target))  # which it centres
         totals.append(counts(beads_of(align_lines(*sides, config)[0]), document.beads))

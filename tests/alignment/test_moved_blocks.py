@@ -51,7 +51,7 @@ def test_a_pair_of_lines_is_off_the_path_from_two_lines_before_or_behind():
 
 @pytest.mark.parametrize("at_a_time", [1, 9, 1 << 20])
 def test_lines_are_each_others_most_similar_however_many_are_compared_at_a_time(monkeypatch, at_a_time):
-    monkeypatch.setattr(module, "_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(module, "_CHUNK_CELLS", at_a_time)
     rng = np.random.default_rng(3)
     source, target = rng.normal(size=(30, 5)).astype(np.float32), rng.normal(size=(20, 5)).astype(np.float32)
     cosines = source @ target.T

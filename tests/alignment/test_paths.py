@@ -63,7 +63,7 @@ def test_shapes_are_a_fifth_as_frequent_for_each_further_line():
     assert shapes[0] / shapes[0, 0] == pytest.approx([1, 0.2, 0.04])
     assert np.array_equal(shapes, shapes.T)
     crossed = shapes[1:, 1:] / shapes[0, 0]
-    assert (crossed / [[0.04, 0.008], [0.008, 0.0016]]).ravel() == pytest.approx([module._CROSSED] * 4)
+    assert (crossed / [[0.04, 0.008], [0.008, 0.0016]]).ravel() == pytest.approx([module._MANY_TO_MANY] * 4)
 
 
 def test_what_paths_have_is_learnt_beside_thirty_usual_beads():
@@ -120,8 +120,8 @@ def test_known_beads_and_the_parts_between_make_up_the_path(rooms, data):
 
 
 def test_all_cells_are_looked_at_up_to_a_limit_and_few_beyond(monkeypatch):
-    monkeypatch.setattr(module, "_ALL_CELLS", 60 * 50)
-    monkeypatch.setattr(module, "_COARSEST", 400)
+    monkeypatch.setattr(module, "_MAX_FULL_CELLS", 60 * 50)
+    monkeypatch.setattr(module, "_MAX_COARSE_CELLS", 400)
     rng = np.random.default_rng(2)
     source = random_lines(rng, 61, 32)
     target = Lines(source.sums[:50] + 0.2 * rng.normal(size=(50, 32)).astype(np.float32), source.sizes[:50])

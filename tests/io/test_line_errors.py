@@ -88,7 +88,7 @@ def test_lone_returns_are_those_inside_a_line(first, alone):
 
 
 def test_a_stream_is_read_whole_if_it_fits(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_WHOLE", 1 << 20)
+    monkeypatch.setattr(module, "_MAX_WHOLE_BYTES", 1 << 20)
     assert len(read_whole(io.BytesIO(bytes(1 << 20)), "a", "a page")) == 1 << 20
     with pytest.raises(InputError, match="a: a page of over 1 MiB"):
         read_whole(io.BytesIO(bytes((1 << 20) + 1)), "a", "a page")

@@ -222,7 +222,7 @@ def test_an_alphabet_learns_each_character_once(tokenizer):
 
 
 def test_an_alphabet_without_room_leaves_characters_to_the_tokenizer(units, monkeypatch):
-    monkeypatch.setattr(alphabet_module, "_MOST_EXPANSIONS", 8)
+    monkeypatch.setattr(alphabet_module, "_MAX_EXPANSIONS", 8)
     texts = ["㈱ ㍻ ﬁ ﬂ ①②③ ㌀ … ½"]
     fast = fast_of(units)
     check_equal(units, texts, fast)

@@ -87,7 +87,7 @@ class FormCounter:
         self._keys, self._counts = [keys], [counts]
 
     def tally(self) -> tuple[Texts, np.ndarray, np.ndarray]:
-        """Return the forms; their pairs with units, as form x units + unit; and the pairs' counts in sentences and overall."""
+        """Return the forms; their pairs with units, as form x units + unit; the pairs' counts in sentences and overall."""
         self._add_up()
         return contents(self._table)[0], self._keys[0], self._counts[0]
 
