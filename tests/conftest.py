@@ -53,6 +53,7 @@ ENCODERS = {
     *("test_transformer.py", "test_gte.py", "test_e5.py", "test_encoder.py", "test_refine.py", "test_graded.py"),
     *("test_losses.py", "test_ranking.py", "test_optimisers.py", "test_spans.py", "test_extract_shards.py"),
     *("test_pipeline.py", "test_configuration.py", "test_hidden_phrases.py", "test_parity.py", "test_fingerprints.py"),
+    "test_every_verb.py",
 }
 ON_RAY = {"ray_cluster", "any_executor", "any_cluster", "real_cluster"}  # fixtures
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
