@@ -101,12 +101,6 @@ def test_a_task_of_an_array_that_was_waiting_when_another_ended(files, config, l
     assert [path.name for path in tmp_path.iterdir()] == ["o"]
 
 
-def test_every_executor_converts_to_the_same(any_executor, files, config, local, tmp_path):
-    any_executor(lambda how: convert(files, EN_DE, config, tmp_path / "o", execution=how), shard=SHARD)
-    assert content(tmp_path / "o") == local
-    assert [path.name for path in tmp_path.iterdir()] == ["o"]
-
-
 @pytest.mark.slow
 def test_however_many_workers(ray_cluster, files, config, local, tmp_path):
     for workers in (1, 2, 3):

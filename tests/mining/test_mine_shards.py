@@ -165,13 +165,6 @@ def deduplicated(model, text, name, **how):
     return str(found), output.read_bytes(), rejects.read_bytes()
 
 
-@pytest.mark.slow
-def test_duplicates_on_ray(ray_cluster, model, twice):
-    here = deduplicated(model, twice, "here")
-    assert deduplicated(model, twice, "ray", execution=ExecutionConfig("ray")) == here
-    assert not twice.with_name("ray.txt.work").exists()
-
-
 @pytest.mark.parametrize("method", ["exact", "clusters"])
 def test_duplicates_by_an_array(model, twice, method, monkeypatch):
     """In any order; a task that was killed, and those that come late, do nothing again that is done."""

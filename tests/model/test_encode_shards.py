@@ -98,12 +98,6 @@ def test_running_text_is_cut_whoever_encodes_it(model, sample, tmp_path):
         xswe.encode_file(model, files, tmp_path / "v" / "*.npy", language="en", execution=first)
 
 
-def test_every_executor_makes_the_same_vectors(any_executor, model, source, local, tmp_path):
-    target = tmp_path / "c.safetensors"
-    any_executor(lambda how: xswe.encode_file(model, source, target, dtype="int8", execution=how, threads=1), shard=SHARD)
-    assert same(tmp_path, local, "c.safetensors")
-
-
 @pytest.mark.slow
 def test_on_ray_and_what_is_left_of_a_killed_run(ray_cluster, model, source, local, tmp_path):
     with pytest.raises(Unfinished):  # the shards of one task of an array are as good as any

@@ -61,3 +61,4 @@ def test_every_executor_writes_the_same_bytes(any_executor, name, alone, tmp_pat
             break
     assert found == wanted
     assert any_executor.kind in done_by or any_executor.tasks[0].alone
+    assert any_executor.tasks[0].has_peers or not [*tmp_path.glob("*.work")]
