@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,19 @@ def test_what_differs_is_found_among_many_tests_with_few_draws():
     worse = measured("worse", [(rng.random(200) < 0.4).astype(float) for _ in range(20)])
     assert max(test.corrected for test in significance([better, worse], Bootstrap(100))) < 0.05
     assert significance([better, worse], Bootstrap(0)) == []
+
+
+def test_figures_without_values_or_items_cannot_be_compared():
+    items = np.array([1.0, 0.0, 1.0, 1.0])
+    known = Row("a", "en-de", "f1", 0.75, 4, items=items)
+    assert compare_rows(known, known, Bootstrap(50)).difference == 0.0
+    for other in (
+        replace(known, value=None),
+        replace(known, items=None),
+        replace(known, items=items[:3]),
+    ):
+        assert compare_rows(known, other, Bootstrap(50)) is None
+        assert compare_rows(other, known, Bootstrap(50)) is None
+    assert compare_rows(known, known, Bootstrap(0)) is None
+    with pytest.raises(ValueError, match="cannot be compared"):
+        compare_rows(known, replace(known, metric="accuracy"), Bootstrap(50))

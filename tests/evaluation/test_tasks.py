@@ -8,11 +8,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xswe.errors import ConfigError
+from xswe.bitext.source import Source
+from xswe.errors import ConfigError, InputError
 from xswe.evaluation import tasks as module
 from xswe.evaluation.metrics import Row, pearson
 from xswe.evaluation.mteb_bridge import _both_ways, _note, _rows, _scored
-from xswe.evaluation.tasks import Job, Preset, averages, check, is_path, jobs, score_vectors, subset_names
+from xswe.evaluation.tasks import (
+    Job,
+    Preset,
+    averages,
+    check,
+    evaluate_bitext,
+    is_path,
+    jobs,
+    score_vectors,
+    subset_names,
+)
 
 SUBSETS = {
     "STS17": {
@@ -203,3 +214,22 @@ def test_a_row_for_each_score_of_mteb():
     result.scores["test"][0]["main_score"] = float("nan")
     skipped, _ = _rows(job_of("STS", data_loaded=False), result, wrapped, None)
     assert (skipped.metric, skipped.value, skipped.note) == ("skipped", None, "mteb's main score is nan")
+
+
+def test_pairs_with_an_empty_side_are_left_out_of_a_bitext(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("a\ta\nb\tb\n\tc\nd\t\nc\tc\n", encoding="utf-8")
+    asked = []
+
+    def encode(texts):
+        asked.append(list(texts))
+        return np.eye(5, dtype=np.float32)[["abcde".index(text) for text in texts]]
+
+    rows = evaluate_bitext(encode, Source((str(path),)))
+    assert asked == [["a", "b", "c"]] * 2
+    assert {row.n for row in rows} == {3}
+    assert {row.value for row in rows} == {1.0}
+    assert {row.subset for row in rows} == {"a.tsv"}
+    path.write_text("a\t\n\tb\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no pair in it"):
+        evaluate_bitext(encode, Source((str(path),)))
