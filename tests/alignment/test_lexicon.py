@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from xswe.alignment.dictionary import LexiconConfig, make_lexicon, precision, read_words, vocabularies
+from xswe.alignment.dictionary import LexiconConfig, lexicon, make_lexicon, precision, read_words, vocabularies
 from xswe.errors import ConfigError, InputError
 from xswe.model.static import StaticModel
 from xswe.search.lists import SearchConfig
@@ -69,6 +69,16 @@ def test_a_lexicon_and_its_precision(words, tmp_path):
     gold.write_bytes(gzip.compress(b"a\tb\n"))
     with pytest.raises(InputError, match="both vocabularies"):
         precision(words, source, target, gold, CONFIG)
+
+
+def test_a_lexicon_is_of_the_first_words_of_each_side_if_only_these_are_wanted(words):
+    settings = {"languages": ("en", "ja"), "k": 1, "candidates": 2, "neighbours": ONE}
+    given = {"source": [*WORDS, "cat"], "target": list(WORDS.values()), "k": 1, "candidates": 2, "neighbours": ONE}
+    for how in (settings, given):
+        for limit, count in ((0, 5), (2, 2), (9, 5)):
+            found = lexicon(words, limit=limit, **how)
+            assert [(entry.source, entry.target) for entry in found] == list(WORDS.items())[:count]
+            assert found.words == (count, count)
 
 
 def test_word_lists(tmp_path):

@@ -108,6 +108,12 @@ def test_the_window_is_cut_where_the_expected_f1_is_highest(drawn, threshold, mo
     assert rerank_pairs(pairs, decoys, threshold, texts_of(), encoder, most, weight).tolist() == wanted.tolist()
 
 
+def test_where_nothing_in_the_window_is_right_nothing_is_kept(drawn):
+    pairs, _, _ = drawn
+    decoys = Pairs.of(np.linspace(1.99, 1.87, 60), np.arange(60), (np.arange(60) + 31) % 400)
+    assert not rerank_pairs(pairs, decoys, 9.0, texts_of(), Reranker(), 60, 1000.0).any()
+
+
 def test_too_few_pairs_are_not_reranked(drawn):
     pairs, decoys, _ = drawn
     for count, asked in ((9, False), (10, True)):

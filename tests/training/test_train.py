@@ -13,8 +13,11 @@ import pytest
 import xswe
 from tests.conftest import FakeTeacher
 from xswe.errors import ConfigError, InputError
+from xswe.teacher.protocol import TeacherConfig
+from xswe.training.config import TrainConfig
+from xswe.training.objective import Objective
 from xswe.training.recipes import recipe_settings
-from xswe.training.train import configure
+from xswe.training.train import configure, train_with
 
 SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
 STATIC = {**SMALL, "objective.prefixes": []}
@@ -74,6 +77,19 @@ def test_settings_in_full_are_a_recipe_too():
     assert configure("a.tsv", ["en"], recipe="paper").objective.ranking == 0.0
     assert configure("a.tsv", ["en", "ja"], None).teacher is None
     assert configure("a.tsv", ["en", "ja"], "some/encoder", settings={"distilled": "minilm"}).distilled.max_tokens == 128
+
+
+@pytest.mark.parametrize(
+    ("weight", "named", "imitated"),
+    [(0.0, False, "teacher"), (0.0, True, "teacher"), (1.0, False, "teacher"), (1.0, True, "loaded")],
+)
+def test_the_encoder_that_is_named_is_imitated_or_else_the_teacher(tmp_path, monkeypatch, weight, named, imitated):
+    monkeypatch.setattr("xswe.training.train.load_encoder", lambda config, threads: config and "loaded")
+    monkeypatch.setattr("xswe.training.train.run_stages", lambda *given, **more: (given[1], more["distilled"]))
+    monkeypatch.setattr("xswe.training.train._written", lambda made, *_: made)
+    distilled = TeacherConfig("other") if named else None
+    config = TrainConfig(("en", "de"), distilled=distilled, objective=Objective(distillation=weight))
+    assert train_with(config, "teacher", tmp_path) == ("teacher", imitated)
 
 
 def test_another_objective_leaves_the_prefixes_of_the_recipes_own():
