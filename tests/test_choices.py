@@ -408,14 +408,14 @@ def _(choice, folder):
 def _(choice, folder):
     torch = pytest.importorskip("torch")
     from xswe.teacher.protocol import TeacherConfig
-    from xswe.teacher.transformer import _POOLED, _pooling
+    from xswe.teacher.transformer import _POOLINGS, _pooling
 
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     (folder / "none").mkdir()
     config, states = holding(TeacherConfig(), pooling=choice), torch.tensor([[[1.0], [2.0]]])
     ways = (_pooling(config, str(place)) for place in (folder, folder / "none"))
-    return tuple(float(_POOLED[way](states, torch.ones(1, 2, 1))) for way in ways)
+    return tuple(float(_POOLINGS[way](states, torch.ones(1, 2, 1))) for way in ways)
 
 
 @probe("xswe.teacher.protocol:TeacherType")

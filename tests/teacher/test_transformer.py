@@ -144,7 +144,7 @@ def test_how_many_texts_were_cut_is_told_once(tiny_teacher, caplog):
         caplog.clear()
         run(teacher, texts)
         (told,) = [record.getMessage() for record in caplog.records]
-        assert told.endswith(f"2 of 3 texts are longer than 10 tokens; what is beyond {fate}")
+        assert told.endswith(f"2 of 3 texts are longer than 10 tokens; the rest of them {fate}")
         caplog.clear()
         run(teacher, texts)  # as the next shard of the same work
         assert not caplog.records

@@ -1,8 +1,7 @@
 """The encoder in this package, run by torch alone: importing transformers takes longer than encoding a small corpus.
 
-It has the architecture that transformers knows as ``gte`` (Zhang et al. 2024, mGTE), and does the same operations in the
-same order: the states are the same bytes. Its weights have the names that they have there, so that it is the same
-teacher.
+Its architecture is ``gte`` in transformers (Zhang et al. 2024, mGTE), with the same operations in the same order, so the
+states are the same bytes. Its weights have the same names as there, so it is the same teacher.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from xswe.text.tokenizers import load_tokenizer
 
 
 class Packed(dict[str, torch.Tensor]):
-    """A tokenised batch, by the names of an encoder's inputs; ``encodings`` are the tokenizer's own."""
+    """A tokenised batch: tensors by the names of an encoder's inputs, and the tokenizer's ``encodings``."""
 
     encodings: list[Any]
 
     def to(self, device: Any) -> Packed:
-        """Move all to a device, in place."""
+        """Move all tensors to a device, in place."""
         self.update({name: tensor.to(device) for name, tensor in self.items()})
         return self
 
 
 class GteTokenizer:
-    """The tokenizer of a folder, as an encoder's: it pads and truncates."""
+    """The tokenizer of an encoder's folder, with padding and truncation."""
 
     is_fast = True
 
@@ -42,7 +41,7 @@ class GteTokenizer:
         self._pad = read_json(folder / "tokenizer_config.json")["pad_token"]
 
     def __call__(self, batch: list[str], *, max_length: int, return_offsets_mapping: bool = False, **_: Any) -> Packed:
-        """Tokenise texts to int64 (b, t): ids, attention mask, which are special, and their places."""
+        """Tokenise texts to int64 (b, t): ids, attention mask, mask of special tokens, and their places."""
         own = self.backend_tokenizer
         own.enable_truncation(max_length)
         own.enable_padding(pad_id=own.token_to_id(self._pad), pad_token=self._pad)
@@ -57,7 +56,7 @@ class GteTokenizer:
 
 
 class GteEncoder:
-    """The encoder of a folder with ``config.json`` and ``model.safetensors``, which computes in ``dtype``."""
+    """The encoder of a folder with ``config.json`` and ``model.safetensors``, computing in ``dtype``."""
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         self.config = SimpleNamespace(**read_json(folder / "config.json"))
@@ -83,7 +82,7 @@ class GteEncoder:
         self._frequencies = 1.0 / (theta ** (torch.arange(0, head, 2, dtype=torch.float) / head))
 
     def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the weights and their names."""
+        """Yield the names and weights."""
         return iter(self._weights.items())
 
     def parameters(self) -> Iterator[torch.Tensor]:
@@ -91,11 +90,11 @@ class GteEncoder:
         return iter(self._weights.values())
 
     def eval(self) -> GteEncoder:
-        """Return itself: it never trains."""
+        """Return the encoder itself: it never trains."""
         return self
 
     def to(self, device: Any) -> GteEncoder:
-        """Move it to a device."""
+        """Move the encoder to a device."""
         self.device = torch.device(device)
         self._weights = {name: tensor.to(device) for name, tensor in self._weights.items()}
         self._frequencies = self._frequencies.to(device)
@@ -124,7 +123,7 @@ class GteEncoder:
         query, key, value = (
             self._linear(states, f"{at}.self_attn.{name}_proj").view(heads).transpose(1, 2) for name in "qkv"
         )
-        query, key = (_turned(side, *rotary) for side in (query, key))
+        query, key = (_rotate(side, *rotary) for side in (query, key))
         scale = query.shape[-1] ** -0.5
         found = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
         found = found.transpose(1, 2).contiguous().reshape(*states.shape[:-1], -1)
@@ -140,8 +139,8 @@ class GteEncoder:
         return layer_norm(states, weight.shape, weight, bias, self.config.layer_norm_eps)
 
 
-def _turned(side: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
-    """Rotate each pair of dimensions by the angle of the position."""
+def _rotate(side: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+    """Rotate each pair of dimensions by the angle of its position."""
     half, out = side.shape[-1] // 2, side * cosines
     out[..., :half] -= side[..., half:] * sines[..., :half]
     out[..., half:] += side[..., :half] * sines[..., half:]

@@ -1,4 +1,4 @@
-"""The outline of an encoder without its weights: tokenizer, sizes, cost of a token."""
+"""Outline of an encoder without its weights: tokenizer, sizes, cost a token."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from xswe.teacher.transformer import explain, find_settings, locate, prompt_of, 
 from xswe.text.tokenizers import load_tokenizer
 
 _SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-_GATED = ("gte", "new", "modernbert")  # architectures whose inner layer has a third matrix
+_GATED = ("gte", "new", "modernbert")  # architectures whose feed-forward layer has a third matrix
 
 
 @dataclass(frozen=True)
 class Outline:
     """An encoder without its weights."""
 
-    name: str  # as it was asked for
-    dim: int  # width of its states
+    name: str  # the requested name
+    dim: int  # width of the states
     layers: int
-    inner: int  # width of its inner layers
+    inner: int  # width of the feed-forward layers
     heads: int
     vocabulary: int
-    gated: bool  # whether inner layers have three matrices instead of two
-    tokenizer: Tokenizer  # without limit and filling
+    gated: bool  # whether feed-forward layers have three matrices instead of two
+    tokenizer: Tokenizer  # without truncation and padding
     prompt: str
-    max_tokens: int  # of a text, special tokens and prompt included
+    max_tokens: int  # of a text, including special tokens and prompt
 
     @property
     def weights(self) -> int:
-        """Numbers in the matrices of all layers, without the table of tokens."""
+        """Number of weights in the matrices of all layers, without the token table."""
         return self.layers * (4 * self.dim**2 + (3 if self.gated else 2) * self.dim * self.inner)
 
     @property
     def parameters(self) -> int:
-        """All numbers."""
+        """Number of all weights."""
         return self.weights + self.vocabulary * self.dim
 
     def operations(self, tokens: float) -> float:
-        """Return the operations for a text of ``tokens`` tokens."""
+        """Return the number of operations for a text of ``tokens`` tokens."""
         return tokens * (2.0 * self.weights + 4.0 * self.layers * tokens * self.dim)
 
     def numbers_at_once(self, tokens: int) -> float:
-        """Return the numbers in memory per padded token of a text of ``tokens`` tokens while a layer works."""
+        """Return how many numbers a layer holds in memory per padded token of a text of ``tokens`` tokens."""
         return 8.0 * self.dim + 3.0 * self.inner + self.heads * tokens
 
     def lengths(self, texts: list[str]) -> np.ndarray:
-        """Count the tokens that each text is read as, int64 (n,)."""
+        """Count the tokens of each text as encoded, int64 (n,)."""
         further = len(self.tokenizer.encode(self.prompt, add_special_tokens=False).ids)
         further += self.tokenizer.num_special_tokens_to_add(is_pair=False)
         found = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
@@ -61,9 +61,9 @@ class Outline:
 
 
 def load_outline(config: TeacherConfig) -> Outline:
-    """Load an encoder's tokenizer and configuration, of the hub only these.
+    """Load an encoder's tokenizer and configuration, without fetching more from the hub.
 
-    ModelError: it is not there, not loadable without remote code, has no fast tokenizer, or does not say its sizes.
+    ModelError: it is missing, needs remote code, has no fast tokenizer, or its configuration does not have its sizes.
     DependencyError: transformers is missing.
     """
     where = locate(config.model)
@@ -92,7 +92,7 @@ def _tokenizer(where: str, config: TeacherConfig, settings: dict[str, Any]) -> T
     except ImportError:
         raise DependencyError("transformers", "train", "a teacher") from None
     options: dict[str, Any] = {"revision": config.revision, "trust_remote_code": False}
-    if find_settings(where, config.revision) is not None:  # else the tokenizer's class would be sought in its own code
+    if find_settings(where, config.revision) is not None:  # keeps transformers from its own code
         options["config"] = PretrainedConfig(**{k: v for k, v in settings.items() if k != "auto_map"})
     with quiet():
         found = AutoTokenizer.from_pretrained(where, **options)

@@ -1,4 +1,4 @@
-"""The protocol of teachers, with their settings."""
+"""The protocol of teachers, and their settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Device = Literal["auto", "cpu", "cuda"]
 class States:
     """Token states of a batch of sentences, without padding and special tokens."""
 
-    rows: np.ndarray  # int64 (b,), which of the given sentences these are
+    rows: np.ndarray  # int64 (b,), the sentences' rows in the input
     hidden: np.ndarray  # float32 (tokens, d), last-layer states, sentence after sentence
     offsets: np.ndarray  # int64 (b + 1,), sentence ``rows[i]`` has ``hidden[offsets[i]:offsets[i + 1]]``
     starts: np.ndarray  # int32 (tokens,), first character of each token in its sentence
@@ -34,25 +34,25 @@ class Teacher(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the model card."""
+        """The name in the model card."""
 
     @property
     def identity(self) -> str:
-        """A fingerprint of its weights and the settings that determine its states; it identifies the results."""
+        """A fingerprint of the weights and the settings that determine the states, to identify results."""
 
     @property
     def dim(self) -> int:
-        """Width d of its states and vectors."""
+        """Width d of the states and vectors."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Its fast tokenizer, for units and back-off; not the object that it encodes with."""
+        """The fast tokenizer, for units and back-off; a copy of the one used for encoding."""
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
         """Count the tokens of each text, without special tokens and prompt: int64 (n,)."""
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Split the texts into batches of similar length: int64 rows each, in the order in which they are encoded."""
+        """Split texts into batches of similar length, int64 rows each, in the order of encoding."""
 
     def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
         """Encode the given batches of ``texts``, in order."""
@@ -66,18 +66,18 @@ class TeacherConfig:
     """Settings of a teacher.
 
     Attributes:
-        model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for
-            weights that an installed Python package carries.
+        model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for weights
+            within an installed Python package.
         revision: of a hub model.
-        prompt: put before each sentence, joined as it stands (write the blank if there is to be one); None for the
-            default prompt of the folder's sentence-transformers settings, where it has one.
-        pooling: how :meth:`Teacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
-            settings and takes ``cls`` where there are none.
-        max_tokens: longer sentences are cut there, with a warning.
-        batch_tokens: padded tokens a batch; 0 for as many as suit the memory that is found. How texts are batched decides
-            the last digits of their states: with 0 they are those of one machine.
-        dtype: ``float32`` or ``bfloat16``; ``auto`` is the second where the processor or the card has instructions for it.
-        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``.
+        prompt: text put before each sentence as it is (include a trailing space if needed); None for the default prompt of
+            the folder's sentence-transformers settings, if any.
+        pooling: how :meth:`Teacher.vectors` pools states; ``auto`` follows the folder's sentence-transformers settings, or
+            is ``cls`` without them.
+        max_tokens: truncate longer sentences to this, with a warning.
+        batch_tokens: padded tokens a batch; 0 for as many as fit the available memory. Batching affects the last digits of
+            the states, so with 0 they depend on the machine.
+        dtype: ``float32`` or ``bfloat16``; ``auto`` is ``bfloat16`` if the processor or GPU has instructions for it.
+        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``.
         threads: torch's threads on the CPU.
     """
 
@@ -97,9 +97,9 @@ class TeacherConfig:
 
     @classmethod
     def named(cls, name: str, threads: int = 1) -> TeacherConfig:
-        """Return the settings of one of ``conf/teacher``, or of a folder or name that transformers loads.
+        """Return the settings of a teacher in ``conf/teacher``, or of a folder or name for transformers.
 
-        A name of no encoder raises ConfigError.
+        ConfigError: the name is not that of an encoder.
         """
         if name in ("none", "custom", "same"):
             raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")

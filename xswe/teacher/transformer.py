@@ -1,10 +1,9 @@
 """Teachers that transformers or sentence-transformers can load, without any code from the model's folder.
 
-GTE and mGTE checkpoints come with modelling code of their own. Their ``config.json`` says ``model_type: new`` and names
-Python files to run (Zhang et al. 2024, mGTE; gte-base-en-v1.5 and others). The architecture is the one that transformers
-knows as ``gte``, which also knows these checkpoints' names of the weights: one matrix for query, key and value, and one
-whose first half is the gated (up) and second half the gating matrix. Only the configuration has to be translated, and
-nothing of a folder is executed.
+GTE and mGTE checkpoints come with their own modelling code. Their ``config.json`` has ``model_type: new`` and names Python
+files to run (Zhang et al. 2024, mGTE; gte-base-en-v1.5 and others). The architecture is ``gte`` in transformers, which also
+knows these checkpoints' weight names: one matrix for query, key and value, and one whose first half is the gated (up) and
+second half the gating matrix. Only the configuration has to be translated, and nothing in a folder is executed.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
-# What the code of these checkpoints can do and the architecture in transformers cannot: the only value that is the same.
-_ONLY = {
+# Settings with several values in these checkpoints' code, but only this one in transformers.
+_SUPPORTED = {
     "position_embedding_type": "rope",
     "layer_norm_type": "layer_norm",
     "pack_qkv": True,
     "logn_attention_scale": False,
 }
-_ALIKE = (
+_SHARED = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings", "type_vocab_size"),
     *("initializer_range", "layer_norm_eps", "pad_token_id", "bos_token_id", "eos_token_id"),
@@ -49,24 +48,23 @@ _ALIKE = (
 
 
 def is_own_code(settings: Any) -> bool:
-    """Return True if a ``config.json`` is that of a GTE checkpoint with code of its own."""
+    """Return True if a ``config.json`` belongs to a GTE checkpoint with its own code."""
     if not isinstance(settings, dict) or settings.get("model_type") != "new":
         return False
     return any(str(name).startswith("New") for name in settings.get("architectures") or [])
 
 
 def native_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the settings of transformers' ``GteConfig`` for a checkpoint with code of its own, and this ``config.json``.
+    """Translate the ``config.json`` of a checkpoint with its own code to settings of transformers' ``GteConfig``.
 
     Its fixed NTK scaling of rotary positions by a factor k gives the frequencies ``(k theta)^(-2i / d) / k^(2 / d)`` for
-    heads of d dimensions: a larger base, and one divisor of all frequencies, which transformers calls linear scaling. A
-    setting that is missing, or that ``GteModel`` does not support, raises a ModelError that names ``where``, the folder
-    or hub name.
+    heads of d dimensions: a larger base, and a common divisor of all frequencies, which transformers calls linear scaling.
+    ModelError: a setting is missing, or not supported by ``GteModel``; ``where`` is the folder or hub name to report.
     """
-    for name, known in _ONLY.items():
+    for name, known in _SUPPORTED.items():
         if (found := settings.get(name, known)) != known:
             raise ModelError(
-                f"teacher {where}: {name} is {found!r} in its config.json, and transformers' gte knows {known!r}"
+                f"teacher {where}: {name} is {found!r} in its config.json, but transformers' gte only supports {known!r}"
             )
     theta = float(settings.get("rope_theta", 10_000.0))
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": theta}
@@ -79,24 +77,24 @@ def native_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
         except KeyError as error:
             raise ModelError(f"teacher {where}: its config.json has no {error.args[0]}; fetch it again") from None
         rope = {"rope_type": "linear", "rope_theta": theta * factor, "factor": factor ** (2 / head)}
-    return {name: settings[name] for name in _ALIKE if name in settings} | {"rope_parameters": rope}
+    return {name: settings[name] for name in _SHARED if name in settings} | {"rope_parameters": rope}
 
 
 def find_settings(where: str, revision: str | None) -> dict[str, Any] | None:
-    """Return the ``config.json`` of a folder or hub name if it is that of a GTE checkpoint with code of its own."""
+    """Return the ``config.json`` of a folder or hub name if it is a GTE checkpoint with its own code."""
     try:
         file = settings_file(where, "config.json", revision)
         settings = read_json(file) if file else None
     except (OSError, ValueError, RecursionError):
-        return None  # whatever is the matter, transformers says it
+        return None  # let transformers report the problem
     return settings if is_own_code(settings) else None
 
 
 def load(where: str, settings: dict[str, Any], dtype: Any, revision: str | None) -> Any:
-    """Load a GTE checkpoint with code of its own, a folder or hub name, as transformers' ``GteModel``.
+    """Load a GTE checkpoint with its own code, a folder or hub name, as transformers' ``GteModel``.
 
-    ``settings`` is its ``config.json``, ``dtype`` torch's type of the weights. ModelError: see :func:`native_settings`,
-    or weights are missing or of another shape. OSError: there are no weights in safetensors.
+    ``settings`` is its ``config.json``, ``dtype`` torch's type of the weights. ModelError: see :func:`native_settings`, or
+    weights are missing or have another shape. OSError: there are no safetensors weights.
     """
     from transformers import GteConfig, GteModel
 
@@ -125,12 +123,12 @@ _DEVICES: dict[str, Callable[[Any], str]] = for_all(
 
 
 def place_of(config: TeacherConfig) -> str:
-    """Return torch's name of the device that a teacher runs on."""
+    """Return torch's name for the device of a teacher."""
     return _DEVICES[config.device](_torch())
 
 
 def type_of(config: TeacherConfig) -> str:
-    """Return torch's name of the type that a teacher computes in."""
+    """Return torch's name for the type of a teacher's computations."""
     if config.dtype != "auto":
         return config.dtype
     torch = _torch()
@@ -154,7 +152,7 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         raise DependencyError("torch and transformers", "train", "a teacher") from None
     where = locate(config.model)
     device = place_of(config)
-    config = replace(config, dtype=cast("TeacherType", type_of(config)))  # workers elsewhere compute in the same
+    config = replace(config, dtype=cast("TeacherType", type_of(config)))  # also on workers elsewhere
     dtype = getattr(torch, config.dtype)
     try:
         if config.model == "mini":
@@ -174,49 +172,49 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         config = replace(config, batch_tokens=fitting(model.config, _free(device), dtype.itemsize, device == "cuda"))
         logger.info("teacher %s: batches of %s tokens", where, f"{config.batch_tokens:,}")
     if dtype is torch.bfloat16 and device == "cpu" and _lacks_bfloat16(getattr(torch.cpu, "get_capabilities", dict)()):
-        hint = "without it the same takes about a third of the time"
-        logger.warning("teacher.dtype=bfloat16: this processor has no instructions for it, and %s", hint)
+        hint = "float32 takes about a third of the time"
+        logger.warning("teacher.dtype=bfloat16: this processor has no instructions for it; %s", hint)
     return TransformerTeacher(config, model, tokenizer, _pooling(config, where))
 
 
 def _by_transformers(where: str, dtype: Any, revision: str | None) -> tuple[Any, Any]:
-    """Load a model and its tokenizer, without any code from its folder."""
+    """Load a model and its tokenizer, without any code from the model's folder."""
     from transformers import AutoModel, AutoTokenizer
 
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     with quiet():
         if (own := find_settings(where, revision)) is not None:
             model = load(where, own, dtype, revision)
-            options["config"] = model.config  # else the tokenizer's class would be sought in the folder's code
+            options["config"] = model.config  # else transformers would look for the tokenizer's class in the folder's code
         else:
             model = AutoModel.from_pretrained(where, dtype=dtype, **options)
         return model, AutoTokenizer.from_pretrained(where, **options)
 
 
-_PART = 0.25  # of the free memory that a batch may take
-_LEAST, _MOST = 1024, {False: 16_384, True: 131_072}  # tokens of a batch; a processor gains nothing by more
+_MEMORY_SHARE = 0.25  # share of the free memory for a batch
+_MIN_TOKENS, _MAX_TOKENS = 1024, {False: 16_384, True: 131_072}  # of a batch; more do not help on a CPU
 
 
 def fitting(config: Any, free: float, size: int, card: bool) -> int:
-    """Return the padded tokens of a batch that fit the free bytes, for numbers of a size, on a GPU or not."""
+    """Return how many padded tokens fit the free bytes, for numbers of ``size`` bytes; ``card`` is True for a GPU."""
     width, heads = config.hidden_size, config.num_attention_heads
-    numbers = 8 * width + 3 * getattr(config, "intermediate_size", 4 * width) + 64 * heads  # of a token, in a layer
-    tokens = int(_PART * free / (numbers * size))
-    return min(max(tokens // _LEAST * _LEAST, _LEAST), _MOST[card])
+    numbers = 8 * width + 3 * getattr(config, "intermediate_size", 4 * width) + 64 * heads  # for a token, in a layer
+    tokens = int(_MEMORY_SHARE * free / (numbers * size))
+    return min(max(tokens // _MIN_TOKENS * _MIN_TOKENS, _MIN_TOKENS), _MAX_TOKENS[card])
 
 
 def _free(device: str) -> float:
-    """Return the bytes of memory that are free where a teacher runs."""
+    """Return the bytes of free memory of a teacher's device."""
     return float(_torch().cuda.mem_get_info()[0]) if device == "cuda" else available_memory()
 
 
 def _has_bfloat16(capabilities: Mapping[str, Any]) -> bool:
-    """Return True if a processor, as torch describes it, is known to have products of bfloat16."""
+    """Return True if a processor, by torch's description, is known to have bfloat16 products."""
     return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
 
 
 def _lacks_bfloat16(capabilities: Mapping[str, Any]) -> bool:
-    """Return True if a processor of Intel's or AMD's, as torch describes it, emulates products of bfloat16."""
+    """Return True if an Intel or AMD processor, by torch's description, emulates bfloat16 products."""
     own = ("avx512_bf16", "amx_bf16")
     return capabilities.get("architecture") == "x86_64" and not any(capabilities.get(name) for name in own)
 
@@ -234,7 +232,7 @@ def locate(model: str) -> str:
 
 
 def mini_folder() -> Path:
-    """Return the folder of the teacher that ships in this package."""
+    """Return the folder of the teacher shipped in this package."""
     folder = Path(__file__).parent / "mini"
     if not (folder / "model.safetensors").is_file():
         raise ModelError(f"{folder}: the teacher 'mini' is not in this installation; choose another teacher.model")
@@ -247,14 +245,14 @@ def explain(where: str, error: Exception) -> str:
     if "trust_remote_code" in found or "custom code" in found:
         hint = "it needs code from its folder, which xswe never runs"
         if "gte-multilingual" in where:
-            hint += "; teacher.model=alibaba-nlp-community/gte-multilingual-base is the same model without"
+            hint += "; teacher.model=alibaba-nlp-community/gte-multilingual-base is the same model without code"
         return f"teacher {where}: {hint}; choose a model that transformers knows"
     hint = "check the path or name; without a network use teacher=mini, or teacher.model=FOLDER"
     return f"teacher {where}: cannot be loaded ({found[:300]}); {hint}"
 
 
 def settings_file(where: str, name: str, revision: str | None) -> Path | None:
-    """Return a file of settings in a folder, or of a hub model; None if it has none."""
+    """Return a settings file of a folder or hub model; None if it has none."""
     if Path(where).is_dir():
         return file if (file := Path(where) / name).is_file() else None
     from transformers.utils import cached_file
@@ -264,7 +262,7 @@ def settings_file(where: str, name: str, revision: str | None) -> Path | None:
 
 
 def prompt_of(where: str, revision: str | None) -> str:
-    """Return the prompt that sentence-transformers would put before each text by default."""
+    """Return the default prompt of sentence-transformers."""
     file = settings_file(where, "config_sentence_transformers.json", revision)
     settings = read_json(file) if file else {}
     name = settings.get("default_prompt_name")
@@ -298,23 +296,23 @@ _ACTIVATIONS = {"torch.nn.modules.activation.Tanh": "tanh", "torch.nn.modules.li
 
 @dataclass(frozen=True, eq=False)
 class _Dense:
-    """A layer after the pooling, as LaBSE has one."""
+    """A layer after the pooling, as in LaBSE."""
 
     weight: Any  # (d, d)
     bias: Any  # (d,), or None
-    activation: str  # a function of torch
+    activation: str  # name of a torch function
 
     def __call__(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Apply it to (b, d)."""
+        """Apply the layer to (b, d)."""
         torch = _torch()
         weight, bias = (None if one is None else one.to(pooled.device, pooled.dtype) for one in (self.weight, self.bias))
         return getattr(torch, self.activation)(torch.nn.functional.linear(pooled, weight, bias))
 
 
 def _find_dense(where: str, revision: str | None, width: int) -> _Dense | None:
-    """Read the layer that a folder's sentence-transformers settings name after the pooling; None where there is none.
+    """Read the layer after the pooling from a folder's sentence-transformers settings; None if there is none.
 
-    ModelError: it is of a kind that is not known, of another width, or not in safetensors.
+    ModelError: the layer is of an unknown kind, of another width, or not in safetensors.
     """
     file = settings_file(where, "modules.json", revision)
     names = [one["path"] for one in (read_json(file) if file else []) if str(one.get("type", "")).endswith("Dense")]
@@ -336,8 +334,8 @@ def _find_dense(where: str, revision: str | None, width: int) -> _Dense | None:
     return _Dense(weight, tensors.get("linear.bias"), activation)
 
 
-# What makes a vector of a batch's states (b, t, d), given a mask (b, t, 1) of those that are no padding.
-_POOLED: dict[str, Callable[[Any, Any], Any]] = {
+# Functions that pool a batch's states (b, t, d), given the attention mask (b, t, 1).
+_POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
     "cls": lambda hidden, _mask: hidden[:, 0],
     "mean": lambda hidden, mask: (hidden * mask).sum(1) / mask.sum(1).clamp(min=1),
 }
@@ -354,7 +352,7 @@ class TransformerTeacher:
 
     @property
     def name(self) -> str:
-        """The name under which it was loaded."""
+        """The name that was loaded."""
         return self.config.model
 
     @property
@@ -364,41 +362,41 @@ class TransformerTeacher:
 
     @cached_property
     def _dense(self) -> _Dense | None:
-        """The layer that its vectors go through after the pooling, if its settings name one."""
+        """The layer after the pooling, if the settings name one."""
         return _find_dense(locate(self.config.model), self.config.revision, self.dim)
 
     def checksum(self) -> str:
-        """Return a fingerprint of the weights, so that another checkpoint under the same name is another teacher."""
+        """Return a fingerprint of the weights, so that another checkpoint with the same name is another teacher."""
         parts = sorted((name, list(p.shape), float(p.detach().double().sum())) for name, p in self.model.named_parameters())
         return fingerprint(parts)
 
     @cached_property
     def identity(self) -> str:
-        """A fingerprint of the weights as they are at the first call, and of the settings that determine a result."""
+        """A fingerprint of the weights at the first call, and of the settings that determine the results."""
         return fingerprint({**asdict(self.config), "threads": None, "batch_tokens": None}, self.checksum())
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """A copy of its tokenizer: the one that encodes has truncation and padding set for each batch."""
+        """A copy of the tokenizer: the one used for encoding has truncation and padding set for each batch."""
         own = Tokenizer.from_str(self._pretrained.backend_tokenizer.to_str())
         own.no_truncation()
         own.no_padding()
         return own
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
-        """Count the tokens of each text, without special tokens and prompt, however long it is: int64 (n,)."""
+        """Count the tokens of each text, without truncation, special tokens and prompt: int64 (n,)."""
         count = self.tokenizer.encode_batch_fast
         sizes = (len(one) for block in in_blocks(texts) for one in count(block, add_special_tokens=False))
         return np.fromiter(sizes, np.int64, len(texts))
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Split the texts into batches of similar length in UTF-8 bytes, a free estimate of tokens, shortest first."""
+        """Split texts into batches of similar length, shortest first; UTF-8 bytes serve as a cheap estimate of tokens."""
         sizes = Texts.of(texts).sizes
         order = np.argsort(sizes, kind="stable")
         out, start = [], 0
         while start < len(order):
             stop = start + 1
-            # Three bytes a token is a careful guess in every language here; the bound only limits padding and memory.
+            # Three bytes a token is a safe guess for every language here; the bound only limits padding and memory.
             while stop < len(order) and (stop + 1 - start) * (sizes[order[stop]] / 3 + 3) <= self.config.batch_tokens:
                 stop += 1
             out.append(order[start:stop])
@@ -408,8 +406,8 @@ class TransformerTeacher:
     def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
         """Encode the given batches, in order; special tokens, padding, the prompt and lone marks are left out.
 
-        The mark of a word's start, where it is a token by itself, reports the place of the character after it. Its state
-        would be averaged into that word's, which the paper's does not include (EN paper 3.1).
+        The mark of a word start, if it is a token by itself, reports the place of the character after it. Its state would
+        be averaged into that word's vector, which the paper does not do (EN paper 3.1).
         """
         cut = 0
         with closing(alongside(partial(self._tokens_of, texts), batches, most=2)) as tokenized:
@@ -425,8 +423,8 @@ class TransformerTeacher:
     def _tokens_of(self, texts: Sequence[str], rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
         """Tokenise a batch, while the encoder works on the one before.
 
-        Return the encoder's input; the rows; bool (b, t), tokens whose state is wanted; int (b, t, 2), their places; and
-        how many texts were truncated.
+        Return the encoder's input; the rows; bool (b, t), the tokens whose states are used; int (b, t, 2), their places;
+        and the number of truncated texts.
         """
         prompt, mark = self.config.prompt or "", self.tokenizer.token_to_id(WORD_START)
         packed = self._tokenize([prompt + texts[row] for row in rows], places=True)
@@ -446,18 +444,18 @@ class TransformerTeacher:
             packed = self._tokenize([(self.config.prompt or "") + texts[row] for row in rows])
             cut += _count_cut(packed)
             hidden = self._forward(packed).float()
-            pooled = _POOLED[self.pooling](hidden, packed["attention_mask"].to(hidden.device)[..., None])
+            pooled = _POOLINGS[self.pooling](hidden, packed["attention_mask"].to(hidden.device)[..., None])
             pooled = pooled if self._dense is None else self._dense(pooled)
             out[rows] = _torch().nn.functional.normalize(pooled, dim=-1).cpu().numpy()
         self._tell(cut, len(texts), "is not in their vectors")
         return out
 
     def _tell(self, cut: int, total: int, fate: str) -> None:
-        """Warn once if texts were truncated: the next call may be for the next shard of the same work."""
+        """Warn only once about truncated texts: the next call may be for the next shard of the same work."""
         if cut:
             level = logging.DEBUG if fate in self._warned else logging.WARNING
             self._warned.add(fate)
-            what = "%s: %s of %s texts are longer than %d tokens; what is beyond %s"
+            what = "%s: %s of %s texts are longer than %d tokens; the rest of them %s"
             logger.log(level, what, self.name, f"{cut:,}", f"{total:,}", self._max_tokens, fate)
 
     def _tokenize(self, batch: list[str], places: bool = False) -> Any:
@@ -477,7 +475,7 @@ class TransformerTeacher:
             return self._states_of(dict(packed.to(self.model.device)))
 
     def _states_of(self, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Run the encoder, on halves of a batch where a card has no room for the whole."""
+        """Run the encoder; split the batch in halves if it does not fit a GPU's memory."""
         torch = _torch()
         rows = len(tensors["input_ids"])
         try:
@@ -486,22 +484,22 @@ class TransformerTeacher:
             if rows < 2:
                 raise
         torch.cuda.empty_cache()
-        logger.warning("%s: no room for a batch of %d texts; set teacher.batch_tokens lower, or to 0", self.name, rows)
+        logger.warning("%s: no memory for a batch of %d texts; set teacher.batch_tokens lower, or to 0", self.name, rows)
         halves = [{name: t[part] for name, t in tensors.items()} for part in (slice(rows // 2), slice(rows // 2, None))]
         return torch.cat([self._states_of(half) for half in halves])
 
 
 def _count_cut(packed: Any) -> int:
-    """Count the texts of a tokenised batch that were truncated."""
+    """Count the truncated texts of a tokenised batch."""
     return sum(bool(one.overflowing) for one in packed.encodings)
 
 
 def _positions(model: Any) -> int | None:
-    """Return the number of positions of a model; None if it does not say."""
+    """Return the number of positions of a model; None if unknown."""
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     limit = getattr(model.config, "max_position_embeddings", None)
-    # RoBERTa and its kin count positions from the one after the padding's, and keep the rows before it for nothing.
+    # RoBERTa and its relatives count positions from the one after the padding, and waste the rows before it.
     return limit if limit is None or padding is None else limit - padding - 1
 
 
@@ -513,7 +511,7 @@ def _torch() -> Any:
 
 @contextmanager
 def _threads(threads: int) -> Iterator[None]:
-    """Run torch on ``threads`` threads inside the block."""
+    """Run torch on ``threads`` threads within the block."""
     torch = _torch()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -525,7 +523,7 @@ def _threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep transformers' own progress bars and loading reports out of ours."""
+    """Silence transformers' own progress bars and loading reports."""
     from transformers.utils import logging as hf_logging
 
     level = hf_logging.get_verbosity()
