@@ -329,10 +329,10 @@ def estimate(parts: Sequence[Part]) -> Prices:
         rows, columns, cosines = best_of_each_other(part)
         found.append(cosines)
         ratios.append(np.log((part.target.sizes[columns] + 1) / (part.source.sizes[rows] + 1)))
-        some = slice(None, None, 1 + len(rows) // _NOISE_SAMPLE)
+        sample = slice(None, None, 1 + len(rows) // _NOISE_SAMPLE)
         for away in (-4, -3, -2, 2, 3, 4):
-            there = (columns[some] + away >= 0) & (columns[some] + away < len(part.target))
-            a, b = part.source.sums[rows[some][there]], part.target.sums[columns[some][there] + away]
+            in_range = (columns[sample] + away >= 0) & (columns[sample] + away < len(part.target))
+            a, b = part.source.sums[rows[sample][in_range]], part.target.sums[columns[sample][in_range] + away]
             noise.append(np.einsum("ij,ij->i", a, b) / (_norms(a) * _norms(b)))
         if sum(map(len, found)) > _MAX_PAIRS:
             break

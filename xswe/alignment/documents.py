@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Pairing = Literal["names", "content"]
 _BY_NAMES = for_all(Pairing, {"names": True, "content": False})
 _CANDIDATES = 16  # documents of the other side to compare sentence by sentence
-_SENTENCES = 48  # most sentences sampled from a document for that
+_SENTENCES = 48  # maximum sentences sampled from a document for that
 _NEIGHBOURHOOD = 4
 _MIN_MARGIN = 0.4  # as a fraction of the upper quartile of margins
 _STATE, _TABLE = ".xswe-align.jsonl", "documents.tsv"
@@ -487,7 +487,7 @@ def align_files(
 
     Raises:
         ConfigError: a setting is unknown or impossible, languages are needed, no documents form a pair, or corrections
-            belong to none.
+            belong to no pair.
         InputError: a file is missing or damaged.
     """
     config = changed(config or AlignConfig(), settings, "align")

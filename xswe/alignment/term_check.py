@@ -195,9 +195,9 @@ def check_terms(
 def _finding(place: str, agreed: Sequence[AgreedTerm], pair: LinkedPair, span: tuple[int, int]) -> TermFinding | str:
     """Return the agreed translation in a pair, or else the finding."""
     texts = tuple(term.target for term in agreed if term.allowed)
-    there = _Text(pair.target)
-    forbidden = next((term.target for term in agreed if not term.allowed and there.holds(term.target)), None)
-    right = next((text for text in texts if there.holds(text)), None)
+    translation = _Text(pair.target)
+    forbidden = next((term.target for term in agreed if not term.allowed and translation.holds(term.target)), None)
+    right = next((text for text in texts if translation.holds(text)), None)
     if right is not None and forbidden is None:
         return right
     if forbidden is None and not texts:

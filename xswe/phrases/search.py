@@ -140,11 +140,11 @@ class TeacherWords:
     def _words(self, texts: Sequence[str]) -> Iterator[tuple[int, np.ndarray, list[tuple[int, int, int, int]]]]:
         """Yield the row, the token states and the words (see :func:`words_at`) of each non-blank text."""
         filled = [i for i, text in enumerate(texts) if text.strip()]
-        some = [texts[i] for i in filled]
-        for states in self.teacher.states(some, self.teacher.batches(some)) if some else ():
+        batch = [texts[i] for i in filled]
+        for states in self.teacher.states(batch, self.teacher.batches(batch)) if batch else ():
             for k, place in enumerate(states.rows.tolist()):
                 a, b = states.offsets[k], states.offsets[k + 1]
-                yield filled[place], states.hidden[a:b], words_at(some[place], states.starts[a:b], states.ends[a:b])
+                yield filled[place], states.hidden[a:b], words_at(batch[place], states.starts[a:b], states.ends[a:b])
 
 
 MOST_WORDS = 1000  # of a span; a thread's workspace grows with its square
@@ -284,21 +284,21 @@ class Search:
         parallel_for(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
         codes = np.empty((len(block.row_inverse), LANES), np.uint8)
         for start in range(0, len(open_), LANES):
-            some = open_[start : start + LANES]
-            pieces = products(used, self.queries[some], threads=config.threads)
-            table = np.empty((len(codes), len(some)), np.float32)
+            batch = open_[start : start + LANES]
+            pieces = products(used, self.queries[batch], threads=config.threads)
+            table = np.empty((len(codes), len(batch)), np.float32)
             words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
             over_blocks(words, len(codes), config.threads)
             task = Task(
-                len(some),
-                floors[some],
-                np.full(len(some), NONE, np.float32),
+                len(batch),
+                floors[batch],
+                np.full(len(batch), NONE, np.float32),
                 config.min_size,
                 config.max_size,
                 config.distinct,
                 base,
             )
-            self._offer(table, codes, block, parts, task, some)
+            self._offer(table, codes, block, parts, task, batch)
 
     def _floors(self) -> np.ndarray:
         """Return the score that a span must exceed to enter each query's list, float32 (n,); 4 for a zero vector."""

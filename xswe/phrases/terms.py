@@ -214,9 +214,9 @@ def _rerank_by_cooccurrence(
         for at, token in enumerate(tokens):
             begun = starts.get(token[:_STEM_LENGTH], ())
             here.update(one for one in begun if _matches(one.words, tokens[at : at + len(one.words)]))
-        said = _bare(passage) if here else ""
+        bare_passage = _bare(passage) if here else ""
         for one in here:
-            one.count(said)
+            one.count(bare_passage)
     return [_ordered(query, one.weighed(terms)) for query, one, terms in zip(queries, counted, found, strict=True)]
 
 

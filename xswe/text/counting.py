@@ -163,8 +163,8 @@ class _Forms:
     def _add_plainly(self, texts: Texts) -> None:
         for block in in_blocks(texts):
             words = Texts.of([word.form for text in block for word in self.splitter(text)])
-            there = words.sizes <= LONGEST  # the limit of a table
-            self.add_spans(words.data, words.offsets[:-1][there], words.offsets[1:][there])
+            fits = words.sizes <= LONGEST  # the limit of a table
+            self.add_spans(words.data, words.offsets[:-1][fits], words.offsets[1:][fits])
 
     def add_spans(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray, times: np.ndarray | None = None

@@ -284,8 +284,8 @@ def bound_tile(
         place = part * step
         size = step if step < count - place else count - place
         sum_lines(table, address_of(rows, first + place), size, left - place, address_of(sums, part * LANES))
-    for behind in range(parts * LANES, (parts + SEVERAL) * LANES):  # no words after the last part
-        sums[behind] = 0
+    for cell in range(parts * LANES, (parts + SEVERAL) * LANES):  # no words after the last part
+        sums[cell] = 0
     anywhere = np.uint64(0)
     for part in range(starts):
         found = _reach(address_of(sums, part * LANES), address_of(limits, np.int64(levels[level + part]) * LANES))

@@ -188,11 +188,11 @@ def _measure(  # noqa: C901 (calling inner functions would take longer to compil
             count = end - first if end - first < most else most  # including further words that spans reach
             # A word's vector is the sum of its pieces' rows.
             for t in range(count):
-                own, begin, behind = t * dim, block.words[first + t], block.words[first + t + 1]
-                if begin == behind:
+                offset, begin, end_piece = t * dim, block.words[first + t], block.words[first + t + 1]
+                if begin == end_piece:
                     for k in range(dim):
-                        vectors[own + k] = 0.0
-                for p in range(begin, behind):
+                        vectors[offset + k] = 0.0
+                for p in range(begin, end_piece):
                     if p + _AHEAD < pieces:
                         coming = block.names[p + _AHEAD] * dim
                         for k in range(0, dim, LINE // 4):
@@ -200,10 +200,10 @@ def _measure(  # noqa: C901 (calling inner functions would take longer to compil
                     row = block.names[p] * dim
                     if p == begin:
                         for k in range(dim):
-                            vectors[own + k] = matrix[row + k]
+                            vectors[offset + k] = matrix[row + k]
                     else:
                         for k in range(dim):
-                            vectors[own + k] += matrix[row + k]
+                            vectors[offset + k] += matrix[row + k]
             _gram_band(vectors, dim, height, count, max_size, gram, workspace.eight)
             holes = False  # whether a word has no vector
             for i in range(count):
@@ -211,23 +211,23 @@ def _measure(  # noqa: C901 (calling inner functions would take longer to compil
                 cross[i] = squares[i] = apart[i] = 0.0
                 widest[i] = 0.0
             for r in range(max_size):  # extend the spans of r words to r + 1
-                this, before, there = r % 2 * height, (1 - r % 2) * height + 1, count - r
+                this, before, available = r % 2 * height, (1 - r % 2) * height + 1, count - r
                 if r:
-                    for i in range(there):
+                    for i in range(available):
                         cross[this + i] = cross[before + i] + gram[r * height + i]
-                both = starts if starts < there else there
-                for i in range(both):
+                measured = starts if starts < available else available
+                for i in range(measured):
                     product = np.float64(gram[r + i])
                     squares[i] += product + 2.0 * cross[this + i]
                     apart[i] += product
-                for i in range(both):  # in float32, without a branch
+                for i in range(measured):  # in float32, without a branch
                     whole = squares[i] > VANISHED * apart[i]
                     length = np.float32(1.0) / np.sqrt(np.float32(squares[i] if whole else 1.0))
                     length = length if whole else np.float32(0.0)
                     spread = np.float32(apart[i]) * length * length
                     lengths[i] = length
                     widest[i] = spread if spread > widest[i] else widest[i]
-                for i in range(both if both > 0 else 0, starts):
+                for i in range(measured if measured > 0 else 0, starts):
                     lengths[i] = 0.0
                 if r == 0:
                     for i in range(starts):
@@ -240,7 +240,7 @@ def _measure(  # noqa: C901 (calling inner functions would take longer to compil
                 for i in range(starts):
                     block.inverse[line + i] = lengths[i]
                 if holes:  # a span that begins or ends with a word without a vector is no hit
-                    for i in range(both):
+                    for i in range(measured):
                         if gram[i] == 0 or gram[i + r] == 0:
                             block.inverse[line + i] = 0.0
             for p in range((starts + part - 1) // part):

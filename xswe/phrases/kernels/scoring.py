@@ -257,8 +257,8 @@ def _scan(  # noqa: C901 (likewise)
                 starts = end - first if end - first < TILE else TILE
                 count = end - first if end - first < reach else reach
                 level = tile * parts
-                there = everyone & limits.open[0]
-                there &= bound_tile(
+                lanes_left = everyone & limits.open[0]
+                lanes_left &= bound_tile(
                     codes,
                     block.rows,
                     known,
@@ -272,16 +272,16 @@ def _scan(  # noqa: C901 (likewise)
                     alive,
                 )
                 seen += task.queries
-                while there:
-                    lane = np.int64(trailing_zeros(there))
-                    there &= there - np.uint64(1)
+                while lanes_left:
+                    lane = np.int64(trailing_zeros(lanes_left))
+                    lanes_left &= lanes_left - np.uint64(1)
                     # From the first to the last part where this query's spans might exceed its limit.
-                    bit, part, behind = np.uint64(1) << np.uint64(lane), np.int64(0), (starts + step - 1) // step
+                    bit, part, part_end = np.uint64(1) << np.uint64(lane), np.int64(0), (starts + step - 1) // step
                     while not alive[part] & bit:
                         part += 1
-                    while not alive[behind - 1] & bit:
-                        behind -= 1
-                    low, high = part * step, behind * step if behind * step < starts else starts
+                    while not alive[part_end - 1] & bit:
+                        part_end -= 1
+                    low, high = part * step, part_end * step if part_end * step < starts else starts
                     low, high = narrow(
                         codes,
                         lane,
@@ -293,7 +293,7 @@ def _scan(  # noqa: C901 (likewise)
                         high,
                         block.levels,
                         level + part,
-                        level + behind,
+                        level + part_end,
                         at(limits.lanes, lane).score,
                         min_size,
                         max_size,

@@ -207,9 +207,9 @@ class Alphabet:
 
 def _case(plain: np.ndarray) -> int:
     """Return the case folding of Latin letters and digits, given the third array of a table."""
-    there = "".join(map(chr, np.flatnonzero(plain)))
+    plain_letters = "".join(map(chr, np.flatnonzero(plain)))
     outputs = plain[plain > 0].tobytes().decode("ascii")
-    if there != LETTERS:
+    if plain_letters != LETTERS:
         return NEITHER
     return {LETTERS: AS_THEY_ARE, LETTERS.lower(): LOWER_CASE}.get(outputs, NEITHER)
 

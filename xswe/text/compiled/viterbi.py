@@ -255,14 +255,14 @@ def _pieces_back(size: int, search: Search, paths: Paths, start: int, ends: np.n
     ``paths.path`` has the places of the characters. Consecutive unknown characters are one piece; a piece that ends before
     the first character (a lone mark) does not count.
     """
-    end, behind, origin = size, False, paths.path
+    end, after_unknown, origin = size, False, paths.path
     while end > 0 and origin[end] > 0:
         node = paths.node[end]
         unknown = node < 0 or search.values[node] == search.unknown
-        if not (unknown and behind):
+        if not (unknown and after_unknown):
             ends[total] = start + origin[end]
             total += 1
-        behind, end = unknown, paths.came[end]
+        after_unknown, end = unknown, paths.came[end]
     return total
 
 

@@ -72,9 +72,9 @@ class WordLookup:
 
 def _with_and_without(texts: Texts, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the ascending rows of texts with a wanted character (bool by code; Han or Kana), and of other texts."""
-    there = np.empty(len(texts), bool)
-    any_of(*texts.frozen, wanted, _FIRST_CJK, there)
-    return np.flatnonzero(there), np.flatnonzero(~there)
+    present = np.empty(len(texts), bool)
+    any_of(*texts.frozen, wanted, _FIRST_CJK, present)
+    return np.flatnonzero(present), np.flatnonzero(~present)
 
 
 class WholeTexts:
@@ -111,9 +111,9 @@ class WholeTexts:
     def _known(self, bags: Bags) -> tuple[Bags, np.ndarray]:
         """Turn pieces into words; return the words, and which pieces are words."""
         ids = self._ids[bags.ids]
-        there = ids >= 0
-        before = bounds_of(there)
-        return Bags(ids[there], before[bags.offsets]), there
+        present = ids >= 0
+        before = bounds_of(present)
+        return Bags(ids[present], before[bags.offsets]), present
 
     def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
         """Return what finds the place of each word; ``slow`` does so for the texts that are left."""
@@ -121,8 +121,8 @@ class WholeTexts:
 
         def trace_whole(texts: Texts) -> LocatedBags:
             found = self._pieces.locate(texts)
-            bags, there = self._known(found.bags)
-            return LocatedBags(bags, found.starts[there], found.ends[there])
+            bags, present = self._known(found.bags)
+            return LocatedBags(bags, found.starts[present], found.ends[present])
 
         def trace(texts: Texts) -> LocatedBags:
             whole, rest = _with_and_without(texts, cjk_codes())
@@ -316,10 +316,10 @@ def _words_of(lines: str) -> Words:
     data = np.frombuffer(f"{lines}\n".encode(), np.uint8)
     between = np.flatnonzero(data <= _BLANK)
     starts, ends = np.concatenate([np.zeros(1, np.int64), between[:-1] + 1]), between
-    there = starts < ends
-    before = bounds_of(there)
+    present = starts < ends
+    before = bounds_of(present)
     lasts = np.flatnonzero(data[between] == _NEWLINE) + 1
-    return Words(data, starts[there], ends[there], np.diff(before[lasts], prepend=0))
+    return Words(data, starts[present], ends[present], np.diff(before[lasts], prepend=0))
 
 
 def known_words(words: Sequence[str]) -> Table:
