@@ -136,7 +136,7 @@ import xswe
 from pathlib import Path
 from xswe import progress
 from xswe.phrases import find, search
-search._CHARACTERS, progress._CHECKPOINT_SECONDS = 20_000, 0.0
+search._BLOCK_SIZE, progress._CHECKPOINT_SECONDS = 20_000, 0.0
 find.find_phrases(xswe.load("model"), ["cat"], find.PassageFile("long.txt", Path("work")))
 """
 
