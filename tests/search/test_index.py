@@ -253,7 +253,7 @@ def test_mistakes_are_named(mini, tmp_path):
     with pytest.raises(ModelError, match="no index; build one"):
         xswe.load_index(tmp_path)
     (tmp_path / "a" / "sentences.sqlite").write_bytes(b"nothing of the kind" * 100)
-    with pytest.raises(ModelError, match="damaged one"):
+    with pytest.raises(ModelError, match="no database of an index, or damaged"):
         xswe.load_index(tmp_path / "a")
     assert not (tmp_path / "b").exists()
 

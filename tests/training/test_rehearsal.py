@@ -114,7 +114,7 @@ def test_estimates_grow_with_what_they_are_of():
 
 def test_what_is_not_there_is_told(dry, monkeypatch):
     monkeypatch.setattr(rehearsal, "available_memory", lambda: 1e6)
-    assert "memory: 1 MB are there" in dry("pair=en-ja")
+    assert "memory: 1 MB are available" in dry("pair=en-ja")
     monkeypatch.setattr(rehearsal.shutil, "disk_usage", lambda _: rehearsal.shutil._ntuple_diskusage(0, 0, 1_000_000))
     assert "disk: 1 MB are free" in dry("pair=en-ja")
 

@@ -119,7 +119,7 @@ def test_seeds_are_averaged_before_they_are_compared():
         ({"pca.dim": [8], "seed": []}, {}, "a list of values"),
         ({"pca.dims": [8]}, {}, "did you mean dim"),
         ({"pca.dim": [8]}, {"tasks": "absent"}, "absent"),
-        ({"teacher": [object()]}, {}, "an encoder of one's own"),
+        ({"teacher": [object()]}, {}, "your own encoder"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_trained(tmp_path, monkeypatch, grid, further, message):
