@@ -207,7 +207,7 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
         (["trian"], "the verbs are train"),
         (["train", "pair=en-fr"], "en (English), de (German), zh (Chinese), ja (Japanese)"),
         (["train", "recipe=papr"], "paper"),
-        (["train", "pair=en-ja,en-de"], "-m runs one after the other"),
+        (["train", "pair=en-ja,en-de"], "-m runs them one after the other"),
         (["encode", "model=nowhere", "input=[日本.txt", "output=b.npy"], "input=[日本.txt"),
         (["corpus", "corpus.paths=[日本(1).tsv,b]"], "日本(1).tsv: no such file"),
         (["train", "refine.bach=3"], "refine.bach"),
