@@ -74,7 +74,7 @@ def test_phrases_write_their_page(folder):
         (("report", "mined=absent.tsv"), "absent.tsv: no such file"),
         (("report", "hits=bitext.tsv"), "no column 'phrase' or 'term'"),
         (("report", "compare=bitext.tsv"), "no comparison in it"),
-        (("report", "space=bitext.tsv"), "needs a static model"),
+        (("report", "space=bitext.tsv"), "needs a single static model"),
         (("report", "run=absent"), "no results.json"),
     ],
 )

@@ -176,7 +176,7 @@ def test_bands_marked_in_full_give_one_precision_with_an_interval(visit, pages, 
             page.evaluate(f"document.querySelector('li.pair[data-row=\"{row}\"] [data-mark={mark}]').click()")
     last = page.locator("#precision tbody tr").last.locator("th, td").all_inner_texts()
     share = 1 - bands[-1].size * (5 / len(bands[-1].rows)) / sum(group.size for group in bands)
-    assert last[0] == "All that is kept, bands weighted"
+    assert last[0] == "All kept pairs, bands weighted"
     assert float(last[4].rstrip(" %")) == pytest.approx(100 * share, abs=1)
     low, high = (float(bound.rstrip(" %")) for bound in last[5].split(" to "))
     assert low < 100 * share < high

@@ -87,7 +87,7 @@ def test_what_language_and_length_explain_of_a_component(space, monkeypatch):
 def test_norms_of_words_by_their_frequency():
     words = [(f"w{n}", 2**n, 1.0 - n / 20) for n in range(11)]
     ((title, drawn, tied),) = _norms({"en": words, "de": words[:10]})  # too few words
-    assert (title, tied) == ("English: norm of a word's vector by how often it occurs", pytest.approx(-1.0))
+    assert (title, tied) == ("English: norm of a word's vector by its frequency", pytest.approx(-1.0))
     assert drawn.count("<circle") == 11
 
 

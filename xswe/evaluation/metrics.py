@@ -107,7 +107,7 @@ def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: s
 def _reason(items: np.ndarray, what: str) -> str:
     """Return why two rows of numbers have no correlation."""
     if not np.isfinite(items).all():
-        return f"some of {what}, or of the scores, are not finite"
+        return f"of {what}, or of the scores, some are not finite"
     if items.shape[1] < 2:
         return f"{items.shape[1]} pair is too few"
     return "all scores are equal" if np.ptp(items[1]) == 0 else f"{what} are equal"
