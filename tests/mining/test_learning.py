@@ -472,8 +472,19 @@ def test_shares_of_classes_are_found_again():
     classes = draw.choice(count, 20_000, p=true)
     logits = draw.standard_normal((len(classes), count)) + 4.0 * np.eye(count)[classes]
     exact = np.exp(4.0 * logits) * learning._learnt_shares()  # of unit normals whose means are 4 apart
-    found = learning.priors_fitted((exact / exact.sum(axis=1, keepdims=True)).astype(np.float32))[1]
+    found = learning.priors_fitted((exact / exact.sum(axis=1, keepdims=True)).astype(np.float32))
     assert np.abs(found - true).max() < 0.005
+
+
+def test_rows_are_sorted_by_their_first_columns_and_ties_by_the_others():
+    draw = np.random.default_rng(0)
+    rows = draw.random((2000, 4), np.float32)
+    rows[draw.random(rows.shape) < 0.3] = 0
+    rows[::3, :2] = rows[::3, :2].round(1)
+    found = learning.sorted_rows(rows)
+    assert found.tolist() == sorted(rows.tolist())
+    assert (learning.sorted_rows(rows[::-1]) == found).all()
+    assert len(learning.sorted_rows(rows[:0])) == 0
 
 
 def test_trees_that_are_read_by_compiled_code_are_those_that_were_fitted():

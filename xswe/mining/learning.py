@@ -237,7 +237,7 @@ class Learner:
             _first[key] = _fitted(_Data(examples[:, _NO_HABITS], given.classes, given.weights))
         first = _first[key]
         begun = self._predicted(first, self._features[rows], habits=False)
-        likely, _ = priors_fitted(begun)
+        likely = weighed(begun, priors_fitted(sorted_rows(begun)))
         # Where few pairs have a name, changed ones are few of all, and taken for right: learnt so, few would be told.
         alike = weighed(begun, np.ones(len(CLASSES)))
         right = (likely[:, 0] >= _SURELY) & (alike[:, CLASSES.index(_NAMES)] < _RENAMED * alike[:, 0])
@@ -257,12 +257,14 @@ class Learner:
             trees = _fitted(_Data.joined([given, _Data(self._centred(own), classes, np.ones(len(own)))]))
             scores = ()
         probabilities = self._predicted(trees, self._features, habits)
-        found, shares = priors_fitted(probabilities)
+        ordered = sorted_rows(probabilities)
+        shares = priors_fitted(ordered)
         if not doubt:
             made, classes, possible = self._wrong(np.flatnonzero(right & aside), _ASIDE, 2)
             seen = self._predicted(trees, made, habits)
             limits = _limits(seen, classes, shares, possible, probabilities)
-            found, shares = priors_fitted(probabilities, limits)
+            shares = priors_fitted(ordered, limits)
+        found = weighed(probabilities, shares)
         right_ones, kinds = found[:, 0].astype(np.float64), (1 + found[:, 1:].argmax(1)).astype(np.uint8)
         if not doubt:
             wrong = weighed(seen, shares)[:, 0].astype(np.float64)
@@ -360,14 +362,25 @@ def _limits(
     return most
 
 
-def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate the shares of all classes, by expectation-maximisation; returns the probabilities under these, and them.
+def sorted_rows(probabilities: np.ndarray) -> np.ndarray:
+    """Sort rows of probabilities, float32 (n, classes), so that the order of records does not matter."""
+    keys = np.ascontiguousarray(probabilities[:, :2]).view(np.uint32).astype(np.uint64)  # bits are in the order of numbers
+    keys = keys[:, 0] << np.uint64(32) | keys[:, 1]
+    order = np.argsort(keys)
+    keys = keys[order]
+    tied = np.flatnonzero(keys[1:] == keys[:-1])
+    tied = np.union1d(tied, tied + 1)  # which differ, if at all, in a later column
+    order[tied] = order[tied][np.lexsort(probabilities[order[tied]].T[::-1])]
+    return probabilities[order]
+
+
+def priors_fitted(ordered: np.ndarray, limits: np.ndarray | None = None) -> np.ndarray:
+    """Estimate the shares of all classes, by expectation-maximisation over sorted rows of probabilities.
 
     ``limits`` are the most that each share can be.
     """
     shares = _learnt_shares()
-    # What falls on each class is summed in float64 over rows that are sorted: the order of records does not matter.
-    rows = probabilities[np.lexsort(probabilities.T[::-1])][:: max(1, len(probabilities) // 100_000)].astype(np.float64)
+    rows = ordered[:: max(1, len(ordered) // 100_000)].astype(np.float64)
     new = np.empty(rows.shape[1])
     for _ in range(100):
         weighed_mean(rows, shares / _learnt_shares(), new)
@@ -376,7 +389,7 @@ def priors_fitted(probabilities: np.ndarray, limits: np.ndarray | None = None) -
         if np.abs(new - shares).max() < 1e-6:
             break
         shares = new.copy()
-    return weighed(probabilities, shares), shares
+    return shares
 
 
 def _calibration(
