@@ -34,7 +34,7 @@ LINE = 64  # bytes that memory moves at a time
 _STEPS_WORTH_COMPILING = 200_000  # fewer run faster in Python than a function compiles
 _steps: dict[Any, int] = {}  # run in Python so far, of functions that are not compiled yet
 _INT = ir.IntType(32)
-_INT16_LANES = ir.VectorType(ir.IntType(16), 16).as_pointer()
+_SIXTEEN = ir.VectorType(ir.IntType(8), 16).as_pointer()
 _pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
 
 
@@ -310,36 +310,41 @@ def _even_and_odd(builder: Any, first: Any, second: Any, size: int) -> Any:
 
 
 @intrinsic
-def four_products(_: Any, row: Any, others: Any, width: Any, out: Any) -> Any:
-    """Write the inner products of an int16 row with four consecutive ones: four int32, to the address ``out``.
+def eight_products(_: Any, rows: Any, others: Any, width: Any, out: Any, step: Any) -> Any:
+    """Write the products of two rows of int8 with four others: twice four int32, ``step`` of them apart, to ``out``.
 
-    ``row`` and ``others`` are addresses (uintp), ``width`` (intp) is the length of all rows, a multiple of 16. Compiling
-    a plain loop over 16-bit numbers, LLVM fills only half of each register.
+    ``rows`` and ``others`` are where the addresses of the rows are, ``out`` is an address (all uintp); ``width`` (intp) is
+    the length of all rows, a multiple of 16; ``step`` is an intp. LLVM fills only a part of each register in a loop over
+    numbers of 8 bits.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        row, others, width, out = arguments
-        rows = [builder.add(others, builder.mul(width, ir.Constant(width.type, 2 * k))) for k in range(4)]
-        pointers = [builder.inttoptr(address, _INT16_LANES) for address in (row, *rows)]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(_INT, 8), [0] * 8)) for _ in rows]
+        rows, others, width, out, step = arguments
+
+        def pointers(place: Any, count: int) -> list[Any]:
+            first = builder.inttoptr(place, _SIXTEEN.as_pointer())
+            return [builder.load(builder.gep(first, [ir.Constant(width.type, k)])) for k in range(count)]
+
+        each = [*pointers(rows, 2), *pointers(others, 4)]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(_INT, 8), [0] * 8)) for _ in range(8)]
         with cgutils.for_range(builder, builder.udiv(width, ir.Constant(width.type, 16))) as loop:
-            wide_row, *wide = (
-                builder.sext(builder.load(builder.gep(pointer, [loop.index]), align=2), ir.VectorType(_INT, 16))
-                for pointer in pointers
-            )
-            for total, other in zip(sums, wide, strict=True):
-                product = builder.mul(wide_row, other)
+            wide = [
+                builder.sext(builder.load(builder.gep(pointer, [loop.index]), align=1), ir.VectorType(_INT, 16))
+                for pointer in each
+            ]
+            for k, total in enumerate(sums):
+                product = builder.mul(wide[k // 4], wide[2 + k % 4])
                 added = builder.add(builder.load(total), _even_and_odd(builder, product, product, 16))
                 builder.store(added, total)
         found = [builder.load(total) for total in sums]
-        halves = [builder.add(*(_elements_at(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
-        pairs = [_even_and_odd(builder, halves[k], halves[k + 1], 8) for k in (0, 2)]
-        builder.store(
-            _even_and_odd(builder, pairs[0], pairs[1], 8), builder.inttoptr(out, pairs[0].type.as_pointer()), align=4
-        )
+        halves = [builder.add(*(_picked(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
+        pairs = [_even_and_odd(builder, halves[k], halves[k + 1], 8) for k in (0, 2, 4, 6)]
+        for place, k in ((out, 0), (builder.add(out, builder.mul(step, ir.Constant(step.type, 4))), 2)):
+            four = _even_and_odd(builder, pairs[k], pairs[k + 1], 8)
+            builder.store(four, builder.inttoptr(place, four.type.as_pointer()), align=4)
         return context.get_dummy_value()
 
-    return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate
+    return types.void(types.uintp, types.uintp, types.intp, types.uintp, types.intp), generate
 
 
 @intrinsic

@@ -16,7 +16,7 @@ from numba import njit
 
 from xswe.bitext.kernels import mix
 from xswe.bitext.rows import copied
-from xswe.io.compiler import INNER, LEAN, address_of, four_products, prefetch_row
+from xswe.io.compiler import INNER, LEAN, address_of, eight_products, prefetch_row
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
@@ -94,7 +94,7 @@ def unusual(features: np.ndarray, low: np.ndarray, high: np.ndarray, most: int =
 class UnitTable:
     """The vectors of a model's units for comparison."""
 
-    rows: np.ndarray  # int8 (units, d), each up to a factor
+    rows: np.ndarray  # int8 (units, d filled up to sixteens, with zeros), each up to a factor
     factors: np.ndarray  # float32 (units,), what each is multiplied with to have norm 1; 0 for none
     norms: np.ndarray  # float32 (units,), of the vectors as they are averaged; 0 for punctuation
     languages: np.ndarray  # float32 (units, languages), logarithms of how frequent each is; (units, 0) if unknown
@@ -120,7 +120,7 @@ class UnitTable:
             frequent = np.log(counts / counts.sum(0)).astype(np.float32)
             places = (part.languages.index(languages[0]), part.languages.index(languages[1]))
         return cls(
-            np.ascontiguousarray(rows),
+            np.ascontiguousarray(rows if rows.shape[1] % 16 == 0 else np.pad(rows, ((0, 0), (0, -rows.shape[1] % 16)))),
             factors.astype(np.float32),
             (sizes * scales.astype(np.float64) * words).astype(np.float32),
             np.ascontiguousarray(frequent),
@@ -168,14 +168,13 @@ class Features:
         start: int,
         stop: int,
     ) -> None:
-        table, room = self._table, np.empty((6, 2 * _HALF), np.float32)
-        wide = np.zeros((2, 2 * _HALF, -(-table.rows.shape[1] // 16) * 16), np.int16)  # as four_products wants rows
-        totals = np.empty(2 * _HALF, np.int32)
+        table, room, places = self._table, np.empty((4, 2 * _HALF), np.float32), np.empty((2, 2 * _HALF), np.uintp)
+        totals = np.empty((2, 2 * _HALF), np.int32)
         words, counts = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
         ids, likely = np.empty((6, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
         numbers = table.rows, table.factors, table.norms
-        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, wide, totals, *best, out[start:stop])
+        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, places, totals, *best, out[start:stop])
         if table.places[0] >= 0:
             tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
         else:
@@ -233,26 +232,42 @@ def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
 
 
 @njit(**INNER)
-def _widen(rows: np.ndarray, ids: np.ndarray, count: int, out: np.ndarray) -> None:
-    """Copy the rows of some units as 16-bit numbers, which processors multiply and add in pairs."""
-    for k in range(min(count, 4)):
-        prefetch_row(rows, ids[k])
-    for k in range(count):
-        if k + 4 < count:
-            prefetch_row(rows, ids[k + 4])
-        row = rows[ids[k]]
-        for t in range(len(row)):
-            out[k, t] = row[t]
+def _prefetch_units(rows: np.ndarray, ids: np.ndarray, low: int, high: int) -> None:
+    """Prefetch the rows of the units of a text, which take long to come, before it is its turn."""
+    for t in range(low, min(high, low + 2 * _HALF)):
+        prefetch_row(rows, np.int64(ids[t]))
 
 
 @njit(**INNER)
-def _describe(  # noqa: C901 (one pass over the units, and one over them in order)
+def _write_addresses(rows: np.ndarray, ids: np.ndarray, count: int, out: np.ndarray) -> None:
+    """Write where the rows of some units are, and, up to a multiple of four of them, where the first one is."""
+    for k in range((count + 3) & -4):
+        out[k] = address_of(rows, ids[k if k < count else 0] * rows.shape[1])
+
+
+@njit(**INNER)
+def _tenth(best: np.ndarray, ids: np.ndarray, places: np.ndarray, count: int, norms: np.ndarray, total: Any) -> Any:
+    """Return the tenth percentile of the best cosines of units, weighted by their norms, whose sum is ``total``."""
+    reached, value = np.float32(0.0), np.float32(-1.0)
+    while reached < np.float32(0.1) * total:  # which the few units with the lowest cosines mostly do
+        following = np.float32(2.0)
+        for k in range(count):
+            if value < best[places[k]] < following:
+                following = best[places[k]]
+        value = following
+        for k in range(count):
+            if best[places[k]] == value:
+                reached += norms[ids[k]]
+    return value
+
+
+@njit(**INNER)
+def _describe(
     best: np.ndarray,
     ids: np.ndarray,
     places: np.ndarray,
     count: int,
     norms: np.ndarray,
-    order: np.ndarray,
     out: np.ndarray,
     place: int,
 ) -> None:
@@ -284,20 +299,8 @@ def _describe(  # noqa: C901 (one pass over the units, and one over them in orde
             last, last_weight = last + weight * value, last_weight + weight
         if weight >= mean:
             rarest = min(rarest, value)
-    for k in range(count):  # by insertion, lowest first; there are few
-        value, weight, j = best[places[k]], norms[ids[k]], k
-        while j > 0 and order[0, j - 1] > value:
-            order[0, j], order[1, j] = order[0, j - 1], order[1, j - 1]
-            j -= 1
-        order[0, j], order[1, j] = value, weight
-    reached, tenth = np.float32(0.0), order[0, 0]
-    for k in range(count):
-        reached += order[1, k]
-        if reached >= np.float32(0.1) * total:
-            tenth = order[0, k]
-            break
     out[place] = _share(covered, total)
-    out[place + 1] = _share(tenth, np.float32(1.0))
+    out[place + 1] = _share(_tenth(best, ids, places, count, norms, total), np.float32(1.0))
     out[place + 2] = _share(low, total)
     out[place + 3] = _share(first, first_weight)
     out[place + 4] = _share(last, last_weight)
@@ -331,7 +334,7 @@ def cover_pairs(
     norms: np.ndarray,
     room: np.ndarray,
     ids: np.ndarray,
-    wide: np.ndarray,
+    places: np.ndarray,
     totals: np.ndarray,
     source_best: np.ndarray,
     target_best: np.ndarray,
@@ -340,40 +343,43 @@ def cover_pairs(
     """Write the features of units: coverage, repetition, how many there are.
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
-    :class:`UnitTable`; ``room`` float32 (6, most), ``ids`` int64 (6, most), ``wide`` int16 (2,
-    most, d filled up to sixteens, with zeros) and ``totals`` int32 (most,) are workspace. The best cosine of each unit is
-    written to ``source_best`` and ``target_best``, float32 (units,), as :func:`cover_names` would find it; -1 in pairs that
-    have more units than are compared.
+    :class:`UnitTable`; ``room`` float32 (4, most), ``ids`` int64 (6, most), ``places`` uintp (2, most) and ``totals`` int32
+    (2, most) are workspace, ``most`` a multiple of four. The best cosine of each unit is written to ``source_best`` and
+    ``target_best``, float32 (units,), as :func:`cover_names` would find it; -1 in pairs that have more units than are
+    compared.
     """
-    best, other, weights, turned = room[0], room[1], room[2], room[5]
-    width = wide.shape[2]
-    side, row = np.uintp(2 * wide.shape[1] * width), np.uintp(2 * width)
-    first, sums = address_of(wide, 0), address_of(totals, 0)
+    best, other, weights, turned = room[0], room[1], room[2], room[3]
+    left, right, sums = address_of(places, 0), address_of(places, places.shape[1]), address_of(totals, 0)
     for i in range(len(out)):
         n = _some_ids(source, source_offsets[i], source_offsets[i + 1], ids[0])
         m = _some_ids(target, target_offsets[i], target_offsets[i + 1], ids[1])
         here, there = _different(ids[0], n, ids[2], ids[4]), _different(ids[1], m, ids[3], ids[5])
-        _widen(rows, ids[2], here, wide[0])
-        _widen(rows, ids[3], there, wide[1])
+        _write_addresses(rows, ids[2], here, places[0])
+        _write_addresses(rows, ids[3], there, places[1])
+        if i + 1 < len(out):
+            _prefetch_units(rows, source, source_offsets[i + 1], source_offsets[i + 2])
+            _prefetch_units(rows, target, target_offsets[i + 1], target_offsets[i + 2])
         for k in range(there):
             other[k], weights[k], turned[k] = np.float32(0.0), factors[ids[3, k]], np.float32(0.0)
         for j in range(here):
-            for k in range(0, there, 4):
-                four_products(first + np.uintp(j) * row, first + side + np.uintp(k) * row, width, sums + np.uintp(4 * k))
+            for k in range(0, there if j % 2 == 0 else 0, 4):
+                eight_products(
+                    left + np.uintp(8 * j), right + np.uintp(8 * k), rows.shape[1], sums + np.uintp(4 * k), totals.shape[1]
+                )
             own, most = factors[ids[2, j]], np.float32(0.0)
             for k in range(there):
-                value = np.float32(totals[k]) * own * weights[k]
+                value = np.float32(totals[j % 2, k]) * own * weights[k]
                 most, other[k] = max(most, value), max(other[k], value)
                 # As it is rounded from the other side.
-                turned[k] = max(turned[k], np.float32(totals[k]) * weights[k] * own)
+                turned[k] = max(turned[k], np.float32(totals[j % 2, k]) * weights[k] * own)
             best[j] = most
         whole = source_offsets[i] + n == source_offsets[i + 1] and target_offsets[i] + m == target_offsets[i + 1]
         for t in range(source_offsets[i], source_offsets[i + 1]):
             source_best[t] = best[ids[4, t - source_offsets[i]]] if whole else np.float32(-1.0)
         for t in range(target_offsets[i], target_offsets[i + 1]):
             target_best[t] = turned[ids[5, t - target_offsets[i]]] if whole else np.float32(-1.0)
-        _describe(best, ids[0], ids[4], n, norms, room[3:5], out[i], np.int64(1))
-        _describe(other, ids[1], ids[5], m, norms, room[3:5], out[i], np.int64(8))
+        _describe(best, ids[0], ids[4], n, norms, out[i], np.int64(1))
+        _describe(other, ids[1], ids[5], m, norms, out[i], np.int64(8))
         out[i, _REPEATED] = _share(np.float32(n - here), np.float32(max(1, n)))
         out[i, _REPEATED + 1] = _share(np.float32(m - there), np.float32(max(1, m)))
         out[i, _UNITS] = _logarithm(target_offsets[i + 1] - target_offsets[i], source_offsets[i + 1] - source_offsets[i])
