@@ -338,6 +338,27 @@ def test_katakana_is_heard_in_a_word_of_the_other_side(name, other, heard):
     assert value > 0.7 if heard else value == 0
 
 
+def test_names_are_heard_together_as_each_by_itself():
+    names, spans = "ピストル Romania ルーマニア ペイントスティック München " + "ストラ" * 20, []
+    for found in re.finditer(r"\S+", names):
+        spans.append([len(names[:place].encode()) for place in found.span()])
+    others = Texts.of(
+        [
+            "the pistol, to Romania",
+            "西側のルーマニアとピストル Pistol",
+            "",
+            "straststrast" * 9 + " paint stick",
+            "ミュンヘン",
+        ]
+    )
+    records = np.repeat(np.arange(len(others)), len(spans))
+    texts, spans = Texts.of([names] * len(others)), np.tile(spans, (len(others), 1))
+    together = heard_in(texts, spans, records, others)
+    alone = [heard_in(texts, spans[k : k + 1], records[k : k + 1], others)[0] for k in range(len(spans))]
+    assert together.tolist() == alone
+    assert (together > 0.7).reshape(len(others), -1).sum(axis=1).tolist() == [2, 2, 0, 2, 1]
+
+
 def test_a_name_in_katakana_that_no_unit_covers_is_covered_by_its_sound(mini):
     pairs = [("Then Bramwick Tolliver left.", "それからブラムウィック・トリバーは去った。")]
     pairs += [("Then Bramwick Tolliver left.", "それからサンドロヴィッチ・ケネトは去った。")]

@@ -37,7 +37,7 @@ _LATIN = {
     **{"w": _B | MAY_BE_SILENT, "x": _K | _S, "z": _S | _T, "ç": _S, "ñ": _N, "ß": _S},
 }
 FIRST, LAST = 0x30A1, 0x30FC
-MOST = 24  # consonants of a word
+MOST = 24  # consonants of a word, or of two, that are compared
 ALIKE = np.float32(0.7), np.float32(0.85)  # from this share in common on, with a word and with two
 _SURE = np.float32(0.15), np.float32(0.3)  # how much a match says: so much a consonant, and so much at least
 _CLASSES = np.zeros((2, 0x100), np.uint16)  # of Latin-1, and of Katakana from FIRST on
@@ -55,32 +55,35 @@ def heard_in(names: Texts, spans: np.ndarray, records: np.ndarray, others: Texts
     ``spans``, int64 (n, 2), are where names stand in their texts: first byte and one past the last; ``records``, int64
     (n,), are the texts of ``others`` in which they are sought.
     """
-    out, room = np.zeros(len(spans), np.float32), np.empty((5, MOST + 1), np.uint16)
-    sounds_alike(names.frozen[0], spans, records, *others.frozen, CLASSES, room, out)
+    out, room = np.zeros(len(spans), np.float32), np.empty((3, MOST + 1), np.uint16)
+    longest = int(np.diff(others.offsets)[records].max(initial=0))
+    read = np.empty(longest, np.uint16), np.empty((longest, 3), np.int64)
+    sounds_alike(names.frozen[0], spans, records, *others.frozen, CLASSES, room, *read, out)
     return out
 
 
 @njit(**INNER)
-def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out: np.ndarray, found: int) -> int:
-    """Append the classes of the consonants of a word, doubled ones once; returns how many there are then."""
-    place, before = low, np.uint16(0)
+def _sound(data: np.ndarray, place: int, classes: np.ndarray) -> tuple[Any, Any, int]:
+    """Return the code of a character, 0 beyond three bytes, the classes of a consonant, 0 for none, and its width."""
+    a = np.int64(data[place])
+    if a < 0x80:
+        return a, classes[0, a], 1
+    if a < 0xE0:
+        code = (a & 0x1F) << 6 | np.int64(data[place + 1]) & 0x3F
+        return code, classes[0, code] if code < 0x100 else np.uint16(0), 2
+    if a < 0xF0:
+        code = (a & 0x0F) << 12 | (np.int64(data[place + 1]) & 0x3F) << 6 | np.int64(data[place + 2]) & 0x3F
+        return code, classes[1, code - FIRST] if FIRST <= code <= LAST else np.uint16(0), 3
+    return np.int64(0), np.uint16(0), 4
+
+
+@njit(**INNER)
+def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out: np.ndarray) -> Any:
+    """Write the classes of the consonants of a word, doubled ones once; returns how many there are."""
+    place, found, before = low, np.int64(0), np.uint16(0)
     while place < high:
-        a = np.int64(data[place])
-        own = np.uint16(0)
-        if a < 0x80:
-            own = classes[0, a]
-            width = 1
-        elif a < 0xE0:
-            code = (a & 0x1F) << 6 | np.int64(data[place + 1]) & 0x3F
-            own = classes[0, code] if code < 0x100 else np.uint16(0)
-            width = 2
-        elif a < 0xF0:
-            code = (a & 0x0F) << 12 | (np.int64(data[place + 1]) & 0x3F) << 6 | np.int64(data[place + 2]) & 0x3F
-            own = classes[1, code - FIRST] if FIRST <= code <= LAST else np.uint16(0)
-            width = 3
-        else:
-            width = 4
-        if own and found < len(out) and not (own == before and a < 0x80):
+        code, own, width = _sound(data, place, classes)
+        if own and found < len(out) and not (own == before and code < 0x80):
             out[found] = own
             found += 1
         before = own
@@ -89,18 +92,51 @@ def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out:
 
 
 @njit(**INNER)
-def _both(word: np.ndarray, m: int, common: int) -> Any:
-    """Return the consonants of a word that count beside those it has in common."""
+def _read_words(
+    data: np.ndarray, low: int, high: int, kana: Any, classes: np.ndarray, sounds: np.ndarray, words: np.ndarray
+) -> Any:
+    """Write the consonants of a text, doubled ones once, and of its words in Katakana, or in Latin letters.
+
+    ``words`` receives where the consonants of the word before, or of what is before the first, begin among the ``sounds``,
+    where those of the word itself begin, and where they end. Returns how many words there are.
+    """
+    place, found, count = low, np.int64(0), np.int64(0)
+    earlier, begun, before = np.int64(0), np.int64(-1), np.uint16(0)
+    while place <= high:
+        inside: Any = False
+        own, code, width = np.uint16(0), np.int64(0), 1
+        if place < high:
+            code, own, width = _sound(data, place, classes)
+            if kana:
+                inside = FIRST <= code <= LAST and code != 0x30FB
+            else:
+                inside = 0x41 <= (code & 0xDF) <= 0x5A if code < 0x80 else 0xC0 <= code <= 0xFF
+        if inside and begun < 0:
+            begun, before = found, np.uint16(0)
+        if begun >= 0 and not inside:
+            words[count, 0], words[count, 1], words[count, 2] = earlier, begun, found
+            count, earlier, begun = count + 1, begun, np.int64(-1)
+        if own and not (own == before and code < 0x80):
+            sounds[found] = own
+            found += 1
+        before = own
+        place += width
+    return count
+
+
+@njit(**INNER)
+def _dice(n: int, word: np.ndarray, m: int, common: int) -> Any:
+    """Return the share of consonants in common, of both (Dice): of a word those count that are not silent, or in common."""
     heard = np.int64(0)
     for j in range(m):
         heard += not (word[j] & MAY_BE_SILENT)
     heard -= m > 1 and word[m - 1] == _S  # of a plural
-    return max(heard, common)
+    return np.float32(2 * common) / np.float32(n + max(heard, common))
 
 
 @njit(**INNER)
-def _at_most(kana: np.ndarray, n: int, word: np.ndarray, m: int) -> Any:
-    """Return what :func:`_in_common` is at most: as if the order of consonants did not matter."""
+def _in_any_order(kana: np.ndarray, n: int, word: np.ndarray, m: int) -> Any:
+    """Return how many consonants both have in common at most: as if their order did not matter."""
     classes, others, common, back = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(n):
         classes |= np.int64(kana[i])
@@ -109,17 +145,15 @@ def _at_most(kana: np.ndarray, n: int, word: np.ndarray, m: int) -> Any:
         common += (np.int64(word[j]) & classes & (MAY_BE_SILENT - 1)) > 0
     for i in range(n):
         back += (np.int64(kana[i]) & others & (MAY_BE_SILENT - 1)) > 0
-    common = min(common, back)
-    return np.float32(2 * common) / np.float32(n + _both(word, m, common))
+    return min(common, back)
 
 
 @njit(**INNER)
 def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, least: Any, room: np.ndarray) -> Any:
-    """Return the share of consonants that both have in the same order, of both (Dice), those that may be silent aside.
-
-    Where it is surely below ``least`` that is returned which it is at most.
-    """
-    most = _at_most(kana, n, word, m)
+    """Return the share of consonants that both have in the same order; where it is below ``least``, what it is at most."""
+    most = _dice(n, word, m, np.int64(min(n, m)))
+    if most >= least:
+        most = _dice(n, word, m, _in_any_order(kana, n, word, m))
     if most < least:
         return most
     for j in range(m + 1):
@@ -132,8 +166,7 @@ def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, least: Any, r
                 here[j + 1] = above[j] + 1
             else:
                 here[j + 1] = max(above[j + 1], here[j])
-    common = np.int64(room[n & 1, m])
-    return np.float32(2 * common) / np.float32(n + _both(word, m, common))
+    return _dice(n, word, m, np.int64(room[n & 1, m]))
 
 
 @njit(**LEAN)
@@ -145,44 +178,38 @@ def sounds_alike(
     offsets: np.ndarray,
     classes: np.ndarray,
     room: np.ndarray,
+    sounds: np.ndarray,
+    words: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill ``out`` as :func:`heard_in` says; ``room`` uint16 (5, MOST + 1) is workspace."""
+    """Fill ``out`` as :func:`heard_in` says.
+
+    ``room`` uint16 (3, MOST + 1), ``sounds`` uint16 (most,) and ``words`` int64 (most, 3) are workspace, ``most`` at least
+    the bytes of a text.
+    """
+    count, last = np.int64(0), np.int64(-1)
     for name in range(len(spans)):
         out[name] = np.float32(0.0)
         low, high = spans[name]
         kana = data[low] == 0xE3
-        n = _consonants(data, low, high, classes, room[0], np.int64(0))
+        n = _consonants(data, low, high, classes, room[0, :MOST])
         if n < 2:
             continue
-        start, stop = offsets[records[name]], offsets[records[name] + 1]
-        place, before = start, start  # of this word, and of the one before it
-        begun = np.int64(-1)
-        while place <= stop:
-            inside: Any = False
-            width = 1
-            if place < stop:
-                a = np.int64(other[place])
-                width = 1 if a < 0x80 else 2 if a < 0xE0 else 3 if a < 0xF0 else 4
+        record = np.int64(records[name])
+        if 2 * record + kana != last:
+            count = _read_words(other, offsets[record], offsets[record + 1], not kana, classes, sounds, words)
+            last = 2 * record + kana
+        for word in range(count):
+            for k in range(2):  # the word alone, and behind the one before it
+                first = words[word, 1 - k]
+                m = min(words[word, 2] - first, MOST)
+                if m < 2:
+                    continue
+                heard = sounds[first : first + m]
                 if kana:
-                    inside = 0x41 <= (a & 0xDF) <= 0x5A if width == 1 else a == 0xC3
-                elif width == 3:
-                    code = (a & 0x0F) << 12 | (np.int64(other[place + 1]) & 0x3F) << 6 | np.int64(other[place + 2]) & 0x3F
-                    inside = FIRST <= code <= LAST and code != 0x30FB
-            if inside and begun < 0:
-                begun = place
-            if begun >= 0 and not inside:
-                m = _consonants(other, begun, place, classes, room[1], np.int64(0))
-                both = _consonants(other, before, begun, classes, room[2], np.int64(0))
-                both = _consonants(other, begun, place, classes, room[2], both)
-                for k in range(2):
-                    word, count = (room[1], m) if k == 0 else (room[2], both)
-                    if count > 1:
-                        first, second = (room[0], word) if kana else (word, room[0])
-                        sizes = (n, count) if kana else (count, n)
-                        value = _in_common(first, sizes[0], second, sizes[1], ALIKE[k], room[3:5])
-                        sure = min(np.float32(1.0), _SURE[0] * np.float32(min(n, count)) + _SURE[1])
-                        if value >= ALIKE[k]:
-                            out[name] = max(out[name], min(value, sure))
-                before, begun = begun, np.int64(-1)
-            place += width
+                    value = _in_common(room[0], n, heard, m, ALIKE[k], room[1:3])
+                else:
+                    value = _in_common(heard, m, room[0], n, ALIKE[k], room[1:3])
+                if value >= ALIKE[k]:
+                    sure = min(np.float32(1.0), _SURE[0] * np.float32(min(n, m)) + _SURE[1])
+                    out[name] = max(out[name], min(value, sure))
