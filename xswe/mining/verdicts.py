@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from xswe.bitext.kernels import blank_after, mix
+from xswe.bitext.kernels import blank_after
 from xswe.bitext.records import RecordBlock
 from xswe.bitext.rows import Rows
 from xswe.bitext.seen import pair_hashes, text_hashes
@@ -54,6 +54,7 @@ _BETTER = (
     {"en", "ja"},
 )  # where what is learnt has the better F1 (eval/experiments/filter_mixtures.py)
 _WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
+_FACTOR = np.uint64(0x100000001B3)  # of FNV-1a
 
 
 @dataclass(frozen=True)
@@ -288,9 +289,9 @@ def _read_words(  # noqa: C901 (one pass over the bytes)
         a = data[place]
         if a < 0x80:
             value = np.uint64(a + 0x20 if 0x41 <= a <= 0x5A else a)
-            word, size = mix(word ^ value), size + 1
+            word, size = (word ^ value) * _FACTOR, size + 1
             if 0x30 <= a <= 0x39 or 0x61 <= value <= 0x7A:
-                letters = mix(letters ^ value)
+                letters = (letters ^ value) * _FACTOR
             place += 1
             continue
         b = data[place + 1]
@@ -299,7 +300,8 @@ def _read_words(  # noqa: C901 (one pass over the bytes)
             return count, letters, True
         if a == 0xC3 and b == 0x9F:  # the sharp s
             value = np.uint64(0x73)
-            word, size, letters = mix(mix(word ^ value) ^ value), size + 2, mix(mix(letters ^ value) ^ value)
+            word, size = ((word ^ value) * _FACTOR ^ value) * _FACTOR, size + 2
+            letters = ((letters ^ value) * _FACTOR ^ value) * _FACTOR
             place += 2
             continue
         value = np.uint64(a)
@@ -307,9 +309,9 @@ def _read_words(  # noqa: C901 (one pass over the bytes)
             value = value << np.uint64(8) | np.uint64(data[place + k])
         if a == 0xC3 and 0x80 <= b <= 0x9E and b != 0x97:
             value += np.uint64(0x20)
-        word, size = mix(word ^ value), size + 1
+        word, size = (word ^ value) * _FACTOR, size + 1
         if 0xE4 <= a <= 0xE9:  # ideographs
-            letters = mix(letters ^ value)
+            letters = (letters ^ value) * _FACTOR
         place += wide + 1
     return count, letters, False
 
