@@ -526,15 +526,15 @@ def _scan(  # noqa: C901 (one pass over the characters)
 ) -> None:
     """Look at every character of a text once.
 
-    Words are runs of Latin letters of three and more, case and accents of Latin-1 aside; ``words[0]`` has hashes of them
-    whole, or of their first five letters with :data:`_CAPITAL`; ``words[1]`` has the numbers. Where words with a capital
-    within a sentence are, and runs of Katakana, goes to ``names``.
+    Words are runs of Latin letters of three and more, case and accents of Latin-1 aside; ``words[0]`` receives hashes of
+    their first five letters, whose lowest bit is :data:`_CAPITAL` or 0; ``words[1]`` receives the numbers. Where words with
+    a capital within a sentence are, and runs of Katakana, goes to ``names``.
     """
     for k in range(11):
         counts[k] = 0
     began = kana_began = low
     words_found = figures = 0
-    word, prefix, size, capital, fresh = _START, _START, 0, False, True
+    prefix, size, capital, fresh = _START, 0, False, True
     digits, in_number, in_kana = _START, False, False
     place, before = low, np.int64(0)
     while place < high:
@@ -547,10 +547,9 @@ def _scan(  # noqa: C901 (one pass over the characters)
             upper = bool(code <= 0x5A or (0xC0 <= code <= 0xDE))
             folded = np.uint64(code + 0x20 if upper else code)
             if size == 0:
-                word, prefix, capital, began = _START, _START, upper and not fresh, start
-            word = mix(word ^ folded)
+                prefix, capital, began = _START, upper and not fresh, start
             if size < 5:
-                prefix = word
+                prefix = mix(prefix ^ folded)
             size += 1
             fresh = False
             counts[_LETTERS] += 1
@@ -558,9 +557,8 @@ def _scan(  # noqa: C901 (one pass over the characters)
             second = place
             while place < high and 0x61 <= data[place] <= 0x7A:  # most of a text is the rest of a word in small letters
                 code = np.int64(data[place])
-                word = mix(word ^ np.uint64(code))
                 if size < 5:
-                    prefix = word
+                    prefix = mix(prefix ^ np.uint64(code))
                 size += 1
                 place += 1
             counts[_CHARACTERS] += place - second
