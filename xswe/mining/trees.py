@@ -120,9 +120,10 @@ def _shares(sums: np.ndarray, classes: np.ndarray, out: np.ndarray) -> None:
     for k in range(len(sums)):
         highest = max(highest, sums[k])
     for k in range(len(sums)):
-        total += math.exp(sums[k] - highest)
+        sums[k] = math.exp(sums[k] - highest)
+        total += sums[k]
     for k in range(len(sums)):
-        out[classes[k]] = math.exp(sums[k] - highest) / total
+        out[classes[k]] = sums[k] / total
 
 
 @njit(**LEAN)
