@@ -131,3 +131,18 @@ def test_the_help_names_the_files_of_a_group(group, folder):
     (said,) = (part for part in told if part.startswith(f"{group}="))
     shown = set(said.split("(")[-1].split(")")[0].replace(",", " ").split())
     assert shown == set(choice_names(group)) - {"same"}
+
+
+def test_a_log_is_ours_unless_hydra_is_asked_for_its_own(folder):
+    for name in ("empty.txt", "another.txt"):
+        (folder / name).touch()
+    words = "encode", "model=mini", "threads=1", "output=x.npy", "hydra.output_subdir=null", "hydra.run.dir=."
+    done = run_verb(*words, "input=empty.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^WARNING xswe\S*: empty.txt: it is empty", done.stderr, re.MULTILINE)
+    assert not (folder / "main.log").exists()
+    done = run_verb(*words, "input=another.txt", "hydra/job_logging=default", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING xswe" not in done.stderr
+    log = (folder / "main.log").read_text("utf-8")
+    assert re.search(r"^\[.*\]\[xswe\S*\]\[WARNING\] - another.txt: it is empty", log, re.MULTILINE)
