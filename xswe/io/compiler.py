@@ -311,11 +311,11 @@ def _even_and_odd(builder: Any, first: Any, second: Any, size: int) -> Any:
 
 @intrinsic
 def eight_products(_: Any, rows: Any, others: Any, width: Any, out: Any, step: Any) -> Any:
-    """Write the products of two rows of int8 with four others: twice four int32, ``step`` of them apart, to ``out``.
+    """Write the inner products of two int8 rows with four others to ``out``: twice four int32, ``step`` elements apart.
 
-    ``rows`` and ``others`` are where the addresses of the rows are, ``out`` is an address (all uintp); ``width`` (intp) is
-    the length of all rows, a multiple of 16; ``step`` is an intp. LLVM fills only a part of each register in a loop over
-    numbers of 8 bits.
+    ``rows`` and ``others`` (uintp) are the addresses of arrays of row addresses, ``out`` (uintp) is an address. All rows
+    have ``width`` (intp) elements, a multiple of 16; ``step`` is an intp. Written out, because LLVM fills only a part of
+    each register in a loop over 8-bit numbers.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -337,7 +337,7 @@ def eight_products(_: Any, rows: Any, others: Any, width: Any, out: Any, step: A
                 added = builder.add(builder.load(total), _even_and_odd(builder, product, product, 16))
                 builder.store(added, total)
         found = [builder.load(total) for total in sums]
-        halves = [builder.add(*(_picked(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
+        halves = [builder.add(*(_elements_at(builder, one, one, [*range(k, k + 4)]) for k in (0, 4))) for one in found]
         pairs = [_even_and_odd(builder, halves[k], halves[k + 1], 8) for k in (0, 2, 4, 6)]
         for place, k in ((out, 0), (builder.add(out, builder.mul(step, ir.Constant(step.type, 4))), 2)):
             four = _even_and_odd(builder, pairs[k], pairs[k + 1], 8)
