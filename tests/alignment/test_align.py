@@ -312,7 +312,7 @@ def test_a_page_shows_beads_and_what_is_alone(files, tmp_path, capsys):
     (tmp_path / "no").write_text("")
     with pytest.raises(SystemExit, match="2"):
         main([*given, f"report={tmp_path / 'no' / 'a.html'}"])
-    assert f"report={tmp_path / 'no' / 'a.html'}: {tmp_path / 'no'} is no folder" in capsys.readouterr().err
+    assert f"report={tmp_path / 'no' / 'a.html'}: {tmp_path / 'no'} is not a folder" in capsys.readouterr().err
 
 
 def test_languages_in_the_wrong_order_are_warned_of(mini, sample, caplog):

@@ -113,7 +113,7 @@ def test_lexicon(files, model_folder):
         (["mine", "mode=score", "input=en.txt", "output=o"], "en.txt:1: 1 tab-separated columns"),
         (["mine", "source=en.txt", "target=ja.txt", "output=./en.txt"], "en.txt: is also read"),
         (["mine", "mode=score", "input=en.txt", "output=en.txt"], "en.txt: is also read"),
-        (["mine", "source=en.txt", "target=ja.txt", "output=en.txt/o"], "en.txt is no folder"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=en.txt/o"], "en.txt is not a folder"),
         (["mine", "mode=score", "input=en.txt", "output=o.jsonl.gz"], "makes no jsonl"),
         (["mine", "mode=score", "input=en.txt", "output=o", "format=parquet"], "makes no parquet"),
         (["lexicon", "output=d", "source=en.txt"], "target="),

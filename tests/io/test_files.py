@@ -39,8 +39,8 @@ def here(tmp_path, monkeypatch):
         ("", "give the name"),
         (".", "give the name"),
         ("..", "is a folder"),
-        ("a.txt/b", "a.txt is no folder"),
-        ("a.txt/b/c", "a.txt is no folder"),
+        ("a.txt/b", "a.txt is not a folder"),
+        ("a.txt/b/c", "a.txt is not a folder"),
         ("s3://bucket/a.txt", "only texts are read"),
     ],
 )
