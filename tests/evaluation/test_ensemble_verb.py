@@ -99,9 +99,9 @@ def test_mistakes(folders):
         ("1.0\ta\tb\nx\ty\n", r"bad\.tsv:2: not score"),
         ("1\ta\tb\nnan\tb\tc\n2\ta\tc\n", r"bad\.tsv:2: the score is nan"),
         ("1\ta\tb\n1\tb\tc\n1\ta\tc\n", r"bad\.tsv: all scores are equal"),
-        ("1\ta\tb\n", r"bad\.tsv: weights .* it has 1"),
-        ("a\tb\n", r"bad\.tsv: weights .* it has 1"),
-        ("", r"bad\.tsv: weights .* it has 0"),
+        ("1\ta\tb\n", r"bad\.tsv: fitting weights .* it has 1"),
+        ("a\tb\n", r"bad\.tsv: fitting weights .* it has 1"),
+        ("", r"bad\.tsv: fitting weights .* it has 0"),
         ("1\t\t\n2\t\t\n3\t\t\n", r"bad\.tsv: all cosines are equal"),
     ],
 )
