@@ -125,7 +125,7 @@ def test_what_nothing_looks_at_must_be_as_usual():
 def test_every_choice_needs_what_does_it_and_no_other_has_it():
     assert for_all(Fruit, {"pear": 1, "apple": 2}) == {"pear": 1, "apple": 2}
     for table in ({"pear": 1}, {"pear": 1, "apple": 2, "plum": 3}):
-        with pytest.raises(TypeError, match="each choice needs what does it"):
+        with pytest.raises(TypeError, match="each choice needs an entry"):
             for_all(Fruit, table)
     check_choice("fruit", "pear", Fruit)
     with pytest.raises(ConfigError, match=r"^a=1: choose one of '', b$"):

@@ -61,7 +61,7 @@ def test_curves_are_drawn_from_two_looks_on():
     found = _curves(run(report=report, history=history))
     assert [name for name, _ in found] == [
         "Loss",
-        "Variance of the sentence components; those left of the line are removed",
+        "Variance of the sentence components; those to the left of the line are removed",
     ]
     loss = str(found[0][1])
     assert "training" in loss

@@ -160,5 +160,5 @@ def test_span_training_learns_from_triples_alone_in_one_language(tmp_path, pairs
     (tmp_path / "triples.jsonl").write_text((tmp_path / "triples.jsonl").read_text("utf-8").split("\n")[0] + "\n", "utf-8")
     other = run_stages(config(pairs, spans=spans), None, tmp_path / "run")
     assert other.model.matrix.tobytes() != made.model.matrix.tobytes()
-    with pytest.raises(ConfigError, match="or 0 beside"):
+    with pytest.raises(ConfigError, match="or 0 with"):
         SpanTraining(pairs=0)
