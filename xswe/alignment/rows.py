@@ -22,7 +22,6 @@ REJECTED = frozenset(("rejected", "wrong"))  # statuses of pairs that must not b
 OPEN = "open"  # status of lines to align again
 _NUMBER = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[-+]?\d+)?|nan|[-+]?inf", re.IGNORECASE)
 _UNIT = re.compile(rb"<tu[\s>]")
-_HEAD = 1 << 16  # bytes that contain a table's header
 _NAMES = {
     "source": "source",
     "target": "target",
