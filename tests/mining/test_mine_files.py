@@ -358,7 +358,7 @@ def test_calibration_on_gold(model, files, sample, tmp_path):
     report = mine_to_file(model, *map(str, files), str(tmp_path / "c"), MineConfig(neighbours=clusters, gold=str(gold)))
     assert "on gold: recall" in report.threshold
     gold.write_text("".join(f"{b}\t{a}\n" for a, b in zip(sample["en"][250:450], sample["ja"][250:450], strict=True)))
-    with pytest.raises(InputError, match=r"none of its 200 pairs is found among the lines; give sources and targets"):
+    with pytest.raises(InputError, match=r"none of its 200 pairs is found among the lines; give source and target"):
         mine_to_file(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
     gold.write_text("")
     with pytest.raises(InputError, match="no pair"):
