@@ -13,6 +13,7 @@ import pytest
 
 import xswe
 from xswe.bitext.convert import rewrite_bitext
+from xswe.cli.verbs import VERBS
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "A cat sleeps on the roof.", "We buy bread.", "The train is late."]
@@ -32,6 +33,13 @@ def test_every_public_name_is_there_and_listed():
         assert all(getattr(module, name) is not None for name in dir(module))
         with pytest.raises(AttributeError, match="no attribute 'absent'"):
             module.absent  # noqa: B018
+
+
+def test_what_a_verb_returns_is_among_the_types():
+    calls = [call.partition(":") for verb in VERBS.values() for call in verb.calls.values()]
+    functions = [getattr(importlib.import_module(f"xswe.{module}"), name) for module, _, name in calls]
+    returned = {name for function in functions for name in function.__annotations__["return"].split(" | ")}
+    assert {*returned} - {"None", "Path", "str"} <= {*dir(xswe.types)}
 
 
 def test_a_result_is_found_among_the_types():

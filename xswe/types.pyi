@@ -10,7 +10,9 @@ from xswe.alignment.sentences import AlignedTexts as AlignedTexts
 from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding
 from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
+from xswe.bitext.convert import Rewritten as Rewritten
 from xswe.corpus.bitext import CorpusConfig as CorpusConfig
+from xswe.corpus.convert import ConvertedCorpus as ConvertedCorpus
 from xswe.evaluation.ensembles import FittedEnsemble as FittedEnsemble
 from xswe.evaluation.evaluate import Comparison as Comparison, Measured as Measured, PairedTest as PairedTest, Scores as Scores
 from xswe.evaluation.metrics import Bootstrap as Bootstrap, Row as Row
