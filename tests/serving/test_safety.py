@@ -18,8 +18,11 @@ from starlette.testclient import TestClient
 import xswe
 from tests.serving.conftest import running
 from xswe.errors import ConfigError, InputError
+from xswe.serving.concordance import Words, phrases_in
 from xswe.serving.config import ServeConfig
+from xswe.serving.messages import PhrasesRequest
 from xswe.serving.passages import Corpus
+from xswe.serving.refusals import Refused
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -59,6 +62,14 @@ def test_small_requests_with_large_answers_are_refused(bare, mini, corpora):
             assert few.get(path, params={"query": "snow", "k": 1, **one}).status_code == 200
             many = {"query": "snow", "k": 100, **hundred}
             assert status(few.get(path, params=many), "600 bytes of passages") == 400
+
+
+def test_passages_of_a_request_are_counted_in_bytes(mini):
+    words, passages = Words(mini), ["猫が寝ている。"] * 10  # of 21 bytes, 7 characters
+    asked = PhrasesRequest("猫", passages=passages, match="exact", lines=10)
+    assert phrases_in(words, 210, asked).variants[0].count == 10
+    with pytest.raises(Refused, match="209 bytes of passages"):
+        phrases_in(words, 209, asked)
 
 
 def test_parts_that_take_many_times_their_bytes_are_counted_before_they_are_read(mini):

@@ -248,12 +248,12 @@ def _occurring(
 
 
 def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
-    """Return the forms of a phrase in the passages of the request, with at most ``most`` characters of text."""
+    """Return the forms of a phrase in the passages of the request, with at most ``most`` bytes of passages."""
     room = _Room(most)
 
     def line(score: float, row: int, span: tuple[int, int]) -> Line:
         text = request.passages[row]
-        room.take(len(text))
+        room.take(len(text.encode()))
         return Line(round(score, 4), Marked(text, _script(text), "", row + 1, [span]))
 
     if _APPROXIMATE[request.match] is None:
