@@ -1,8 +1,8 @@
 """Features of the learning filter: some three dozen numbers per pair, from the bytes and the units of both sides.
 
-Units are compared one by one: the best cosine that each has with any unit of the other side says whether it is covered.
-All features are stored in eight bits, as trees split them into no more bins, so that those of a hundred million pairs are
-a few gigabytes; products of units are made of integers, so that no processor changes one.
+Units are compared one by one: a unit is covered if its best cosine with any unit of the other side is high enough. All
+features are stored in eight bits, as trees have no more bins: those of a hundred million pairs take a few gigabytes.
+Products of units are computed in integers, with the same result on every processor.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.precision import quantise
 from xswe.text.numbers import have_same_numbers
 
-# Of both sides, the source's first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
-# of units that are not covered; the means of the first and of the last third; the longest stretch that is not covered;
-# the lowest best cosine among units of more than mean norm.
+# For either side, the source first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
+# of uncovered units; the means of the first and of the last third; the longest uncovered stretch; the lowest best cosine
+# among units of at least mean norm.
 _COVERAGE = ("covered", "least covered", "not covered", "first third", "last third", "gap", "rarest unit")
 _SIDES = ("source", "target")
 NAMES: tuple[str, ...] = (
@@ -54,20 +54,20 @@ _BYTES, _LENGTH, _NUMBERS, _NAMED = (
 _SCRIPTS, _MARKS = PLACES["Latin letters in the source"], PLACES["characters of damaged encoding in the source"]
 _NAME_COVERED = PLACES["least covered name of the source"]
 _COPIED, _ENDS, _SENTENCES = PLACES["words in common"], PLACES["ends"], len(NAMES) - 1
-RATIOS = (_UNITS, _BYTES)  # logarithms, 128 for equal sides: compared with a file's own
-CENTRED = [*RATIOS, _LANGUAGE, _LANGUAGE + 1]  # what is compared with the middle of a bitext's own pairs
-# What other bitext does not tell: how a bitext ends its sentences, and writes foreign words.
+RATIOS = (_UNITS, _BYTES)  # logarithms, 128 for equal sides
+CENTRED = [*RATIOS, _LANGUAGE, _LANGUAGE + 1]  # compared with the bitext's own medians
+# Peculiar to each bitext: how it ends sentences, and writes foreign words.
 HABITS = [_ENDS, _SENTENCES, _COPIED, *(_SCRIPTS + place for place in (0, 2, 3, 5))]
-NO_NUMBERS, SAME_NUMBERS, MORE_NUMBERS, OTHER_NUMBERS = 0, 85, 170, 255  # more on one side, or others on both
-_HALF = 48  # units of a side that are compared: so many from its beginning, and from its end
-_COVERED = np.float32(0.4)  # best cosine from which a unit counts as covered
-_MOST = 256  # words, and numbers, of a side that are compared
-_NAMES = 4  # of a side that are looked up unit by unit
-_NONE = 255  # of a share: there is nothing to share
+NO_NUMBERS, SAME_NUMBERS, MORE_NUMBERS, OTHER_NUMBERS = 0, 85, 170, 255  # MORE: one side has extra ones
+_UNITS_PER_END = 48  # units compared from either end of a side
+_MIN_COVERED = np.float32(0.4)  # minimum best cosine of a covered unit
+_MAX_WORDS = 256  # words, and numbers, compared per side
+_MAX_NAMES = 4  # names per side that are compared unit by unit
+_NONE = 255  # share of nothing
 
 
 def mirrored(features: np.ndarray) -> np.ndarray:
-    """Return the features of the same pairs with the sides exchanged."""
+    """Return the features of the same pairs with the sides swapped."""
     other = {"source": "target", "target": "source"}
     twins = [" ".join(other.get(word, word) for word in name.split(" ")) for name in NAMES]
     out = features[:, [PLACES.get(twin, place) for place, twin in enumerate(twins)]].copy()
@@ -84,7 +84,7 @@ def usual(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unusual(features: np.ndarray, low: np.ndarray, high: np.ndarray, most: int = 3) -> str:
-    """Describe the features of a pair that are furthest outside the usual bounds; "" if none is."""
+    """Describe the features of a pair that are furthest outside the usual bounds; empty if none are."""
     beyond = np.maximum(low - features, features - high.astype(np.float64))
     order = [place for place in np.argsort(-beyond, kind="stable").tolist()[:most] if beyond[place] > 0]
     return ", ".join(f"{NAMES[place]} {features[place]}, usually {low[place]:.0f} to {high[place]:.0f}" for place in order)
@@ -92,19 +92,19 @@ def unusual(features: np.ndarray, low: np.ndarray, high: np.ndarray, most: int =
 
 @dataclass(frozen=True, eq=False)
 class UnitTable:
-    """The vectors of a model's units for comparison."""
+    """A model's unit vectors, prepared for comparison."""
 
-    rows: np.ndarray  # int8 (units, d filled up to sixteens, with zeros), each up to a factor
-    factors: np.ndarray  # float32 (units,), what each is multiplied with to have norm 1; 0 for none
-    norms: np.ndarray  # float32 (units,), of the vectors as they are averaged; 0 for punctuation
-    languages: np.ndarray  # float32 (units, languages), logarithms of how frequent each is; (units, 0) if unknown
-    places: tuple[int, int]  # of the source's and the target's language there; -1 if unknown
+    rows: np.ndarray  # int8 (units, d padded with zeros to a multiple of 16), scaled
+    factors: np.ndarray  # float32 (units,), 1 / norm of each row; 0 for zero rows
+    norms: np.ndarray  # float32 (units,), of the unscaled vectors; 0 for punctuation
+    languages: np.ndarray  # float32 (units, languages), log frequencies; (units, 0) if unknown
+    places: tuple[int, int]  # columns of the source's and the target's language; -1 if unknown
 
     @classmethod
     def of(cls, model: AnyModel, languages: tuple[str, ...]) -> UnitTable:
         """Return the units of a model; for an ensemble, those of its first part."""
         part = model.parts[0] if isinstance(model, Ensemble) else model
-        size = len(part.units)  # bigrams, whose rows come behind, are no units
+        size = len(part.units)  # the rows of bigrams, which come last, are left out
         scales = part.scales
         rows, scales = (part.matrix[:size], scales[:size]) if scales is not None else quantise(part.vectors[:size])
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
@@ -129,14 +129,14 @@ class UnitTable:
 
 
 class Features:
-    """Finds the features of pairs, with one model."""
+    """Extracts the features of pairs with one model."""
 
     def __init__(self, model: AnyModel, languages: tuple[str, ...]) -> None:
         self._model, self._units = model, (model.parts[0] if isinstance(model, Ensemble) else model).units
         self._table = UnitTable.of(model, languages)
 
     def read(self, texts: Texts) -> tuple[np.ndarray, Bags]:
-        """Return the vectors of texts, float32 (n, d), and their units, which are looked up but once."""
+        """Return the vectors of texts, float32 (n, d), and their units, looked up only once."""
         bags = self._units.bags(texts)
         if isinstance(self._model, Ensemble):
             return self._model.encode(texts), bags
@@ -145,14 +145,14 @@ class Features:
     def of(
         self, source: Texts, target: Texts, sides: tuple[Bags, Bags], cosines: np.ndarray, threads: int = 1
     ) -> np.ndarray:
-        """Return the features, uint8 (n, features), of n pairs, whose units and cosines are given."""
+        """Return the features, uint8 (n, features), of n pairs, given their units and cosines."""
         out = np.zeros((len(source), len(NAMES)), np.uint8)
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
-        names = np.zeros((len(source), 2, _NAMES, 2), np.int64)
+        names = np.zeros((len(source), 2, _MAX_NAMES, 2), np.int64)
         best = np.empty(len(sides[0].ids), np.float32), np.empty(len(sides[1].ids), np.float32)  # cosines of units
         over_blocks(partial(self._work, source, target, *sides, best, names, out), len(source), threads)
         self._cover_names((source, target), sides, best, names, out)
-        rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # the same in words, perhaps, or by another clock
+        rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # may match as words, or on another clock
         out[rows[have_same_numbers(source.take(rows), target.take(rows))], _NUMBERS] = SAME_NUMBERS
         return out
 
@@ -168,11 +168,18 @@ class Features:
         start: int,
         stop: int,
     ) -> None:
-        table, room, places = self._table, np.empty((4, 2 * _HALF), np.float32), np.empty((2, 2 * _HALF), np.uintp)
-        totals = np.empty((2, 2 * _HALF), np.int32)
-        words, counts = np.empty((4, _MOST), np.uint64), np.empty((2, 16), np.int64)
+        table, room, places = (
+            self._table,
+            np.empty((4, 2 * _UNITS_PER_END), np.float32),
+            np.empty((2, 2 * _UNITS_PER_END), np.uintp),
+        )
+        totals = np.empty((2, 2 * _UNITS_PER_END), np.int32)
+        words, counts = np.empty((4, _MAX_WORDS), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
-        ids, likely = np.empty((6, 2 * _HALF), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
+        ids, likely = (
+            np.empty((6, 2 * _UNITS_PER_END), np.int64),
+            np.empty((2, max(1, table.languages.shape[1])), np.float32),
+        )
         numbers = table.rows, table.factors, table.norms
         cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, places, totals, *best, out[start:stop])
         if table.places[0] >= 0:
@@ -190,7 +197,7 @@ class Features:
         names: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        """Look the names of both sides up, and write how well the other side covers the least covered one of each."""
+        """Look up the names of both sides, and write how well the least covered one of each is covered."""
         table = self._table
         out[:, _NAME_COVERED : _NAME_COVERED + 2] = _NONE
         for side in range(2):
@@ -213,13 +220,13 @@ def _share(part: Any, whole: Any) -> Any:
 
 @njit(**INNER)
 def _logarithm(a: Any, b: Any) -> Any:
-    """Return the logarithm of a ratio in eight bits, 128 for none."""
+    """Return the logarithm of (a + 1) / (b + 1) in eight bits, 128 for equal numbers."""
     return np.uint8(min(255.0, max(0.0, 128.5 + 40.0 * np.log((a + 1.0) / (b + 1.0)))))
 
 
 @njit(**INNER)
-def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
-    """Select the first and the last units of a text; returns how many."""
+def _first_and_last(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
+    """Write the first and the last units of a text to ``out``, or all if they fit; return how many."""
     count = high - low
     if count <= len(out):
         for k in range(count):
@@ -233,23 +240,23 @@ def _some_ids(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> int:
 
 @njit(**INNER)
 def _prefetch_units(rows: np.ndarray, ids: np.ndarray, low: int, high: int) -> None:
-    """Prefetch the rows of the units of a text, which take long to come, before it is its turn."""
-    for t in range(low, min(high, low + 2 * _HALF)):
+    """Prefetch the rows of a text's units before its turn, as reading them takes long."""
+    for t in range(low, min(high, low + 2 * _UNITS_PER_END)):
         prefetch_row(rows, np.int64(ids[t]))
 
 
 @njit(**INNER)
 def _write_addresses(rows: np.ndarray, ids: np.ndarray, count: int, out: np.ndarray) -> None:
-    """Write where the rows of some units are, and, up to a multiple of four of them, where the first one is."""
+    """Write the addresses of the rows of units, padded to a multiple of four with that of the first."""
     for k in range((count + 3) & -4):
         out[k] = address_of(rows, ids[k if k < count else 0] * rows.shape[1])
 
 
 @njit(**INNER)
 def _tenth(best: np.ndarray, ids: np.ndarray, places: np.ndarray, count: int, norms: np.ndarray, total: Any) -> Any:
-    """Return the tenth percentile of the best cosines of units, weighted by their norms, whose sum is ``total``."""
+    """Return the tenth percentile of the best cosines of units, weighted by their norms, which sum to ``total``."""
     reached, value = np.float32(0.0), np.float32(-1.0)
-    while reached < np.float32(0.1) * total:  # which the few units with the lowest cosines mostly do
+    while reached < np.float32(0.1) * total:  # mostly after a few units
         following = np.float32(2.0)
         for k in range(count):
             if value < best[places[k]] < following:
@@ -271,7 +278,7 @@ def _describe(
     out: np.ndarray,
     place: int,
 ) -> None:
-    """Write what :data:`_COVERAGE` names, given the best cosines of different units, and each unit's place there."""
+    """Write the features of :data:`_COVERAGE`, given the best cosines of distinct units, and each unit's index there."""
     total = heavy = np.float32(0.0)
     for k in range(count):
         total += norms[ids[k]]
@@ -287,7 +294,7 @@ def _describe(
     for k in range(count):
         weight, value = norms[ids[k]], best[places[k]]
         covered += weight * value
-        if value < _COVERED:
+        if value < _MIN_COVERED:
             low += weight
             run += weight
             longest = max(longest, run)
@@ -309,8 +316,8 @@ def _describe(
 
 
 @njit(**INNER)
-def _different(ids: np.ndarray, count: int, found: np.ndarray, places: np.ndarray) -> int:
-    """Find the different units of a side, and where each of its units is among them; returns how many there are."""
+def _distinct(ids: np.ndarray, count: int, found: np.ndarray, places: np.ndarray) -> int:
+    """Find the distinct units of a side, and the index of each unit among them; return how many there are."""
     number = 0
     for k in range(count):
         place = 0
@@ -340,20 +347,20 @@ def cover_pairs(
     target_best: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the features of units: coverage, repetition, how many there are.
+    """Write the features of units: coverage, repetition, ratio of their numbers.
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
     :class:`UnitTable`; ``room`` float32 (4, most), ``ids`` int64 (6, most), ``places`` uintp (2, most) and ``totals`` int32
-    (2, most) are workspace, ``most`` a multiple of four. The best cosine of each unit is written to ``source_best`` and
-    ``target_best``, float32 (units,), as :func:`cover_names` would find it; -1 in pairs that have more units than are
-    compared.
+    (2, most) are workspace, ``most`` a multiple of four. ``source_best`` and ``target_best``, float32
+    (units,), receive the best cosine of each unit, as :func:`cover_names` would compute it; -1 in pairs with more units
+    than are compared.
     """
     best, other, weights, turned = room[0], room[1], room[2], room[3]
     left, right, sums = address_of(places, 0), address_of(places, places.shape[1]), address_of(totals, 0)
     for i in range(len(out)):
-        n = _some_ids(source, source_offsets[i], source_offsets[i + 1], ids[0])
-        m = _some_ids(target, target_offsets[i], target_offsets[i + 1], ids[1])
-        here, there = _different(ids[0], n, ids[2], ids[4]), _different(ids[1], m, ids[3], ids[5])
+        n = _first_and_last(source, source_offsets[i], source_offsets[i + 1], ids[0])
+        m = _first_and_last(target, target_offsets[i], target_offsets[i + 1], ids[1])
+        here, there = _distinct(ids[0], n, ids[2], ids[4]), _distinct(ids[1], m, ids[3], ids[5])
         _write_addresses(rows, ids[2], here, places[0])
         _write_addresses(rows, ids[3], there, places[1])
         if i + 1 < len(out):
@@ -370,7 +377,7 @@ def cover_pairs(
             for k in range(there):
                 value = np.float32(totals[j % 2, k]) * own * weights[k]
                 most, other[k] = max(most, value), max(other[k], value)
-                # As it is rounded from the other side.
+                # Rounded as from the other side.
                 turned[k] = max(turned[k], np.float32(totals[j % 2, k]) * weights[k] * own)
             best[j] = most
         whole = source_offsets[i] + n == source_offsets[i + 1] and target_offsets[i] + m == target_offsets[i + 1]
@@ -402,14 +409,14 @@ def cover_names(
     feature: int,
     out: np.ndarray,
 ) -> None:
-    """Write as a feature of each record the mean best cosine of the units of its name that the other side covers least.
+    """Write how well the other side covers each record's least covered name: the mean best cosine of the name's units.
 
-    A name is covered at least as well as it is ``heard`` there, float32 (names,). ``own`` are the units of its side, and
-    ``best`` their best cosines, as :func:`cover_pairs` writes them: the units of a name are mostly among them.
+    A name is covered at least as well as it sounds: ``heard``, float32 (names,). ``own`` are the units of its side, and
+    ``best`` their best cosines, as :func:`cover_pairs` writes them: a name's units are mostly among them.
     """
     for name in range(len(records)):
         record, total, weights = records[name], np.float32(0.0), np.float32(0.0)
-        low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _HALF)
+        low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _UNITS_PER_END)
         for t in range(name_offsets[name], name_offsets[name + 1]):
             unit = np.int64(names[t])
             a, value, place = rows[unit], np.float32(-1.0), own_offsets[record]
@@ -444,7 +451,7 @@ def tell_languages(
     likely: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write how much more likely a side's units are in its language than in the likeliest other one, 128 for as likely."""
+    """Write how much likelier a side's units are in its language than in the likeliest other one; 128 if equally."""
     for i in range(len(out)):
         for side in range(2):
             own = first if side == 0 else second
@@ -465,15 +472,15 @@ def tell_languages(
             out[i, _LANGUAGE + side] = np.uint8(min(255.0, max(0.0, 128.5 + 40.0 * each)))
 
 
-# What is counted in a text.
+# Places of the counts of a text.
 _LETTERS, _LATIN, _KANA, _OTHER, _CHARACTERS, _DAMAGED, _END, _WORDS, _FIGURES, _NAMED_HERE, _STOPS = range(11)
 _START = np.uint64(0x9E3779B97F4A7C15)
-_CAPITAL = np.uint64(1)  # lowest bit of a word's prefix: it is a capital word within a sentence
+_CAPITAL = np.uint64(1)  # lowest bit of a hashed prefix: the word is capitalised within a sentence
 
 
 @njit(**INNER)
 def _character(data: np.ndarray, place: int) -> tuple[Any, int]:
-    """Return the code of a character of UTF-8, that of ASCII for one of full width, and how many bytes it has."""
+    """Return the code point of a UTF-8 character, mapping full-width characters to ASCII, and its length in bytes."""
     a = np.int64(data[place])
     width = 1 if a < 0x80 else 2 if a < 0xE0 else 3 if a < 0xF0 else 4
     code = a
@@ -482,7 +489,7 @@ def _character(data: np.ndarray, place: int) -> tuple[Any, int]:
     elif width == 3:
         code = (a & 0x0F) << 12 | (np.int64(data[place + 1]) & 0x3F) << 6 | np.int64(data[place + 2]) & 0x3F
     elif width == 4:
-        code = np.int64(0x10000)  # all beyond the basic plane are alike here
+        code = np.int64(0x10000)  # stands for all beyond the basic plane
     if 0xFF01 <= code <= 0xFF5E:
         code -= 0xFEE0
     return code, width
@@ -490,10 +497,10 @@ def _character(data: np.ndarray, place: int) -> tuple[Any, int]:
 
 @njit(**INNER)
 def _is_damage(code: int, before: int, within: bool) -> bool:
-    """Tell whether a character is of damaged encoding.
+    """Return True if a character is a sign of damaged encoding.
 
-    Such are a replacement character, control characters beyond ASCII, private use, half-width Kana, what is left of two or
-    three bytes that were read one by one, and what follows a question mark ``within`` a word.
+    Signs are the replacement character, control characters beyond ASCII, private use, half-width Kana, UTF-8 bytes that
+    were read one by one, and a character that follows a question mark ``within`` a word.
     """
     if code == 0xFFFD or 0x80 <= code <= 0x9F or 0xE000 <= code <= 0xF8FF or 0xFF61 <= code <= 0xFF9F:
         return True
@@ -506,7 +513,7 @@ def _is_damage(code: int, before: int, within: bool) -> bool:
 
 @njit(**INNER)
 def _ending(code: int) -> int:
-    """Return how a text ends that ends with this character: 1 to 4 with a mark, 0 without; -1 if it ends before it."""
+    """Return the class of a final mark, 1 to 4; 0 for other characters, -1 for blanks, quotes and brackets."""
     if code <= 0x20 or code == 0x3000 or code == 0x22 or code == 0x27 or code == 0x29 or 0x2018 <= code <= 0x201F:
         return -1
     if code == 0x300D or code == 0x300F or code == 0xBB or code == 0xAB:
@@ -524,11 +531,11 @@ def _ending(code: int) -> int:
 def _scan(  # noqa: C901 (one pass over the characters)
     data: np.ndarray, low: int, high: int, words: np.ndarray, counts: np.ndarray, names: np.ndarray
 ) -> None:
-    """Look at every character of a text once.
+    """Count what a text consists of, and find its words, numbers and names, in one pass.
 
-    Words are runs of Latin letters of three and more, case and accents of Latin-1 aside; ``words[0]`` receives hashes of
-    their first five letters, whose lowest bit is :data:`_CAPITAL` or 0; ``words[1]`` receives the numbers. Where words with
-    a capital within a sentence are, and runs of Katakana, goes to ``names``.
+    Words are runs of three or more Latin letters, ignoring case in Latin-1; ``words[0]`` receives hashes of their first 5
+    letters, with :data:`_CAPITAL` as the lowest bit; ``words[1]`` receives hashes of the numbers. ``names`` receives where
+    words capitalised within a sentence, and runs of Katakana, start and end.
     """
     for k in range(11):
         counts[k] = 0
@@ -555,7 +562,7 @@ def _scan(  # noqa: C901 (one pass over the characters)
             counts[_LETTERS] += 1
             counts[_LATIN] += 1
             second = place
-            while place < high and 0x61 <= data[place] <= 0x7A:  # most of a text is the rest of a word in small letters
+            while place < high and 0x61 <= data[place] <= 0x7A:  # fast path: most text is lower-case letters
                 code = np.int64(data[place])
                 if size < 5:
                     prefix = mix(prefix ^ np.uint64(code))
@@ -615,8 +622,8 @@ def _scan(  # noqa: C901 (one pass over the characters)
 
 
 @njit(**INNER)
-def _missing(words: np.ndarray, count: int, others: np.ndarray, number: int) -> Any:
-    """Return the share of capital words that the other side does not have."""
+def _missing_names(words: np.ndarray, count: int, others: np.ndarray, number: int) -> Any:
+    """Return the share of capitalised words that the other side lacks."""
     names = missed = 0
     for k in range(count):
         if words[k] & _CAPITAL:
@@ -625,12 +632,12 @@ def _missing(words: np.ndarray, count: int, others: np.ndarray, number: int) -> 
             for j in range(number):
                 there |= (words[k] | _CAPITAL) == (others[j] | _CAPITAL)
             missed += not there
-    return _share(np.float32(missed), np.float32(names) * np.float32(1.01))  # 255 is left to "no names"
+    return _share(np.float32(missed), np.float32(names) * np.float32(1.01))  # 255 means no names
 
 
 @njit(**INNER)
-def _common(words: np.ndarray, count: int, others: np.ndarray, number: int) -> Any:
-    """Return the share of the words of the side that has fewer which the other has as well."""
+def _words_in_common(words: np.ndarray, count: int, others: np.ndarray, number: int) -> Any:
+    """Return the share of words in common, among those of the side with fewer."""
     shared = 0
     for k in range(count):
         there = False
@@ -641,8 +648,8 @@ def _common(words: np.ndarray, count: int, others: np.ndarray, number: int) -> A
 
 
 @njit(**INNER)
-def _compared(a: np.ndarray, count: int, b: np.ndarray, number: int) -> Any:
-    """Compare the numbers of two sides in any order; matched ones are removed from ``b``."""
+def _compare_numbers(a: np.ndarray, count: int, b: np.ndarray, number: int) -> Any:
+    """Compare the numbers of two sides in any order; matches are removed from ``b``."""
     found = 0
     for k in range(count):
         there = False
@@ -667,7 +674,7 @@ def look_at_bytes(
     names: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the features of the texts themselves: lengths, numbers, names, scripts, damage, words in common, ends.
+    """Write the features of the bytes: lengths, numbers, names, scripts, damage, words in common, ends.
 
     ``words`` uint64 (4, most) and ``counts`` int64 (2, 16) are workspace; ``names`` int64 (n, 2, most, 2) receives where
     the names of both sides start and end.
@@ -683,16 +690,16 @@ def look_at_bytes(
         if here[_FIGURES] + there[_FIGURES] == 0:
             out[i, _NUMBERS] = np.uint8(NO_NUMBERS)
         else:
-            out[i, _NUMBERS] = _compared(words[1], here[_FIGURES], words[3], there[_FIGURES])
-        out[i, _NAMED] = _missing(words[0], here[_WORDS], words[2], there[_WORDS])
-        out[i, _NAMED + 1] = _missing(words[2], there[_WORDS], words[0], here[_WORDS])
+            out[i, _NUMBERS] = _compare_numbers(words[1], here[_FIGURES], words[3], there[_FIGURES])
+        out[i, _NAMED] = _missing_names(words[0], here[_WORDS], words[2], there[_WORDS])
+        out[i, _NAMED + 1] = _missing_names(words[2], there[_WORDS], words[0], here[_WORDS])
         for side in range(2):
             own = counts[side]
             for k in range(3):
                 part = own[_LATIN] if k == 0 else own[_KANA] if k == 1 else own[_OTHER]
                 out[i, _SCRIPTS + 3 * side + k] = _share(np.float32(part), np.float32(max(1, own[_LETTERS])))
             out[i, _MARKS + side] = _share(np.float32(4 * own[_DAMAGED]), np.float32(max(1, own[_CHARACTERS])))
-        out[i, _COPIED] = _common(words[0], here[_WORDS], words[2], there[_WORDS])
+        out[i, _COPIED] = _words_in_common(words[0], here[_WORDS], words[2], there[_WORDS])
         a, b = here[_END], there[_END]
         both = 128 if a == b else 96 if a > 0 and b > 0 else 0 if b == 0 else 255
         out[i, _ENDS] = np.uint8(both)

@@ -1,13 +1,13 @@
-"""The filter of bitext: drops records that are no pair of sentences, and pairs that are no translations.
+"""Filter bitext: drop records that are not sentence pairs, and pairs that are not translations.
 
-Two passes. The first finds, for every record, a reason to drop it, or its cosine and features; what tells right pairs from
-wrong ones is then learnt from the file itself (:mod:`xswe.mining.learning`). By the cosine alone, the threshold comes from
-each source beside the next record's target: these score as pairs do that are not translations, and say how many of the real
-pairs above any score are wrong (:mod:`xswe.mining.threshold`). The second pass copies the records that stay, with all their
-columns and properties.
+Two passes. The first gives every record a reason to drop it, or a cosine and features. A classifier of right and wrong
+pairs is then trained on the file itself (:mod:`xswe.mining.learning`). With the cosine alone, the threshold comes from
+decoys, each source paired with the next record's target: these score like pairs that are not translations, and show how
+many of the real pairs above any score are wrong (:mod:`xswe.mining.threshold`). The second pass copies the kept records,
+with all their columns and properties.
 
-An average of word vectors does not see the order of words, a negation, or a number that was changed: scrambled sentences
-score as sound ones do, and numbers have a filter of their own.
+An average of word vectors does not see word order, a negation, or a changed number: scrambled sentences score like sound
+ones, and numbers have a filter of their own.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from xswe.settings import FilterSettings
 
 
-_SKETCHED = 20_000  # pairs, the first that are kept, among which near-duplicates are counted
+_NEAR_DUPLICATE_SAMPLE = 20_000  # the first kept pairs, among which near-duplicates are counted
 
 
 class FilteredRecord(NamedTuple):
-    """What was decided of a record, counted from 1: ``kept``, or a reason, and the cosine of its pair."""
+    """The verdict on a record: its number, from 1; ``kept``, or why it was dropped; and the score of its pair."""
 
     record: int
     reason: str
@@ -66,21 +66,21 @@ class FilteredRecord(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Filtered(Result[FilteredRecord], row=FilteredRecord):
-    """What a filter decided of every record; a sequence of :class:`FilteredRecord`.
+    """A filter's verdicts on all records; a sequence of :class:`FilteredRecord`.
 
     Attributes:
-        scores: of each pair, float32 (n,): its cosine or, where what is right was learnt, the probability that it is; NaN
+        scores: of each pair, float32 (n,): its cosine or, with a trained classifier, the probability that it is right; NaN
             where another reason was found first.
-        reasons: uint8 (n,), 0 for kept, else a place in :attr:`names`.
-        threshold: the threshold, and what is expected above it.
-        names: of the reasons; the first is ``kept``.
-        evidence: what a report shows of how they were decided; None unless ``evidence=True`` asked for it.
-        languages: of source and target; empty if they are not known.
-        noise: what was learnt of the kinds of wrong pairs; None by the cosine alone.
-        note: why pairs were filtered by their cosine where something was to be learnt; empty otherwise.
-        features: uint8 (n, features), see :data:`xswe.mining.features.NAMES`; None unless ``explain=True`` asked for them.
-        near: the share of near-duplicates of earlier pairs among the first twenty thousand that are kept.
-        gold: what ``gold=`` says of the pairs that are kept; None without it.
+        reasons: uint8 (n,), 0 for kept, else an index into :attr:`names`.
+        threshold: the threshold, and the precision and recall expected above it.
+        names: names of the reasons, ``kept`` first.
+        evidence: what a report shows of how the pairs were judged; None unless ``evidence=True``.
+        languages: of source and target; empty if unknown.
+        noise: the estimated shares of the kinds of wrong pairs; None by the cosine alone.
+        note: why the filter fell back to the cosine; empty if it did not.
+        features: uint8 (n, features), see :data:`xswe.mining.features.NAMES`; None unless ``explain=True``.
+        near: the share of near-duplicates of earlier pairs among the first twenty thousand kept pairs.
+        gold: the kept pairs compared with ``gold=``; None without it.
     """
 
     scores: np.ndarray
@@ -100,17 +100,17 @@ class Filtered(Result[FilteredRecord], row=FilteredRecord):
 
     @property
     def kept(self) -> np.ndarray:
-        """Which records stay, bool (n,)."""
+        """Which records are kept, bool (n,)."""
         return self.reasons == 0
 
     @property
     def counts(self) -> dict[str, int]:
-        """Records by reason, the kept ones first; reasons that no record has are left out."""
+        """The number of records per reason, ``kept`` first; reasons without records are left out."""
         counts = np.bincount(self.reasons, minlength=len(self.names))
         return {name: int(count) for name, count in zip(self.names, counts, strict=True) if count}
 
     def records(self) -> Iterator[FilteredRecord]:
-        """Return a row a record, counted from 1."""
+        """Return one row per record, counted from 1."""
         for number, (reason, score) in enumerate(zip(self.reasons.tolist(), self.scores.tolist(), strict=True), 1):
             yield FilteredRecord(number, self.names[reason], score)
 
@@ -130,7 +130,7 @@ class Filtered(Result[FilteredRecord], row=FilteredRecord):
         return "\n".join([first, self.threshold.sentence(), *more])
 
     def unusual(self, row: int) -> str:
-        """Describe how a pair differs from those that are kept; needs ``explain=True``."""
+        """Describe how a pair differs from the kept ones; needs ``explain=True``."""
         if self.features is None:
             raise ConfigError("unusual() needs the features: filter with explain=True")
         if not np.isfinite(self.scores[row]):
@@ -144,7 +144,7 @@ class Filtered(Result[FilteredRecord], row=FilteredRecord):
 
 
 class Found(NamedTuple):
-    """What was found of all records: as :meth:`xswe.mining.verdicts.PairFilter.compared` returns it."""
+    """The results of :meth:`xswe.mining.verdicts.PairFilter.compared` for all records."""
 
     reasons: np.ndarray
     scores: np.ndarray
@@ -183,22 +183,23 @@ def filter_bitext(
     execution: ExecutionConfig = LOCAL,
     **settings: Unpack[FilterSettings],
 ) -> Filtered:
-    """Drop pairs that are no translations.
+    """Drop pairs that are not translations.
 
     Args:
-        model: what encodes, or its name.
-        input: a list of pairs; a file of any bitext, plain or packed, ``-`` for standard input; or two line-aligned files.
-        output: a file for the records that stay, as they stand. In another format than the bitext's it receives the pairs
-            and their scores; ``-`` for standard output. A killed run goes on from ``<output>.work``.
-        rejects: a file for the others: ``reason<TAB>score<TAB>record``.
+        model: the model, or its name.
+        input: a list of pairs; a bitext file of any format, plain or packed, ``-`` for standard input; or two line-aligned
+            files.
+        output: file for the kept records, unchanged or, if its format differs from the bitext's, as pairs with scores;
+            ``-`` for standard output. A killed run resumes from ``<output>.work``.
+        rejects: file for the dropped records: ``reason<TAB>score<TAB>record``.
         threads: None for all processors.
-        config: which pairs stay.
-        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it scores the pairs near the
+        config: which pairs to keep.
+        rerank: a slower and better encoder, whose ``encode(texts)`` returns unit vectors: it scores the pairs near the
             threshold, and encodes at most ``rerank_share`` of the texts.
-        execution: who cleans and compares: this process, the tasks of a batch queue, or a cluster, to the same bytes;
-            the latter two need a file and an ``output``. Tab-separated text that is not packed is cut into shards, any
-            other bitext is one.
-        settings: single fields of it: ``threshold``, ``columns``, ``languages``, …; see :class:`BitextFilter`.
+        execution: who cleans and compares: this process, the tasks of a batch queue, or a cluster, all with the same
+            result; the latter two need a file and an ``output``. Unpacked tab-separated text is cut into shards; any
+            other bitext is one shard.
+        settings: single fields of ``config``: ``threshold``, ``columns``, ``languages``, …; see :class:`BitextFilter`.
 
     Returns:
         The reason and score of every record, and the threshold.
@@ -206,7 +207,7 @@ def filter_bitext(
     Raises:
         ConfigError: a setting is unknown or impossible.
         InputError: a file is missing or damaged.
-        Unfinished: with an array, the tasks that have other shards are not done yet.
+        Unfinished: with an array, the tasks with the other shards are not done yet.
 
     Example:
         >>> import xswe
@@ -223,7 +224,7 @@ def filter_bitext(
         if path is not None:
             check_output(path, [one for one in (*names, config.gold) if one and one != "-"], name)
     if output is not None:
-        output_format("auto", str(output), ("", ""))  # known before any work is done
+        output_format("auto", str(output), ("", ""))  # fail before any work is done
     gold = read_gold(config.gold) if config.gold else []
     model = open_model(model, "filter(model, input)")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
@@ -244,7 +245,7 @@ def filter_bitext(
 
 @dataclass(frozen=True)
 class _Filter:
-    """The steps that all ways of filtering share: comparison and decision."""
+    """The steps shared by all ways of filtering: comparison and decision."""
 
     model: AnyModel
     config: BitextFilter
@@ -254,7 +255,7 @@ class _Filter:
 
     def __post_init__(self) -> None:
         if self.rerank is not None and self.config.threshold != "auto":
-            raise ConfigError("rerank= scores the pairs near a threshold that is found: set threshold=auto")
+            raise ConfigError("rerank= scores the pairs near an automatic threshold: set threshold=auto")
 
     def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
         """Filter pairs in memory."""
@@ -266,12 +267,12 @@ class _Filter:
         return self.decided(self._in_memory(file), file)
 
     def _in_memory(self, given: Source | list[tuple[str, str]]) -> Found:
-        """Compare the sides of all records, without files."""
+        """Compare the sides of all records in memory."""
         opened = PairFilter(self.model, self.config, self.threads)
         return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=opened))
 
     def to_file(self, file: Source, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
-        """Filter a file into another, with any executor."""
+        """Filter a file into another, with any execution."""
         if rejects is not None:
             check_apart("rejects", rejects, output)
         with work_folder(output, execution, leave=None) as work:
@@ -283,7 +284,7 @@ class _Filter:
             kind = None if kind == format_of(file) else kind
             plan, inputs = TextPlan.of(file.paths, max(execution.shard, WINDOW), WINDOW)
             file = replace(file, paths=plan.files)
-            if file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
+            if file.kind != "tsv":  # other records, and line-aligned files, are read from the beginning
                 plan = replace(plan, files=plan.files[:1], sizes=(None,))
             config = replace(
                 self.config, threshold=None, precision=None, gold=None, explain=False, evidence=False, rerank_share=1.0
@@ -298,7 +299,7 @@ class _Filter:
             written = [path for path in (output, rejects) if path is not None]
 
             def write() -> None:
-                """Write the kept records, and the rejected ones."""
+                """Write the kept and the dropped records."""
                 _second_pass(file, made, output, kind, languages, rejects)
 
             written_once(work / "written", fingerprint(what), write, written, execution)
@@ -311,7 +312,7 @@ class _Filter:
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
             made = _reranked(made, found, partial(_records, given), self.rerank, self.config.rerank_share)
-        made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_SKETCHED])))
+        made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_NEAR_DUPLICATE_SAMPLE])))
         if self.gold:
             rows = (block.rows for block in FilterSteps(given, self.config).blocks(None))
             made = replace(made, gold=check_gold(self.gold, rows, made.kept))
@@ -332,7 +333,7 @@ class _Filter:
         return out
 
     def _learnt(self, found: Found, given: Source | list[tuple[str, str]]) -> tuple[Learnt | None, str]:
-        """Learn to distinguish right pairs from wrong ones; or return the reason why that is impossible."""
+        """Train a classifier and apply it to all pairs; or return why that is impossible."""
         if self.config.method != "learned":
             return None, ""
         alive = np.flatnonzero(np.isfinite(found.scores))
@@ -340,7 +341,7 @@ class _Filter:
             return None, f"{len(alive):,} pairs are too few to learn from" if len(alive) else ""
         places = sample_rows(found.keys[alive])
         wanted = alive[places]
-        rows = np.sort(wanted)  # of a file of any size, no other texts are kept
+        rows = np.sort(wanted)  # only these texts are held in memory
         texts = self._texts(given, rows)
         pairs = [texts[place] for place in np.searchsorted(rows, wanted).tolist()]
         learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
@@ -355,13 +356,13 @@ def _records(given: Source | list[tuple[str, str]]) -> Iterator[Record]:
 
 def _near_duplicates(texts: list[tuple[str, str]]) -> float:
     """Return the share of near-duplicates among some pairs."""
-    near = NearDuplicates(_SKETCHED)
+    near = NearDuplicates(_NEAR_DUPLICATE_SAMPLE)
     near.add(*(Texts.of([pair[side] for pair in texts]) for side in (0, 1)))
     return near.share
 
 
 def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered:
-    """Decide by probabilities that were learnt."""
+    """Decide by the classifier's probabilities."""
     reasons, alive = found.reasons.copy(), np.flatnonzero(np.isfinite(found.scores))
     scores = np.full(len(reasons), np.nan, np.float32)
     scores[alive] = learnt.probabilities
@@ -402,7 +403,7 @@ def _decide(found: Found, config: BitextFilter) -> Filtered:
 def _reranked(
     found: Filtered, compared: Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
 ) -> Filtered:
-    """Rerank the pairs near the threshold, which decides which of them stay."""
+    """Let the reranker decide which pairs near the threshold are kept."""
     reasons, scores, decoys = compared.reasons, compared.scores, compared.decoys
     candidates = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
@@ -415,7 +416,7 @@ def _reranked(
 
 
 def _shown(found: Filtered, records: Iterable[Record], languages: tuple[str, ...]) -> Filtered:
-    """Add the texts to a report's samples, and sample the pairs that each filter dropped."""
+    """Add the texts to the report's samples, and sample the pairs that each filter dropped."""
     found = replace(found, languages=languages)
     if found.evidence is None:
         return found
@@ -440,7 +441,7 @@ def _second_pass(
     languages: tuple[str, ...],
     rejects: str | Path | None,
 ) -> None:
-    """Write the records that stay, and the others."""
+    """Write the kept and the dropped records."""
     blocks = file.raw_blocks(BLOCK) if kind is None else None
     with ExitStack() as stack:
         other = None if rejects is None else stack.enter_context(open_output(str(rejects)))
@@ -448,11 +449,11 @@ def _second_pass(
             stream = stack.enter_context(open_output(output))
             _copy_lines(blocks, found, stream, other)
             return
-        _write_kept(file, _without(file.read(), found, other), output, kind, languages)
+        _write_kept(file, _kept_records(file.read(), found, other), output, kind, languages)
 
 
 def _copy_lines(blocks: Iterator[Texts], found: Filtered, output: BinaryIO, rejects: BinaryIO | None) -> None:
-    """Write the lines that stay, a block at a time, and the others."""
+    """Copy the kept lines, block by block, and write the dropped ones."""
     place = 0
     for lines in blocks:
         reasons = found.reasons[place : place + len(lines)]
@@ -475,8 +476,8 @@ def _reject(rejects: BinaryIO, found: Filtered, row: int, raw: bytes) -> None:
     rejects.write(f"{reason}\t{shown}\t".encode() + raw.replace(b"\n", b" ") + b"\n")
 
 
-def _without(records: Iterator[Record], found: Filtered, rejects: BinaryIO | None) -> Iterator[tuple[Record, float]]:
-    """Yield the kept records with their scores, and write the others."""
+def _kept_records(records: Iterator[Record], found: Filtered, rejects: BinaryIO | None) -> Iterator[tuple[Record, float]]:
+    """Yield the kept records with their scores, and write the dropped ones."""
     for row, record in enumerate(records):
         if not found.reasons[row]:
             yield record, float(found.scores[row])

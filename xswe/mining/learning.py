@@ -1,16 +1,15 @@
 """A classifier of right and wrong pairs, trained on the bitext that it filters.
 
-It begins with examples that ship with the library (:mod:`xswe.mining.examples`), which say of every pair how likely it is
-right, or wrong in one of the :data:`~xswe.mining.wrong.KINDS`. Of the pairs that are likely right, wrong ones of every
-kind are made; boosted trees learn to tell them apart, with the examples beside. So the filter knows the lengths, words and
-habits of its bitext. Features of habit (how sentences end, Latin letters) count in a bitext's own pairs only.
+First, trees fitted to examples that ship with the library (:mod:`xswe.mining.examples`) estimate for every pair how likely
+it is right, or wrong in one of the :data:`~xswe.mining.wrong.KINDS`. From pairs that are likely right, wrong ones of every
+kind are made; boosted trees are then trained on both, together with the examples. So the filter knows the lengths, words
+and habits of its bitext. Features of habit (how sentences end, Latin letters) count only in the bitext's own pairs.
 
-How much of the bitext each kind is, is estimated by maximum likelihood from the trees' probabilities (Saerens, Latinne and
-Decaestecker, 2002); what share of each kind would be kept, on wrong pairs made of records that were set aside. From both
-comes the share of the kept pairs that is wrong, as a function of their probability that can only fall (isotonic
-regression).
+The share of each kind in the bitext is estimated by maximum likelihood from the trees' probabilities (Saerens, Latinne and
+Decaestecker, 2002); the share of each kind that would be kept, on wrong pairs made from held-out records. Together they
+give the share of wrong pairs as a monotone function of the probability (isotonic regression).
 
-All is drawn by the content of records: their order decides nothing.
+All sampling is by the content of records, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -31,53 +30,53 @@ from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
 CLASSES = ("right", *KINDS)
-_OF_ITS_OWN = [CLASSES.index(kind) for kind in ("added text", "wrong language")]
-SAMPLE = 4000  # records that are learnt from
-LEAST_RECORDS = 500  # that are needed
-_LEAST_RIGHT = 150  # of the sample that seem right
-_EACH, _ASIDE = 800, 400  # wrong pairs of each kind that are made to learn from, and to look at what is learnt
-_EXAMPLE = 0.3  # weight of an example beside a pair of the bitext
-_SURELY = 0.5  # probability from which a pair is learnt as right
-_RENAMED = 3.0  # so many times as likely, by its features, to have another name as to be right: not learnt as right
-_HARDLY = 0.05  # up to which one is learnt as of another language
-_HOPELESS = 0.05  # probability up to which trees are believed, whatever wrong pairs that were made say
-_RIGHT_SHARE = 0.5  # of the weight of all that is learnt
-_FLOOR = 0.004  # least share of the records that each kind is taken for
-_BLIND = 0.25  # of a kind that is kept more often, the share in the bitext cannot be estimated
-_NAMES = "other names"  # measured on changes of another maker 3 to 86 % are kept, whatever is kept of those made here
-_MANY = 0.05  # pairs that look like a kind even where it is taken for rare: of right pairs up to 4 % did
-_MANY_NAMED = 0.3  # the same for names, of the pairs in which there is one to change: of right ones up to 17 % did
-_VISIBLE = 0.15  # least share of a kind that looks like it then, for the rest to be estimated from it
-_LEAST_SHARE = 0.12  # of pairs that are right, for what was learnt to be trusted
-_OWN_ERROR = 0.01  # of a precision, if there were hardly any noise: wrong pairs that are made are not quite those there are
-_CLOSE = 0.03  # a precision that may be further off is given by its bounds alone
-_PLACES = 60  # at which the interval of a precision is computed
-_SHOWN = 400  # wrong pairs of the commonest kind that stand for all
-_BINS, _LEAST_BIN = 40, 50
-_ROWS = 1 << 16
+_FOUND_CLASSES = [CLASSES.index(kind) for kind in ("added text", "wrong language")]  # also learnt from real wrong pairs
+SAMPLE = 4000  # records to learn from
+LEAST_RECORDS = 500
+_MIN_RIGHT = 150  # likely right pairs in the sample
+_MADE_TO_TRAIN, _MADE_TO_TEST = 800, 400  # wrong pairs made of each kind
+_EXAMPLE_WEIGHT = 0.3  # relative to a pair of the bitext
+_MIN_RIGHT_PROBABILITY = 0.5  # probability from which a pair is learnt as right
+_MAX_RENAMED_RATIO = 3.0  # pairs from this likelihood ratio, of another name to right, are not learnt as right
+_MAX_WRONG_PROBABILITY = 0.05  # of being right, for a pair to be learnt as one of _FOUND_CLASSES
+_CAPPED_BELOW = 0.05  # probability below which calibration never raises what the trees say
+_RIGHT_SHARE = 0.5  # of the training weight
+_MIN_KIND_SHARE = 0.004  # minimum estimated share of each kind
+_MAX_KEPT = 0.25  # the share of a kind that is kept more often cannot be estimated
+_NAMES = "other names"  # of changes by another generator 3 to 86 % are kept, whatever is kept of those made here
+_MIN_LOOKALIKES = 0.05  # share of pairs that look like a kind even if assumed rare; up to 4 % of right pairs did
+_MIN_LOOKALIKE_NAMES = 0.3  # the same for names, among pairs with a name to change; up to 17 % of right pairs did
+_MIN_VISIBLE = 0.15  # minimum share of a kind that looks like it then, for the rest to be extrapolated
+_MIN_RIGHT_SHARE = 0.12  # of right pairs, for the classifier to be trusted
+_BASE_ERROR = 0.01  # error of a precision with hardly any noise: made wrong pairs differ a little from real ones
+_MAX_ERROR = 0.03  # a precision that may be further off is given by its bounds alone
+_INTERVAL_POINTS = 60  # probabilities at which the interval of a precision is computed
+_WRONG_SHOWN = 400  # wrong pairs that represent the commonest kind; the others in proportion
+_BINS, _MIN_BIN_SIZE = 40, 50
+_BATCH = 1 << 16
 _NO_HABITS = [place for place in range(len(NAMES)) if place not in HABITS]
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What was learnt of the wrong pairs of a bitext.
+    """The estimated noise of a bitext.
 
     Attributes:
-        kinds: of each kind: its name, the share of the compared pairs that it is estimated to be, and the share of such
-            pairs that is kept, measured on pairs made of records set aside; None where none could be made.
+        kinds: for each kind of wrong pairs: its name, its estimated share of the compared pairs, and the share of such
+            pairs that is kept, measured on pairs made from held-out records; None if none could be made.
     """
 
     kinds: tuple[tuple[str, float, float | None], ...]
 
     @property
     def share(self) -> float:
-        """The share of the compared pairs that seems to be noise."""
+        """The estimated share of noise among the compared pairs."""
         return sum(share for _, share, _ in self.kinds)
 
     @property
     def by_kind(self) -> str:
-        """The kinds of noise with a share above a minimum, and their shares."""
-        seen = sorted((one for one in self.kinds if one[1] > 2 * _FLOOR), key=lambda one: -one[1])
+        """The kinds of noise with more than a minimal share, and their shares."""
+        seen = sorted((one for one in self.kinds if one[1] > 2 * _MIN_KIND_SHARE), key=lambda one: -one[1])
         return ", ".join(f"{kind} {100 * share:.0f} %" for kind, share, _ in seen) or "hardly any"
 
     def __str__(self) -> str:
@@ -90,19 +89,19 @@ class Noise:
 
 
 def _is_unseen(kind: str, kept: float) -> bool:
-    return kind == _NAMES or kept > _BLIND
+    return kind == _NAMES or kept > _MAX_KEPT
 
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What a classifier found of the pairs of a bitext.
+    """The classifier's results for the pairs of a bitext.
 
     Attributes:
-        probabilities: float32 (n,), that each pair is right; calibrated.
-        kinds: uint8 (n,), the likeliest kind of each pair if it is wrong, a place in :data:`CLASSES`.
-        shares: of all pairs that are of each class, float64 (classes,).
-        aside: for each kind, the calibrated probabilities of wrong pairs that were made of records set aside.
-        doubt: why no precision can be estimated; empty if one can.
+        probabilities: float32 (n,), calibrated probability that each pair is right.
+        kinds: uint8 (n,), the likeliest kind of each pair if it is wrong, an index into :data:`CLASSES`.
+        shares: the estimated share of each class among all pairs, float64 (classes,).
+        aside: for each kind, the calibrated probabilities of wrong pairs made from held-out records.
+        doubt: why the classifier is not trusted; empty if it is.
     """
 
     probabilities: np.ndarray
@@ -112,11 +111,12 @@ class Learnt:
     doubt: str = ""
 
     def expected(self) -> PrecisionEstimate:
-        """Return how many of the pairs down to every probability are right, and wrong pairs that stand for all."""
+        """Return how many pairs down to every probability are right, with wrong pairs that represent all."""
         falling = np.sort(self.probabilities.astype(np.float64))[::-1]
         counts = self.shares[1:] * len(falling)
         each = [
-            int(np.ceil(_SHOWN * count / max(counts.max(), 1e-9))) if len(own) else 0 for own, count in self._pairs(counts)
+            int(np.ceil(_WRONG_SHOWN * count / max(counts.max(), 1e-9))) if len(own) else 0
+            for own, count in self._pairs(counts)
         ]
         stand = [
             np.quantile(own, (np.arange(n) + 0.5) / n) for (own, _), n in zip(self._pairs(counts), each, strict=True) if n
@@ -124,12 +124,12 @@ class Learnt:
         wrong = np.concatenate([np.zeros(0), *stand]).astype(np.float32)
         weight, right = float(counts.sum()) / max(1, len(wrong)), np.cumsum(falling)
         estimate = falling, right, len(falling), wrong, weight
-        return PrecisionEstimate(*estimate, limits=self._limits(falling, right), close=_CLOSE)
+        return PrecisionEstimate(*estimate, limits=self._limits(falling, right), close=_MAX_ERROR)
 
     def _limits(self, falling: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return how many of the first i + 1 pairs are right at least, and at most, float64 (2, n)."""
+        """Return the lower and upper bound of the number of right pairs among the first i + 1, float64 (2, n)."""
         kept = np.arange(1, len(falling) + 1)
-        places = np.unique(np.linspace(0, len(falling) - 1, _PLACES).astype(np.int64)) if len(falling) else kept
+        places = np.unique(np.linspace(0, len(falling) - 1, _INTERVAL_POINTS).astype(np.int64)) if len(falling) else kept
         intervals = [self._interval(float(falling[place]), float(right[place] / kept[place])) for place in places.tolist()]
         sides = [np.interp(kept - 1, places, side) * kept for side in zip(*intervals, strict=True)]
         return np.array([np.minimum(sides[0], right), np.maximum(sides[1], right)]) if sides else np.zeros((2, 0))
@@ -140,8 +140,8 @@ class Learnt:
     def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
         """Return the bounds of the precision above a threshold.
 
-        Uncertain are the shares of each kind that are kept, which a few hundred pairs tell; and wrong pairs that are made
-        are nearer to right ones than most that there are, of which fewer, and perhaps none, are kept.
+        The kept share of each kind is uncertain, as only a few hundred pairs tell it; and made wrong pairs are nearer to
+        right ones than most real wrong pairs, of which fewer, perhaps none, are kept.
         """
         kept = self.kept(threshold)
         all_kept = max(1, int((self.probabilities >= np.float32(threshold)).sum()))
@@ -150,37 +150,37 @@ class Learnt:
         variance = sum(
             (counts[kind] ** 2) * (part * (1 - part) + 1 / made[kind]) / made[kind] for kind, part in kept.items()
         )
-        wide = (1.96 * variance**0.5) / all_kept + _OWN_ERROR / max(float(self.shares[0]), 0.1)
+        wide = (1.96 * variance**0.5) / all_kept + _BASE_ERROR / max(float(self.shares[0]), 0.1)
         harder = sum(counts[kind] * part * (1 - part) for kind, part in kept.items()) / all_kept
         return max(0.0, precision - wide), min(1.0, precision + wide + harder)
 
     def noise(self, threshold: float) -> Noise:
-        """Return the estimated share of each kind of wrong pairs, and how much of it is kept."""
+        """Return the estimated share of each kind of wrong pairs, and the share of it that is kept."""
         kept = self.kept(threshold)
         return Noise(
             tuple((kind, float(share), kept.get(kind)) for kind, share in zip(KINDS, self.shares[1:], strict=True))
         )
 
     def kept(self, threshold: float) -> dict[str, float]:
-        """Return the share of each kind of wrong pairs that a threshold keeps, for kinds that could be made."""
+        """Return the share of each kind of wrong pairs that a threshold keeps, if pairs of that kind could be made."""
         found = zip(KINDS, self.aside, strict=True)
         return {kind: float((scores >= threshold).mean()) for kind, scores in found if len(scores)}
 
     def unseen(self, threshold: float) -> tuple[str, ...]:
-        """Return the kinds of noise whose share cannot be estimated, because too many would be kept, and names."""
+        """Return the kinds of noise whose share cannot be estimated, as too many would be kept, and other names."""
         return tuple(kind for kind, share in self.kept(threshold).items() if _is_unseen(kind, share))
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Records of a bitext to learn from: their texts, and their rows among the features, in an order of content."""
+    """Records of a bitext to learn from: their texts, and their rows among the features, ordered by content."""
 
     pairs: list[Pair]
     rows: np.ndarray
 
 
 def sample_rows(keys: np.ndarray) -> np.ndarray:
-    """Return the rows of the records to learn from: those of the smallest keys, smallest first."""
+    """Return the rows of the records to learn from: those with the smallest keys, ascending."""
     return np.argsort(keys, kind="stable")[:SAMPLE]
 
 
@@ -198,32 +198,32 @@ class _Data:
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
-_first: dict[tuple[str, tuple[str, ...]], Trees] = {}  # trees that know the examples only, in this process
+_example_trees: dict[tuple[str, tuple[str, ...]], Trees] = {}  # trees fitted to the examples alone
 
 
 class Learner:
-    """Learns from one bitext."""
+    """Trains a classifier on one bitext."""
 
     def __init__(self, model: AnyModel, languages: tuple[str, ...], features: np.ndarray, sample: Sample) -> None:
         self._model, self._languages, self._sample = model, languages, sample
         self._finder = Features(model, languages)
         self._given, self._given_classes, middles = examples_for(model, languages)
-        # A bitext's own ratio of lengths, and how its languages look, are the middle of what is expected.
+        # Length ratios and language scores are compared with the bitext's own medians.
         own = np.median(features[:, CENTRED].astype(np.float32), axis=0)
         self._shift = np.zeros(len(NAMES), np.float32)
         self._shift[list(CENTRED)] = np.rint(middles - own)
         self._features = features
 
-    def _centred(self, features: np.ndarray) -> np.ndarray:
+    def _centred_bins(self, features: np.ndarray) -> np.ndarray:
         return _binned(features.astype(np.float32) + self._shift)
 
     def _predicted(self, trees: Trees, features: np.ndarray, habits: bool) -> np.ndarray:
         out = np.zeros((len(features), len(CLASSES)), np.float32)
-        for start in range(0, len(out), _ROWS):
-            part = self._centred(features[start : start + _ROWS])
+        for start in range(0, len(out), _BATCH):
+            part = self._centred_bins(features[start : start + _BATCH])
             if not habits:
                 part = part[:, _NO_HABITS]
-            trees.probabilities(part.astype(np.uint8, order="C"), out[start : start + _ROWS])
+            trees.probabilities(part.astype(np.uint8, order="C"), out[start : start + _BATCH])
         return out
 
     def learn(self) -> Learnt:
@@ -231,36 +231,38 @@ class Learner:
         rows = self._sample.rows
         examples = _binned(self._given.astype(np.float32))
         examples[:, HABITS] = np.nan
-        given = _Data(examples, self._given_classes, np.full(len(examples), _EXAMPLE))
+        given = _Data(examples, self._given_classes, np.full(len(examples), _EXAMPLE_WEIGHT))
         key = self._model.identity, self._languages
-        if key not in _first:
-            _first[key] = _fitted(_Data(examples[:, _NO_HABITS], given.classes, given.weights))
-        first = _first[key]
+        if key not in _example_trees:
+            _example_trees[key] = _fitted(_Data(examples[:, _NO_HABITS], given.classes, given.weights))
+        first = _example_trees[key]
         begun = self._predicted(first, self._features[rows], habits=False)
         likely = weighed(begun, priors_fitted(sorted_rows(begun)))
-        # Where few pairs have a name, changed ones are few of all, and taken for right: learnt so, few would be told.
+        # Where few pairs have names, changed ones are rare and pass for right; learnt as right, they would go unseen.
         alike = weighed(begun, np.ones(len(CLASSES)))
-        right = (likely[:, 0] >= _SURELY) & (alike[:, CLASSES.index(_NAMES)] < _RENAMED * alike[:, 0])
+        right = (likely[:, 0] >= _MIN_RIGHT_PROBABILITY) & (
+            alike[:, CLASSES.index(_NAMES)] < _MAX_RENAMED_RATIO * alike[:, 0]
+        )
         aside = np.arange(len(rows)) % 3 == 0
         doubt = ""
-        if int((right & ~aside).sum()) < _LEAST_RIGHT:
+        if int((right & ~aside).sum()) < _MIN_RIGHT:
             doubt = "too few pairs seem right to learn from"
             trees, habits = first, False
             scores: tuple[np.ndarray, ...] = tuple(np.zeros(0) for _ in KINDS)
         else:
             chosen, habits = np.flatnonzero(right & ~aside), True
-            made, classes, _ = self._wrong(chosen, _EACH, 1)
+            made, classes, _ = self._wrong(chosen, _MADE_TO_TRAIN, 1)
             likeliest = likely.argmax(1)
-            other = np.flatnonzero((likely[:, 0] <= _HARDLY) & np.isin(likeliest, _OF_ITS_OWN) & ~aside)
+            other = np.flatnonzero((likely[:, 0] <= _MAX_WRONG_PROBABILITY) & np.isin(likeliest, _FOUND_CLASSES) & ~aside)
             own = np.concatenate([self._features[rows[np.append(chosen, other)]], made])
             classes = np.concatenate([np.zeros(len(chosen), np.int64), likeliest[other], classes])
-            trees = _fitted(_Data.joined([given, _Data(self._centred(own), classes, np.ones(len(own)))]))
+            trees = _fitted(_Data.joined([given, _Data(self._centred_bins(own), classes, np.ones(len(own)))]))
             scores = ()
         probabilities = self._predicted(trees, self._features, habits)
         ordered = sorted_rows(probabilities)
         shares = priors_fitted(ordered)
         if not doubt:
-            made, classes, possible = self._wrong(np.flatnonzero(right & aside), _ASIDE, 2)
+            made, classes, possible = self._wrong(np.flatnonzero(right & aside), _MADE_TO_TEST, 2)
             seen = self._predicted(trees, made, habits)
             limits = _limits(seen, classes, shares, possible, probabilities)
             shares = priors_fitted(ordered, limits)
@@ -272,12 +274,12 @@ class Learner:
             places, values = _calibration(right_ones, scores, shares)
             right_ones = np.interp(right_ones, places, values)
             scores = tuple(np.interp(own, places, values) for own in scores)
-        if shares[0] < _LEAST_SHARE:
+        if shares[0] < _MIN_RIGHT_SHARE:
             doubt = "too few pairs seem right to learn from"
         return Learnt(right_ones.astype(np.float32), kinds, shares, scores, doubt)
 
     def _wrong(self, places: np.ndarray, most: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Make wrong pairs: their features and classes, and of each kind the share of pairs in which it can be made."""
+        """Make wrong pairs; return their features and classes, and for each kind the share of pairs that allow it."""
         pairs = [self._sample.pairs[place] for place in places.tolist()]
         vectors = self._model.encode(Texts.of([target for _, target in pairs]))
         made = WrongPairs(pairs, vectors, foreign_texts(self._languages), seed)
@@ -286,9 +288,9 @@ class Learner:
 
 
 def _binned(features: np.ndarray) -> np.ndarray:
-    """Return features with 255 values at most: each is a bin then, without a slow look for quantiles."""
+    """Return features with at most 255 values, so that each is a bin, and scikit-learn needs no slow quantiles."""
     out = np.clip(features, 0, 255)
-    out[out == 253] = 254  # both are next to all
+    out[out == 253] = 254  # both mean nearly all
     return out
 
 
@@ -300,21 +302,21 @@ def _fitted(data: _Data) -> Trees:
 
 @lru_cache(1)
 def _learnt_shares() -> np.ndarray:
-    """Return the share of each class in the weight of all that is learnt."""
+    """Return the share of each class in the training weight."""
     shares = np.full(len(CLASSES), (1 - _RIGHT_SHARE) / len(KINDS))
     shares[0] = _RIGHT_SHARE
     return shares
 
 
 def weighed(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return probabilities as they are where classes occur in other shares than they were learnt in."""
+    """Return probabilities adjusted from the class shares of training to other ``shares``."""
     out = probabilities * (shares / _learnt_shares())
     return out / out.sum(axis=1, keepdims=True)
 
 
 @njit(**LEAN)
 def weighed_mean(rows: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """Write the mean of rows, float64 (n, classes), each multiplied with ``factors`` and divided by its sum."""
+    """Write the mean of rows, float64 (n, classes), each multiplied by ``factors`` and normalised to sum 1."""
     for k in range(len(out)):
         out[k] = 0.0
     for i in range(len(rows)):
@@ -330,15 +332,15 @@ def weighed_mean(rows: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None
 def _limits(
     seen: np.ndarray, classes: np.ndarray, shares: np.ndarray, possible: np.ndarray, probabilities: np.ndarray
 ) -> np.ndarray:
-    """Return the most that each class is taken for, float64 (classes,): 1 but for the kinds that can hardly be seen.
+    """Return the upper limit of each class's share, float64 (classes,): 1 except for kinds that are hard to see.
 
-    A kind can hardly be seen if many of its pairs would be kept, were there next to none of it: what looks like it may as
-    well be right. It is taken for a middling one of the others, as far as there are pairs in which it can occur; or, where
-    many pairs are of this kind even so, for as many as that part of it tells which can be seen.
+    A kind is hard to see if many of its pairs would be kept were it rare: what looks like it may as well be right. Its
+    limit is the median share of the visible kinds, times the share of pairs in which it can occur; or, if many pairs look
+    like it even when it is assumed rare, their share divided by the share of the kind that looks like it.
 
     Args:
-        seen: float32 (m, classes), probabilities of wrong pairs that were made.
-        classes: int64 (m,), what they are.
+        seen: float32 (m, classes), probabilities of made wrong pairs.
+        classes: int64 (m,), their classes.
         shares: float64 (classes,), the estimate without limits.
         possible: float64 (kinds,), the share of the pairs in which each kind can occur.
         probabilities: float32 (n, classes), of all pairs.
@@ -346,45 +348,47 @@ def _limits(
     kept = np.zeros(len(shares))
     for place in range(1, len(shares)):
         few = shares.copy()
-        few[place] = _FLOOR
+        few[place] = _MIN_KIND_SHARE
         if len(own := seen[classes == place]):
             kept[place] = (weighed(own, few)[:, 0] >= 0.5).mean()
-    unseen = kept > _BLIND
+    unseen = kept > _MAX_KEPT
     known = shares[1:][~unseen[1:]]
     most = np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(known) if len(known) else 1.0), 1.0)
-    few = np.where(unseen, _FLOOR, shares)
+    few = np.where(unseen, _MIN_KIND_SHARE, shares)
     own, found = (weighed(each, few).argmax(axis=1) for each in (seen, probabilities))
     for place in np.flatnonzero(unseen).tolist():
         visible, there = (own[classes == place] == place).mean(), (found == place).mean()
-        many = _MANY_NAMED * possible[place - 1] if CLASSES[place] == _NAMES else _MANY
-        if there >= many and visible >= _VISIBLE:
+        many = _MIN_LOOKALIKE_NAMES * possible[place - 1] if CLASSES[place] == _NAMES else _MIN_LOOKALIKES
+        if there >= many and visible >= _MIN_VISIBLE:
             most[place] = max(most[place], there / visible)
     return most
 
 
 def sorted_rows(probabilities: np.ndarray) -> np.ndarray:
-    """Sort rows of probabilities, float32 (n, classes), so that the order of records does not matter."""
-    keys = np.ascontiguousarray(probabilities[:, :2]).view(np.uint32).astype(np.uint64)  # bits are in the order of numbers
+    """Sort rows of probabilities, float32 (n, classes), to make sums independent of the order of records."""
+    keys = (
+        np.ascontiguousarray(probabilities[:, :2]).view(np.uint32).astype(np.uint64)
+    )  # bits of floats >= 0 sort as numbers
     keys = keys[:, 0] << np.uint64(32) | keys[:, 1]
     order = np.argsort(keys)
     keys = keys[order]
     tied = np.flatnonzero(keys[1:] == keys[:-1])
-    tied = np.union1d(tied, tied + 1)  # which differ, if at all, in a later column
+    tied = np.union1d(tied, tied + 1)  # may differ in a later column
     order[tied] = order[tied][np.lexsort(probabilities[order[tied]].T[::-1])]
     return probabilities[order]
 
 
 def priors_fitted(ordered: np.ndarray, limits: np.ndarray | None = None) -> np.ndarray:
-    """Estimate the shares of all classes, by expectation-maximisation over sorted rows of probabilities.
+    """Estimate the shares of all classes by expectation-maximisation over sorted rows of probabilities.
 
-    ``limits`` are the most that each share can be.
+    ``limits`` are upper limits of the shares.
     """
     shares = _learnt_shares()
     rows = ordered[:: max(1, len(ordered) // 100_000)].astype(np.float64)
     new = np.empty(rows.shape[1])
     for _ in range(100):
         weighed_mean(rows, shares / _learnt_shares(), new)
-        new[1:] = np.maximum(new[1:] if limits is None else np.minimum(new[1:], limits[1:]), _FLOOR)
+        new[1:] = np.maximum(new[1:] if limits is None else np.minimum(new[1:], limits[1:]), _MIN_KIND_SHARE)
         new /= new.sum()
         if np.abs(new - shares).max() < 1e-6:
             break
@@ -395,11 +399,11 @@ def priors_fitted(ordered: np.ndarray, limits: np.ndarray | None = None) -> np.n
 def _calibration(
     probabilities: np.ndarray, aside: tuple[np.ndarray, ...], shares: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ascending probabilities, and the share of right pairs at each."""
+    """Return ascending probabilities, and the estimated share of right pairs at each."""
     from sklearn.isotonic import IsotonicRegression
 
     ordered = np.sort(probabilities)
-    bins = max(1, min(_BINS, len(ordered) // _LEAST_BIN))
+    bins = max(1, min(_BINS, len(ordered) // _MIN_BIN_SIZE))
     edges = np.unique(np.quantile(ordered, np.linspace(0, 1, bins + 1)[1:-1]))
     place = np.searchsorted(edges, ordered, "right")
     all_of_them = np.bincount(place, minlength=len(edges) + 1).astype(np.float64)
@@ -413,5 +417,5 @@ def _calibration(
     values = np.clip(1 - wrong[there] / all_of_them[there], 0, 1)
     places = middles[there]
     found = IsotonicRegression(y_min=0, y_max=1).fit_transform(places, values, sample_weight=all_of_them[there])
-    # Far below, real wrong pairs are not where those that were made are; but there the trees are sure.
-    return places, np.where(places < _HOPELESS, np.minimum(found, places), found)
+    # At low probabilities, real wrong pairs are distributed unlike made ones; but there the trees are sure.
+    return places, np.where(places < _CAPPED_BELOW, np.minimum(found, places), found)

@@ -1,7 +1,7 @@
 """Verdicts on the pairs of a bitext: the settings, and the rules and scores, block by block.
 
-Untranslated copies are pairs whose sides are the same letters, or hold mostly the same words. Compiled code looks at the
-bytes of all pairs and rules out what is surely none; what is left is looked at letter by letter.
+A pair is an untranslated copy if its sides are the same letters, or hold mostly the same words. Compiled code scans the
+bytes of all pairs and rules out sure non-copies; the rest is compared letter by letter.
 """
 
 from __future__ import annotations
@@ -37,60 +37,61 @@ from xswe.text.numbers import check_numbers_in_words, have_same_numbers
 from xswe.work.plan import TextPlan
 from xswe.work.steps import Arrays, Fold, TwoSteps
 
-_OWN = ("numbers", "copy", "damaged", "low similarity")
-KEPT, *DROPPED = ("kept", *REASONS, *_OWN, *KINDS)
+_FILTER_REASONS = ("numbers", "copy", "damaged", "low similarity")
+KEPT, *DROPPED = ("kept", *REASONS, *_FILTER_REASONS, *KINDS)
 NUMBERS, COPY, DAMAGED, LOW = range(len(REASONS) + 1, len(REASONS) + 5)
-_ALIKE = 0.85  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
-_MOST = 256  # a side of a copy with more different words is looked at letter by letter
-_COPIED = 0.8  # share of the words of the shorter side that the other side has, too
+_MIN_COPY_COSINE = 0.85  # pairs below this are not checked for copies
+_MAX_WORDS = 256  # pairs with more distinct words on a side are compared letter by letter
+_MIN_SHARED_WORDS = 0.8  # of the words of the side with fewer
 _NO_ROWS = Rows(Texts.of([]), Texts.of([]))
 BLOCK, WINDOW = 1 << 14, 1 << 21
 Method = Literal["auto", "learned", "cosine"]
-_LEARNS = for_all(Method, {"auto": None, "learned": True, "cosine": False})
-_LEARNT = ("en", "de", "zh", "ja")  # languages that examples to learn from are in
-_BETTER = (
+_USES_CLASSIFIER = for_all(Method, {"auto": None, "learned": True, "cosine": False})
+_EXAMPLE_LANGUAGES = ("en", "de", "zh", "ja")
+_BETTER_LEARNED = (
     {"en", "de"},
     {"en", "zh"},
     {"en", "ja"},
-)  # where what is learnt has the better F1 (eval/experiments/filter_mixtures.py)
-_WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
-_FACTOR = np.uint64(0x100000001B3)  # of FNV-1a
+)  # for which method=learned has the better F1 (eval/experiments/filter_mixtures.py)
+_WORD_SEED, _LETTERS_SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # initial hash values
+_FNV_PRIME = np.uint64(0x100000001B3)
 
 
 @dataclass(frozen=True)
 class BitextFilter:
-    """Which pairs stay.
+    """Which pairs to keep.
 
     Attributes:
-        method: what decides on pairs. ``cosine``: the cosine of both sides. ``learned``: how likely a pair is right,
-            by some three dozen features; what tells right from wrong is learnt from the file itself
-            (:mod:`xswe.mining.learning`), of which it needs 500 pairs. ``auto``: ``learned`` between English and
-            another of the four languages where the threshold is to be found, else ``cosine``.
-        threshold: least score: ``auto`` (from the file itself), a number, or null for none.
-        precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
-        gold: file of ``source<TAB>target`` pairs that are right: what share of the kept pairs with a side in it are right,
-            and how many of those that the bitext holds are kept, is measured; it reads a file once more.
-        duplicates: drop pairs that were there before.
-        near_duplicates: drop pairs most of whose shingles an earlier pair had; digits are all alike, as in templates.
+        method: how pairs are judged. ``cosine``: by the cosine of both sides. ``learned``: by the probability that a pair
+            is right, from some three dozen features and a classifier trained on the file itself
+            (:mod:`xswe.mining.learning`), which needs 500 pairs. ``auto``: ``learned`` between English and another of
+            the four languages with an automatic threshold, else ``cosine``.
+        threshold: minimum score: ``auto`` (from the file itself), a number, or null for none.
+        precision: with ``auto``: the lowest threshold with at least this expected precision, instead of the best F1.
+        gold: file of ``source<TAB>target`` pairs known to be right, to measure how many of the kept pairs with a side in it
+            are right, and how many of its pairs in the bitext are kept; reads a file once more.
+        duplicates: drop repeated pairs.
+        near_duplicates: drop pairs that share most of their shingles with an earlier pair; all digits count as equal, as in
+            templates.
         copies: drop pairs whose sides are the same text, or hold mostly the same words.
-        numbers: drop pairs that do not hold the same numbers: in digits (separators of thousands ignored), or in digits on
-            one side and in words, as a month or by the other clock on the other ("7 p.m.", "19 Uhr").
-        ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence is about
-            as long in all four languages.
-        letters: least share of letters among the characters of a side that are not blank.
-        script: least share of the side's script among its letters, where the languages are known; on Chinese and Japanese
-            sides a letter of Han or Kana counts as three others.
-        min_characters: pairs with a shorter side are dropped.
-        max_characters: pairs with a longer side are dropped.
-        hubs: most pairs that one text may be a side of; 0 for any.
-        columns: of source and target in separated text, counted from 0; names of columns, or of fields of JSON. Where they
-            are not set, those of a ``.csv`` that are called as the languages.
-        languages: of source and target; a model of two languages knows them.
-        language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
-        explain: say in ``rejects=`` what is unusual about each pair that is not kept by what was learnt.
-        evidence: keep what a report shows of how pairs were decided on, which reads a file once more.
-        rerank_share: share of the texts that the reranker (``rerank=``) encodes at most; it reads a file once more.
+        numbers: drop pairs whose sides hold different numbers. Digits match digits (thousands separators ignored), words,
+            names of months, and times by the other clock ("7 p.m.", "19 Uhr").
+        ratio: highest ratio of the two sides' UTF-8 bytes; 0 for any. In bytes, a sentence is about equally long in all
+            four languages.
+        letters: minimum share of letters among a side's non-blank characters.
+        script: minimum share of the side's own script among its letters, where the languages are known; on Chinese and
+            Japanese sides a Han or Kana letter counts three times.
+        min_characters: drop pairs with a shorter side.
+        max_characters: drop pairs with a longer side.
+        hubs: maximum number of pairs with the same text as a side; 0 for any.
+        columns: of source and target in separated text, counted from 0; or names of columns or JSON fields. If not set, the
+            columns of a ``.csv`` that are named after the languages.
+        languages: of source and target; by default those of a bilingual model.
+        language: ``lingua`` drops pairs with a side in another language, using the library of that name: slow.
+        on_error: what to do with a damaged record: ``raise``, or ``skip`` (drop it as damaged).
+        explain: say in ``rejects=`` what is unusual about each pair that the classifier dropped.
+        evidence: keep what a report shows of how pairs were judged; reads a file once more.
+        rerank_share: largest share of the texts that the reranker (``rerank=``) encodes; reads a file once more.
     """
 
     method: Method = "auto"
@@ -120,22 +121,22 @@ class BitextFilter:
         check_found(self)
 
     def resolved(self, reranked: bool = False) -> BitextFilter:
-        """Return the same with the method that ``auto`` stands for; ``reranked`` if there is a reranker.
+        """Return a copy with ``auto`` replaced by a method; ``reranked`` if there is a reranker.
 
         Raises:
-            ConfigError: the method cannot be had.
+            ConfigError: ``method=learned`` is impossible.
         """
-        known = len(set(self.languages)) == 2 and set(self.languages) <= set(_LEARNT)
+        known = len(set(self.languages)) == 2 and set(self.languages) <= set(_EXAMPLE_LANGUAGES)
         if self.method == "learned" and (not known or reranked):
-            named = f"name two languages of {', '.join(_LEARNT)}, as in languages=[en,de]"
+            named = f"name two languages of {', '.join(_EXAMPLE_LANGUAGES)}, as in languages=[en,de]"
             hint = "leave rerank= out" if reranked else named
             raise ConfigError(f"method=learned: {hint}; or use method=cosine")
-        better = set(self.languages) in _BETTER and not reranked and self.threshold == "auto"
-        learns = better if _LEARNS[self.method] is None else _LEARNS[self.method]
+        better = set(self.languages) in _BETTER_LEARNED and not reranked and self.threshold == "auto"
+        learns = better if _USES_CLASSIFIER[self.method] is None else _USES_CLASSIFIER[self.method]
         return replace(self, method="learned" if learns else "cosine")
 
     def cleaning(self, languages: tuple[str, ...]) -> CorpusConfig:
-        """Return the same filters as those of a corpus to train on; scripts need the languages."""
+        """Return the same filters as settings of a training corpus; that of scripts needs the languages."""
         clean = CleanConfig(
             min_characters=self.min_characters,
             letters=self.letters,
@@ -149,7 +150,7 @@ class BitextFilter:
 
 
 class PairFilter:
-    """Finds, block by block, why pairs are dropped, and the cosines of those that stay so far."""
+    """Finds reasons to drop pairs, block by block, and the cosines of the rest."""
 
     def __init__(self, model: AnyModel, config: BitextFilter, threads: int) -> None:
         self.model, self._config, languages = model, config, config.languages
@@ -163,19 +164,19 @@ class PairFilter:
             check_numbers_in_words(tuple(languages))
 
     def cleaned(self, block: RecordBlock) -> Cleaned:
-        """Return the verdict on each pair by itself, and the keys for duplicates; any thread may call it."""
+        """Return the verdict on each pair by itself, and the keys for finding duplicates; thread-safe."""
         return self._cleaner(block.rows)
 
     def first_reasons(self, cleaned: Cleaned, damaged: np.ndarray) -> np.ndarray:
-        """Return the reasons to drop pairs, given the result of :meth:`cleaned`, block after block, in order."""
+        """Return the reasons to drop pairs, given the result of :meth:`cleaned`; blocks must come in order."""
         found = reasons_of(cleaned, self._admission) if self._config.duplicates else cleaned.reason
         found[damaged] = DAMAGED
         return found
 
     def compared(self, block: RecordBlock, reasons: np.ndarray) -> Arrays:
-        """Return ``reasons``, ``scores`` (cosines; NaN where there is a reason), and ``decoys``, one a pair compared.
+        """Return ``reasons``, ``scores`` (cosines; NaN where there is a reason), and ``decoys``, one per compared pair.
 
-        Of pairs that are learnt from also their ``features``, and ``keys`` by which they are drawn; zero of the others.
+        For ``method=learned``, also ``features``, and ``keys`` for sampling; both are zero for pairs that are not compared.
         """
         reasons = reasons.copy()
         alive = np.flatnonzero(reasons == 0)
@@ -188,13 +189,13 @@ class PairFilter:
             rows = block.take(alive)
         (left, *here), (right, *there) = map(self._read, (rows.source, rows.target))
         cosines = row_products(left, right)
-        # A pair that is alone in its block is no decoy to itself.
+        # A pair alone in its block has no decoy.
         decoys = np.full_like(cosines, np.nan)
         if len(alive) > 1:
             decoys[:-1] = row_products(left[:-1], right[1:])
             decoys[-1:] = row_products(left[-1:], right[:1])
         if self._config.copies:
-            reasons[alive[find_copies(rows.source, rows.target, np.flatnonzero(cosines >= _ALIKE))]] = COPY
+            reasons[alive[find_copies(rows.source, rows.target, np.flatnonzero(cosines >= _MIN_COPY_COSINE))]] = COPY
         scores = np.full(len(block), np.nan, np.float32)
         scores[alive] = cosines
         scores[reasons > 0] = np.nan
@@ -207,31 +208,31 @@ class PairFilter:
         return {**found, "features": features, "keys": keys}
 
     def _read(self, side: Texts) -> tuple[Any, ...]:
-        """Return the vectors of a side and, where features are found, its units."""
+        """Return the vectors of a side and, if features are extracted, its units."""
         return self._features.read(side) if self._features else (self.model.encode(side, threads=1),)
 
 
 def _has_digit(texts: Texts) -> np.ndarray:
-    """Return which texts may contain a digit: an ASCII one, or a character beyond Latin-1, such as full-width digits."""
+    """Return which texts may contain a digit: an ASCII one, or a character from U+F000, as full-width digits are."""
     data = np.asarray(texts.data)
     found = bounds_of(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))
     return np.diff(found[np.asarray(texts.offsets)]) > 0
 
 
 def find_copies(source: Texts, target: Texts, rows: np.ndarray) -> list[int]:
-    """Return those of some pairs whose sides are copies."""
+    """Return the ``rows`` whose sides are copies of each other."""
     found = np.zeros(len(rows), bool)
     sides = source.take(rows), target.take(rows)
-    may_be_copies(*sides[0].frozen, *sides[1].frozen, _COPIED, np.empty((2, _MOST), np.uint64), found)
+    may_be_copies(*sides[0].frozen, *sides[1].frozen, _MIN_SHARED_WORDS, np.empty((2, _MAX_WORDS), np.uint64), found)
     return [row for row in rows[found].tolist() if is_copy(source[row], target[row])]
 
 
 def is_copy(source: str, target: str) -> bool:
-    """Return True if two texts are the same letters, or hold mostly the same words of three letters and more."""
+    """Return True if two texts are the same letters, or hold mostly the same words of three or more letters."""
     a, b = source.casefold(), target.casefold()
     words = [{word for word in text.split() if len(word) > 2} for text in (a, b)]
     least = min(map(len, words))
-    if least > 1 and len(words[0] & words[1]) >= _COPIED * least:
+    if least > 1 and len(words[0] & words[1]) >= _MIN_SHARED_WORDS * least:
         return True
     if 4 * min(len(a), len(b)) < 3 * max(len(a), len(b)):
         return False
@@ -240,11 +241,11 @@ def is_copy(source: str, target: str) -> bool:
 
 
 @njit(**INNER)
-def _is_odd(a: int, b: int, c: int) -> bool:
+def _may_fold(a: int, b: int, c: int) -> bool:
     """Return True if case folding or normalisation may turn a character, by its first bytes, into other letters or digits.
 
-    Latin-1 aside, whose letters :func:`may_be_copies` folds itself: other alphabets with cases, combining marks, and
-    what stands for letters and digits (full-width, circled, squared, superscript, subscript, ligatures).
+    These are alphabets with cases other than Latin-1, which :func:`may_be_copies` folds itself; combining marks; and
+    variants of letters and digits (full-width, circled, squared, superscript, subscript, ligatures).
     """
     if a == 0xC2:
         return b == 0xAA or b == 0xB2 or b == 0xB3 or b == 0xB5 or b == 0xB9 or b == 0xBA or 0xBC <= b <= 0xBE
@@ -263,13 +264,13 @@ def _is_odd(a: int, b: int, c: int) -> bool:
 def _read_words(  # noqa: C901 (one pass over the bytes)
     data: np.ndarray, low: int, high: int, words: np.ndarray
 ) -> tuple[int, np.uint64, bool]:
-    """Hash the different words of a text of at least three characters, and all its letters and digits, case ignored.
+    """Hash the distinct words of a text, of three or more characters, and all its letters and digits, ignoring case.
 
-    Returns the number of words, put into ``words``; a hash of the letters and digits in their order; whether there is more
-    to the text than these tell.
+    Returns the number of hashes written to ``words``; a hash of the letters and digits in order; and whether these do not
+    tell the whole text.
     """
-    count, letters = 0, _LETTERS
-    word, size = _WORD, 0
+    count, letters = 0, _LETTERS_SEED
+    word, size = _WORD_SEED, 0
     place = low
     while place <= high:
         width = 1 if place == high else blank_after(data, place, high)
@@ -283,25 +284,25 @@ def _read_words(  # noqa: C901 (one pass over the bytes)
                         return count, letters, True
                     words[count] = word
                     count += 1
-            word, size = _WORD, 0
+            word, size = _WORD_SEED, 0
             place += width
             continue
         a = data[place]
         if a < 0x80:
             value = np.uint64(a + 0x20 if 0x41 <= a <= 0x5A else a)
-            word, size = (word ^ value) * _FACTOR, size + 1
+            word, size = (word ^ value) * _FNV_PRIME, size + 1
             if 0x30 <= a <= 0x39 or 0x61 <= value <= 0x7A:
-                letters = (letters ^ value) * _FACTOR
+                letters = (letters ^ value) * _FNV_PRIME
             place += 1
             continue
         b = data[place + 1]
         wide = 1 if a < 0xE0 else 2 if a < 0xF0 else 3
-        if _is_odd(a, b, data[place + min(2, wide)]):
+        if _may_fold(a, b, data[place + min(2, wide)]):
             return count, letters, True
         if a == 0xC3 and b == 0x9F:  # the sharp s
             value = np.uint64(0x73)
-            word, size = ((word ^ value) * _FACTOR ^ value) * _FACTOR, size + 2
-            letters = ((letters ^ value) * _FACTOR ^ value) * _FACTOR
+            word, size = ((word ^ value) * _FNV_PRIME ^ value) * _FNV_PRIME, size + 2
+            letters = ((letters ^ value) * _FNV_PRIME ^ value) * _FNV_PRIME
             place += 2
             continue
         value = np.uint64(a)
@@ -309,9 +310,9 @@ def _read_words(  # noqa: C901 (one pass over the bytes)
             value = value << np.uint64(8) | np.uint64(data[place + k])
         if a == 0xC3 and 0x80 <= b <= 0x9E and b != 0x97:
             value += np.uint64(0x20)
-        word, size = (word ^ value) * _FACTOR, size + 1
+        word, size = (word ^ value) * _FNV_PRIME, size + 1
         if 0xE4 <= a <= 0xE9:  # ideographs
-            letters = (letters ^ value) * _FACTOR
+            letters = (letters ^ value) * _FNV_PRIME
         place += wide + 1
     return count, letters, False
 
@@ -326,10 +327,10 @@ def may_be_copies(
     words: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """Return which pairs may have mostly the same words, or the same letters, bool (n,); only False is certain.
+    """Mark the pairs that may have mostly the same words, or the same letters, in ``found``, bool (n,); False is certain.
 
-    Both must have a ``share`` of the different words of three characters and more of the side that has fewer. ``words``,
-    uint64 (2, most), is room for the words of a text; what has more may be a copy.
+    Both sides must have at least ``share`` of the distinct words, of three or more characters, of the side with fewer.
+    ``words``, uint64 (2, most), is workspace for the words of both sides; a pair with more on a side may be a copy.
     """
     for row in range(len(found)):
         count, letters, odd = _read_words(source, source_offsets[row], source_offsets[row + 1], words[0])
@@ -347,14 +348,14 @@ def may_be_copies(
 
 @dataclass(frozen=True)
 class FilterSteps(TwoSteps):
-    """Clean the pairs of a bitext, tell which were there before, and compare the sides of the others."""
+    """Clean the pairs of a bitext, find repeated ones, and compare the sides of the rest."""
 
     given: Source | list[tuple[str, str]]  # the bitext
-    config: BitextFilter  # which pairs stay
-    plan: TextPlan | None = None  # how a file is cut
-    model: Path | None = None  # folder for the model, which others open
-    block: int = field(default_factory=lambda: BLOCK)  # records a block, at most
-    window: int = field(default_factory=lambda: WINDOW)  # bytes of text at whose multiples a block ends
+    config: BitextFilter  # which pairs to keep
+    plan: TextPlan | None = None  # how a file is cut into shards
+    model: Path | None = None  # folder from which other processes open the model
+    block: int = field(default_factory=lambda: BLOCK)  # records per block, at most
+    window: int = field(default_factory=lambda: WINDOW)  # bytes of text; blocks end at multiples of it
     names = ("clean", "compare", "filter")
     unit = "pair"
 
@@ -364,7 +365,7 @@ class FilterSteps(TwoSteps):
         return PairFilter(load_any(self.model), self.config, 1)
 
     def share(self, opened: PairFilter) -> None:
-        """Write the model for others to open."""
+        """Write the model for other processes to open."""
         assert self.model
         share_model(opened.model, self.model)
 
@@ -382,19 +383,19 @@ class FilterSteps(TwoSteps):
         return replace(self.given, span=span).blocks(self.block, self.window)
 
     def again(self, shard: int, found: Arrays) -> Iterator[RecordBlock]:
-        """Iterate over the blocks once more: by where their texts were found, if these are in a part of a file."""
+        """Iterate over the blocks once more; in a shard of a file, by the offsets found the first time."""
         if isinstance(self.given, list) or not self._is_cut:
             return self.blocks(shard)
         return self.given.blocks_at(found["places"], found["spans"]) if found else iter(())
 
     def first(self, opened: PairFilter, block: RecordBlock) -> Arrays:
-        """Return the verdict on each pair by itself, the keys for duplicates, and the offsets of the texts."""
+        """Return the verdict on each pair by itself, the keys for finding duplicates, and the offsets of the texts."""
         one = opened.cleaned(block)
         found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides, "damaged": block.damaged}
         return found | ({"places": block.places, "spans": block.spans.astype(np.int32)} if self._is_cut else {})
 
     def fold(self, opened: PairFilter) -> Fold:
-        """Return the step that finds why pairs are dropped, before any look at their vectors."""
+        """Return the step that finds reasons to drop pairs before they are encoded."""
 
         def reasons(found: Arrays) -> np.ndarray:
             cleaned = Cleaned(_NO_ROWS, *(found[name] for name in ("reasons", "keys", "near", "sides")))
