@@ -1,8 +1,8 @@
 """Boosted trees over 8-bit features: fitted by scikit-learn, evaluated by compiled code in a tenth of its time.
 
-A tree is not walked from node to node. For each feature and each of its values there is a row of masks, one a tree, of the
-leaves that this value leaves possible; the first leaf that all features leave possible is the one that a walk would reach
-(QuickScorer: Lucchese and others, 2015).
+Trees are not walked node by node. Each value of each feature has a row of bit masks, one per tree, of the leaves that it
+leaves possible; the first leaf that all features leave possible is the one that a walk would reach (QuickScorer: Lucchese
+and others, 2015).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from numba import njit
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN, trailing_zeros
 
-_LEAVES = 16  # of a tree, at most: a mask has so many bits
+_MAX_LEAVES = 16  # of a tree, at most; the bits of a mask
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Trees whose values, summed by class, are logarithms of how likely each class is.
+    """Trees whose values, summed by class, are the logits of the classes.
 
-    Leaves are counted from the left, where a node goes if its feature is at most its threshold.
+    Leaves are numbered from the left, the branch taken if a node's feature is at most its threshold.
     """
 
     classes: np.ndarray  # int64 (classes,)
-    start: np.ndarray  # float64 (classes,), what the sums begin with
-    rows: np.ndarray  # int32 (features, 256), which masks belong to each value of a feature; 0: all leaves are possible
+    start: np.ndarray  # float64 (classes,), initial values of the sums
+    rows: np.ndarray  # int32 (features, 256), row of masks for each value of a feature; 0: all leaves are possible
     masks: np.ndarray  # uint16 (rows, trees), bit k: leaf k is possible
     values: np.ndarray  # float64 (trees, leaves); tree i is of class i modulo the number of classes
 
     @classmethod
     def fit(cls, features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> Trees:
-        """Fit trees to whole numbers from 0 to 255, float32 (n, features), NaN where unknown, of three classes or more."""
+        """Fit trees to integers from 0 to 255, float32 (n, features), NaN where unknown, with three or more classes."""
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
 
@@ -48,15 +48,15 @@ class Trees:
             early_stopping=False,
             random_state=0,
         )
-        with threadpool_limits(1, user_api="openmp"):  # sums are in one order, however many processors there are
+        with threadpool_limits(1, user_api="openmp"):  # the order of summation must not depend on the processors
             return cls.of(model.fit(features, classes, sample_weight=weights))
 
     @classmethod
     def of(cls, model: Any) -> Trees:
-        """Return the trees of a fitted classifier, which has no public attribute for them.
+        """Read the trees of a fitted classifier, which has no public attribute for them.
 
         Raises:
-            ConfigError: this version of scikit-learn keeps its trees in another way.
+            ConfigError: this version of scikit-learn stores its trees differently.
         """
         try:
             nodes = [tree.nodes for trees in model._predictors for tree in trees]
@@ -67,7 +67,7 @@ class Trees:
 
             hint = "use method=cosine, or another version of scikit-learn"
             raise ConfigError(f"the trees of scikit-learn {sklearn.__version__} cannot be read ({error}); {hint}") from None
-        edges: list[set[int]] = [set() for _ in range(features)]  # of each feature, the values from which on masks differ
+        edges: list[set[int]] = [set() for _ in range(features)]  # for each feature, the values at which masks change
         for found, _ in splits:
             for feature, threshold, _ in found:
                 edges[feature].add(threshold + 1)
@@ -78,7 +78,7 @@ class Trees:
                 own[:] = count + np.searchsorted(sorted(changes), np.arange(256), "right")
                 count += 1 + len(changes)
         masks = np.full((count, len(nodes)), 0xFFFF, np.uint16)
-        leaves = np.zeros((len(nodes), _LEAVES))
+        leaves = np.zeros((len(nodes), _MAX_LEAVES))
         for tree, (found, values) in enumerate(splits):
             leaves[tree, : len(values)] = values
             for feature, threshold, left in found:
@@ -86,13 +86,13 @@ class Trees:
         return cls(model.classes_.astype(np.int64), start, rows, masks, leaves)
 
     def probabilities(self, features: np.ndarray, out: np.ndarray) -> None:
-        """Write how likely each class is, float32 (n, classes), given uint8 (n, features), all of them known."""
+        """Write the probabilities of the classes, float32 (n, classes), given uint8 (n, features), all of them known."""
         room = np.empty(self.masks.shape[1], np.uint16), np.empty(len(self.classes))
         look_up(features, self.classes, self.start, self.rows, self.masks, self.values, *room, out)
 
 
 def _splits(nodes: np.ndarray) -> tuple[list[tuple[int, int, int]], list[float]]:
-    """Return the feature, the threshold and the mask of the leaves to the left of each node; and the leaves' values."""
+    """Return each node's feature, threshold and mask of the leaves to its left; and the values of the leaves."""
     found, values = [], []
 
     def walked(place: int) -> int:
@@ -108,14 +108,14 @@ def _splits(nodes: np.ndarray) -> tuple[list[tuple[int, int, int]], list[float]]
         return left | right
 
     walked(0)
-    if len(values) > _LEAVES:
+    if len(values) > _MAX_LEAVES:
         raise ValueError(f"a tree of {len(values)} leaves")
     return found, values
 
 
 @njit(**INNER)
-def _shares(sums: np.ndarray, classes: np.ndarray, out: np.ndarray) -> None:
-    """Turn logarithms of how likely classes are into shares of one."""
+def _softmax(sums: np.ndarray, classes: np.ndarray, out: np.ndarray) -> None:
+    """Write the softmax of the logits to ``out``; overwrite ``sums``."""
     highest, total = sums[0], 0.0
     for k in range(len(sums)):
         highest = max(highest, sums[k])
@@ -138,7 +138,7 @@ def look_up(
     sums: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the probabilities of rows by :class:`Trees`.
+    """Write the class probabilities of rows, given the arrays of :class:`Trees`.
 
     ``possible``, uint16 (trees,), and ``sums``, float64 (classes,), are workspace.
     """
@@ -156,4 +156,4 @@ def look_up(
         for t in range(0, trees, count):
             for k in range(count):
                 sums[k] += values[t + k, trailing_zeros(np.uint64(possible[t + k]))]
-        _shares(sums, classes, out[i])
+        _softmax(sums, classes, out[i])
