@@ -1,7 +1,7 @@
-"""Comparison of words in Katakana with words of the other side, by their consonants.
+"""Comparison of Katakana words with words of the other side, by their consonants.
 
-Katakana spells foreign words by ear: their consonants stay, in their order, with vowels between. So the consonants of both
-are compared, each as a set of classes that its letter may stand for: ``c`` as in *cat* and as in *city*.
+Katakana spells foreign words by ear: their consonants stay, in order, with vowels in between. So the consonants of both are
+compared, each as the set of sounds that its letter may stand for: ``c`` as in *cat* and as in *city*.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.io.ragged import Texts
 
 _K, _G, _S, _T, _D, _N, _M, _H, _B, _P, _R = (1 << place for place in range(11))
-MAY_BE_SILENT = 1 << 11  # of a consonant, as r is in "river", and s at the end of a plural
+MAY_BE_SILENT = 1 << 11  # a consonant such as the last r in "river"
 _KATAKANA = {
     "カキクケコヵヶ": _K,
     "ガギグゲゴ": _G,
@@ -37,10 +37,10 @@ _LATIN = {
     **{"w": _B | MAY_BE_SILENT, "x": _K | _S, "z": _S | _T, "ç": _S, "ñ": _N, "ß": _S},
 }
 FIRST, LAST = 0x30A1, 0x30FC
-MOST = 24  # consonants of a word, or of two, that are compared
-ALIKE = np.float32(0.7), np.float32(0.85)  # from this share in common on, with a word and with two
-_SURE = np.float32(0.15), np.float32(0.3)  # how much a match says: so much a consonant, and so much at least
-_CLASSES = np.zeros((2, 0x100), np.uint16)  # of Latin-1, and of Katakana from FIRST on
+MOST = 24  # consonants compared per word, or pair of words
+ALIKE = np.float32(0.7), np.float32(0.85)  # minimum share in common, for one word and for two
+_CONFIDENCE = np.float32(0.15), np.float32(0.3)  # confidence in a match: slope per consonant, and intercept
+_CLASSES = np.zeros((2, 0x100), np.uint16)  # of Latin-1, and of Katakana from FIRST
 for _letters, _classes in _LATIN.items():
     _CLASSES[0, [ord(_letters), ord(_letters.upper()) if _letters != "ß" else ord(_letters)]] = _classes
 for _letters, _classes in _KATAKANA.items():
@@ -50,10 +50,10 @@ CLASSES = _CLASSES
 
 
 def heard_in(names: Texts, spans: np.ndarray, records: np.ndarray, others: Texts) -> np.ndarray:
-    """Return how much each name, float32 (n,), 0 to 1, sounds like a word or two of the other side, one in Katakana.
+    """Return how much each name sounds like a word, or two, of the other side, float32 (n,), 0 to 1.
 
-    ``spans``, int64 (n, 2), are where names stand in their texts: first byte and one past the last; ``records``, int64
-    (n,), are the texts of ``others`` in which they are sought.
+    Katakana is compared with Latin letters. ``spans``, int64 (n, 2), are the places of names in their texts, first byte and
+    one past the last; ``records``, int64 (n,), are the texts of ``others`` to search.
     """
     out, room = np.zeros(len(spans), np.float32), np.empty((3, MOST + 1), np.uint16)
     longest = int(np.diff(others.offsets)[records].max(initial=0))
@@ -63,8 +63,8 @@ def heard_in(names: Texts, spans: np.ndarray, records: np.ndarray, others: Texts
 
 
 @njit(**INNER)
-def _sound(data: np.ndarray, place: int, classes: np.ndarray) -> tuple[Any, Any, int]:
-    """Return the code of a character, 0 beyond three bytes, the classes of a consonant, 0 for none, and its width."""
+def _read_character(data: np.ndarray, place: int, classes: np.ndarray) -> tuple[Any, Any, int]:
+    """Return a character's code point (0 if of four bytes), its consonant classes (0 if none), and its length in bytes."""
     a = np.int64(data[place])
     if a < 0x80:
         return a, classes[0, a], 1
@@ -79,10 +79,10 @@ def _sound(data: np.ndarray, place: int, classes: np.ndarray) -> tuple[Any, Any,
 
 @njit(**INNER)
 def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out: np.ndarray) -> Any:
-    """Write the classes of the consonants of a word, doubled ones once; returns how many there are."""
+    """Write the classes of a word's consonants, doubled ones once; return how many there are."""
     place, found, before = low, np.int64(0), np.uint16(0)
     while place < high:
-        code, own, width = _sound(data, place, classes)
+        code, own, width = _read_character(data, place, classes)
         if own and found < len(out) and not (own == before and code < 0x80):
             out[found] = own
             found += 1
@@ -95,10 +95,10 @@ def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out:
 def _read_words(
     data: np.ndarray, low: int, high: int, kana: Any, classes: np.ndarray, sounds: np.ndarray, words: np.ndarray
 ) -> Any:
-    """Write the consonants of a text, doubled ones once, and of its words in Katakana, or in Latin letters.
+    """Write the consonants of a text, doubled ones once, and where its words in Katakana, or in Latin letters, are.
 
-    ``words`` receives where the consonants of the word before, or of what is before the first, begin among the ``sounds``,
-    where those of the word itself begin, and where they end. Returns how many words there are.
+    ``words`` receives for each word the offsets among ``sounds`` at which the previous word (or the text) starts, the word
+    starts, and it ends. Returns how many words there are.
     """
     place, found, count = low, np.int64(0), np.int64(0)
     earlier, begun, before = np.int64(0), np.int64(-1), np.uint16(0)
@@ -106,7 +106,7 @@ def _read_words(
         inside: Any = False
         own, code, width = np.uint16(0), np.int64(0), 1
         if place < high:
-            code, own, width = _sound(data, place, classes)
+            code, own, width = _read_character(data, place, classes)
             if kana:
                 inside = FIRST <= code <= LAST and code != 0x30FB
             else:
@@ -126,17 +126,17 @@ def _read_words(
 
 @njit(**INNER)
 def _dice(n: int, word: np.ndarray, m: int, common: int) -> Any:
-    """Return the share of consonants in common, of both (Dice): of a word those count that are not silent, or in common."""
+    """Return the Dice coefficient of ``common`` consonants; those that may be silent count only if in common."""
     heard = np.int64(0)
     for j in range(m):
         heard += not (word[j] & MAY_BE_SILENT)
-    heard -= m > 1 and word[m - 1] == _S  # of a plural
+    heard -= m > 1 and word[m - 1] == _S  # may be a plural
     return np.float32(2 * common) / np.float32(n + max(heard, common))
 
 
 @njit(**INNER)
 def _in_any_order(kana: np.ndarray, n: int, word: np.ndarray, m: int) -> Any:
-    """Return how many consonants both have in common at most: as if their order did not matter."""
+    """Return an upper bound of the consonants in common, ignoring order."""
     classes, others, common, back = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(n):
         classes |= np.int64(kana[i])
@@ -150,7 +150,7 @@ def _in_any_order(kana: np.ndarray, n: int, word: np.ndarray, m: int) -> Any:
 
 @njit(**INNER)
 def _in_common(kana: np.ndarray, n: int, word: np.ndarray, m: int, least: Any, room: np.ndarray) -> Any:
-    """Return the share of consonants that both have in the same order; where it is below ``least``, what it is at most."""
+    """Return the Dice coefficient of the consonants in the same order; below ``least``, an upper bound of it."""
     most = _dice(n, word, m, np.int64(min(n, m)))
     if most >= least:
         most = _dice(n, word, m, _in_any_order(kana, n, word, m))
@@ -182,10 +182,10 @@ def sounds_alike(
     words: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill ``out`` as :func:`heard_in` says.
+    """Write the result of :func:`heard_in` to ``out``.
 
     ``room`` uint16 (3, MOST + 1), ``sounds`` uint16 (most,) and ``words`` int64 (most, 3) are workspace, ``most`` at least
-    the bytes of a text.
+    the bytes of the longest text.
     """
     count, last = np.int64(0), np.int64(-1)
     for name in range(len(spans)):
@@ -200,7 +200,7 @@ def sounds_alike(
             count = _read_words(other, offsets[record], offsets[record + 1], not kana, classes, sounds, words)
             last = 2 * record + kana
         for word in range(count):
-            for k in range(2):  # the word alone, and behind the one before it
+            for k in range(2):  # the word alone, and with the previous one
                 first = words[word, 1 - k]
                 m = min(words[word, 2] - first, MOST)
                 if m < 2:
@@ -211,5 +211,5 @@ def sounds_alike(
                 else:
                     value = _in_common(heard, m, room[0], n, ALIKE[k], room[1:3])
                 if value >= ALIKE[k]:
-                    sure = min(np.float32(1.0), _SURE[0] * np.float32(min(n, m)) + _SURE[1])
+                    sure = min(np.float32(1.0), _CONFIDENCE[0] * np.float32(min(n, m)) + _CONFIDENCE[1])
                     out[name] = max(out[name], min(value, sure))

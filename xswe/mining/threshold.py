@@ -1,24 +1,23 @@
 """Automatic thresholds, and the precision to expect above them.
 
 Scores of different models are not comparable, so neither are thresholds. The estimate comes from **mismatched
-neighbours**, the decoys of this search: without the best neighbour of every line, pairs are selected one to one among
-the others, which gives pairs as they arise where there is no translation. The number of decoys above a score, scaled by
-the fraction of lines without a translation (estimated below the median of the decoys, where only wrong pairs score), is
-the number of wrong pairs above it; one more is always counted, so that few pairs never look perfect.
+neighbours**, the decoys of this search: the best neighbour of every line is left out, and pairs are selected one to one
+among the rest, like the pairs of lines without a translation. The number of decoys above a score, scaled by the fraction of
+lines without a translation (estimated below the median of the decoys, where hardly any right pair scores), is the number of
+wrong pairs above it; one more is always counted, so that few pairs never look perfect.
 
 Decoys score a little low, because a line without a translation also loses its best neighbour, which is wrong. For scores
-in which the best and the second best wrong neighbour differ, the decoys are raised by :data:`DECOY_CORRECTION` times the
-difference between the second and the third best.
+whose best and second best wrong neighbours differ, the decoys are raised by :data:`DECOY_CORRECTION` times the difference
+between the second and the third best.
 
-Decoys arise among all lines, wrong pairs only among lines that their translations do not win, and high scores are rare:
-half the lines on both sides make a quarter of them. This scaling holds for a margin (:data:`MARGINS`), in which standing
-out from the neighbourhood is chance; high cosines are between the same few lines, whatever the others are. Lines with a
-translation have the better decoys, though, because their translations have neighbours, too. So high decoys are weighted
-by the probability that neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less; those at the
-bottom by chance.
+Decoys arise among all lines, wrong pairs only among lines not matched with their translations, and high scores are rare:
+half the lines on both sides make a quarter of them. This scaling holds for a margin (:data:`MARGINS`), where standing out
+from the neighbourhood is chance; high cosines occur between the same few lines, whatever the rest are. But lines with a
+translation have better decoys, because their translations have neighbours, too. So high decoys are weighted by the
+probability that neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less; low decoys by chance.
 
 The estimate needs a fair share of lines with a translation. If few have one, the few wrong pairs at the very top decide,
-and decoys say too little about these: below :data:`LEAST_MATCHED_SHARE` no precision is estimated, and the threshold comes
+and decoys tell too little about them: below :data:`LEAST_MATCHED_SHARE` no precision is estimated, and the threshold comes
 from the likelihood of each pair (:mod:`xswe.mining.share`).
 """
 
@@ -34,21 +33,21 @@ from xswe.errors import ConfigError
 from xswe.io.settings import for_all, refuse_unused
 from xswe.mining.margin import Score
 
-# The difference between the best and the second best of many wrong scores, in units of that between the second and the
-# third best: two for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's
-# neighbourhoods fall with the scores and remove half of it (difference) or all of it (ratio), as measured on corpora of 1
-# to 50 % pairs. One unit more lowers the estimate where one line in a hundred has a translation, but keeps next to nothing
-# of 100,000 lines (cosine) or finds translations where there are none (ratio).
+# The gap between the best and the second best of many wrong scores, in units of that between the second and the third best:
+# two for cosines (the largest of many draws from an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhood
+# falls with the scores and removes half of the gap (difference) or all of it (ratio), as measured on corpora of 1 to 50 %
+# pairs. One unit more lowers the estimate where one line in a hundred has a translation, but keeps next to nothing of
+# 100,000 lines (cosine) or finds translations where there are none (ratio).
 DECOY_CORRECTION = for_all(Score, {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0})
-# Scores whose number of high wrong pairs falls with the square of the number of lines without a translation.
+# Scores for which the number of high wrong pairs is quadratic in the number of lines without a translation.
 MARGINS = ("ratio", "distance", "csls")
 
-# Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
-# threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be LEAST_MATCHED_SHARE
-# for a precision to be estimated: on planted sets of 20,000 lines of five pairs of languages
-# (eval/experiments/mining_quality.py) that have a translation for half or all of them it is at most 4.8 points off (by
-# cosine, of half, 5.4), of 10 % up to 18, of 1 % up to 40. The cause: a line with a translation loses it for the decoys,
-# too, and its next best scores higher than noise of another kind does.
+# Minimum share of the shorter side's lines expected in a right pair, minimum expected precision at the best threshold, and
+# minimum number of pairs, for a threshold to mean something. A search needs a share of LEAST_MATCHED_SHARE for a
+# precision estimate: on planted sets of 20,000 lines in five language pairs (eval/experiments/mining_quality.py) it is at
+# most 4.8 points off if half or all lines have a translation (by cosine, with half, 5.4), up to 18 with 10 %, and up to 40
+# with 1 %. The cause: for the decoys, a line with a translation loses it, too, and its next best scores higher than other
+# noise.
 # An estimated precision was at most OFF too high or too low; and where right pairs stand out, lines lost at most UNFOUND of
 # their translations to other lines, whatever the threshold (eval/experiments/sparse_mining.py).
 OFF = (0.01, 0.06)
@@ -64,17 +63,17 @@ class Threshold:
     """A threshold and where it comes from.
 
     Attributes:
-        value: pairs that score at least this are kept; -inf for all.
+        value: minimum score of the kept pairs; -inf for all.
         origin: ``mismatched neighbours``, ``gold pairs``, ``given`` or ``none``.
-        precision: the fraction of the kept pairs that is expected to be right; None if it cannot be estimated.
-        recall: the fraction of the right pairs that are kept: expected, on gold measured; None if it cannot be estimated.
-        unsure: why no precision is estimated; empty if one is, or none was asked for.
-        missed: a precision that was asked for and cannot be reached; None otherwise.
-        within: what the precision lies between, with 95 % confidence; None where that is not known.
-        recall_within: what the recall lies between, likewise; of all translations that are there.
-        share: of the lines of the shorter side, those that seem to have a translation; what that lies between, with 95 %
-            confidence. None where it is not known.
-        aside: kinds of wrong pairs that hardly differ from right ones, so that the precision says nothing of them.
+        precision: the expected fraction of right pairs among the kept ones; None if it cannot be estimated.
+        recall: the fraction of right pairs that is kept, expected or measured on gold; None if it cannot be estimated.
+        unsure: why no precision is estimated; empty if one is, or none was wanted.
+        missed: the precision that was wanted but cannot be reached; None otherwise.
+        within: 95 % confidence interval of the precision; None if unknown.
+        recall_within: the same for the recall, of all translations in the text.
+        share: the estimated share of the shorter side's lines that have a translation, and its 95 % confidence interval;
+            None if unknown.
+        aside: kinds of wrong pairs that hardly differ from right ones, so that the precision does not cover them.
     """
 
     value: float
@@ -90,7 +89,7 @@ class Threshold:
 
     def sentence(self) -> str:
         """One sentence for the report."""
-        if self.value == -np.inf:  # that of no pairs at all is found to be so, too
+        if self.value == -np.inf:  # also the threshold of an empty result
             return f"threshold: none, {'all pairs are kept' if self.origin in ('none', 'given') else 'no pairs are left'}"
         line = f"threshold: {self.value:.4f} ({self.origin})"
         said = [line]
@@ -114,17 +113,17 @@ class Threshold:
 
 
 def percent(share: float) -> str:
-    """Format a share in whole percents; an estimate is never 0 or 100."""
+    """Format a share in whole per cent; an estimate is never 0 or 100."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
 def near_duplicate_note(share: float, what: str) -> str:
-    """Return the note on near-duplicates at the end of a line of a summary."""
+    """Return the note on near-duplicates that ends a line of a summary."""
     return f"; near-duplicates of earlier {what}: {percent(share) if share else 'none'}"
 
 
 def bounds(low: float, high: float) -> str:
-    """Format two bounds in whole percents, rounded outwards."""
+    """Format two bounds in whole per cent, rounded outwards."""
     return f"{np.floor(100 * low):.0f} to {np.ceil(100 * high):.0f} %"
 
 
@@ -148,10 +147,10 @@ def check_found(config: Any) -> None:
 
 
 def wrong_fraction(scores: np.ndarray, mismatches: np.ndarray) -> float:
-    """Estimate the fraction of wrong pairs that there would be without a threshold, relative to the mismatches.
+    """Estimate the number of wrong pairs without a threshold, as a fraction of the mismatches.
 
-    Below the median score of the mismatches hardly any right pair scores, so the ratio of the counts there is the ratio of
-    all wrong pairs to all mismatches (the reasoning of false-discovery rates, Storey 2002), one counted more; at most 1.
+    Hardly any right pair scores below the median of the mismatches, so the ratio of the counts there, plus one each, is
+    the ratio of all wrong pairs to all mismatches (as for false-discovery rates, Storey 2002); at most 1.
     """
     if not len(mismatches):
         return 0.0
@@ -170,17 +169,17 @@ def extrapolate_decoys(mismatches: np.ndarray, further: np.ndarray, weight: floa
 
 @dataclass(frozen=True, eq=False)
 class PrecisionEstimate:
-    """How many of the pairs down to every score are expected to be right.
+    """The expected number of right pairs down to every score.
 
     Attributes:
         falling: scores of the pairs, float64 (n,), highest first.
         right: expected number of right pairs among the first i + 1, float64 (n,).
-        lines: of the shorter side.
-        mismatches: scores of the mismatched pairs that tell, float32 (m,).
-        weight: how many wrong pairs each of them stands for, at most.
-        least_share: of the lines, expected to be in a right pair, for a precision to be estimated; infinite for none.
-        limits: the least and the most that ``right`` may be, with 95 % confidence, float64 (2, n); None if unknown.
-        unfound: most that is missing among the pairs, as a share of all right ones.
+        lines: number of lines of the shorter side.
+        mismatches: scores of the mismatched pairs, float32 (m,).
+        weight: how many wrong pairs each mismatch stands for, at most.
+        least_share: minimum share of lines expected to be in a right pair, for a precision estimate; infinite for none.
+        limits: 95 % confidence interval of ``right``, float64 (2, n); None if unknown.
+        unfound: upper limit of the share of translations that are in no pair.
         close: a precision that may be further off than this is given by its bounds alone.
     """
 
@@ -196,7 +195,7 @@ class PrecisionEstimate:
 
     @cached_property
     def unreliable(self) -> bool:
-        """Whether so little seems to be right that the threshold means little, too."""
+        """Whether so few pairs seem right that the threshold means little."""
         if len(self.falling) < LEAST_PAIRS or self.right[-1] < LEAST_SHARE * self.lines:
             return True
         best = int((self.falling >= self.choose()).sum())
@@ -204,7 +203,7 @@ class PrecisionEstimate:
 
     @property
     def unsure(self) -> str:
-        """Why a precision cannot be estimated, empty if it can."""
+        """Why a precision cannot be estimated; empty if it can."""
         if len(self.falling) < LEAST_PAIRS:
             return f"{len(self.falling)} pairs are too few"
         if self.unreliable or self.right[-1] < self.least_share * self.lines:
@@ -213,11 +212,11 @@ class PrecisionEstimate:
 
     @property
     def translations(self) -> float:
-        """How many right pairs there are, with those that are in no pair at all, as far as is known."""
+        """The estimated number of translations, including those that are in no pair."""
         return float(self.right[-1]) / (1 - self.unfound / 2)
 
     def between(self, least: float, most: float | None) -> tuple[float | None, float | None]:
-        """Return precision and recall that are expected of the pairs from ``least`` to ``most``; None if unsure."""
+        """Return the expected precision and recall of the pairs with scores from ``least`` to ``most``; None if unsure."""
         low = int(np.searchsorted(-self.falling, -least, "right"))
         high = 0 if most is None else int(np.searchsorted(-self.falling, -most, "left"))
         if self.unsure or low <= high or self.right[-1] <= 0:
@@ -226,7 +225,7 @@ class PrecisionEstimate:
         return min(1.0, right / (low - high)), min(1.0, right / self.translations)
 
     def within(self, least: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """Return the bounds of the precision and recall of pairs from ``least`` on; None if unknown."""
+        """Return the bounds of the precision and recall of pairs with at least the score ``least``; None if unknown."""
         kept = int(np.searchsorted(-self.falling, -least, "right"))
         if self.limits is None or self.unsure or not kept:
             return None
@@ -237,7 +236,7 @@ class PrecisionEstimate:
 
     @property
     def share(self) -> tuple[float, float, float] | None:
-        """The share of the lines that have a translation, with its bounds; None if unsure."""
+        """The share of lines that have a translation, with its bounds; None if unsure."""
         if self.unsure or self.limits is None or not len(self.right):
             return None
         least, most = self.limits[:, -1].tolist()
@@ -246,7 +245,7 @@ class PrecisionEstimate:
         return part, low, high
 
     def weight_above(self, least: float) -> float:
-        """Return how many wrong pairs each mismatch above a score stands for, the one that is always counted among them."""
+        """Return how many wrong pairs each mismatch from a score up stands for, counting the one that is always added."""
         kept, mismatched = int((self.falling >= least).sum()), int((self.mismatches >= least).sum())
         return float(kept - self.right[kept - 1]) / (mismatched + 1) if kept else self.weight
 
@@ -260,7 +259,7 @@ class PrecisionEstimate:
     ) -> Threshold:
         """Return a threshold, by default the best, with the precision and recall expected of pairs above it and ``least``.
 
-        It says so where a precision that is ``wanted`` cannot be reached, or estimated.
+        It notes if the ``wanted`` precision cannot be reached or estimated.
         """
         value = self.choose(None, wanted) if value is None else value
         precision, recall = self.between(max(value, least), most)
@@ -273,9 +272,9 @@ class PrecisionEstimate:
         return Threshold(value, origin, precision, recall, unsure + aimed, missed, *(within or (None, None)))
 
     def choose(self, recall: np.ndarray | None = None, precision: float | None = None) -> float:
-        """Return the threshold of the best expected F1, or the lowest of a precision (if none reaches it, of the highest).
+        """Return the threshold of the best expected F1, or the lowest with a ``precision`` (if none, the most precise).
 
-        ``recall``, float64 (n,), is the share of gold pairs among the first i + 1 in the place of the expected recall.
+        ``recall``, float64 (n,), is the share of gold pairs among the first i + 1, to replace the expected recall.
         """
         if not len(self.falling):
             return float("-inf")
@@ -287,7 +286,7 @@ class PrecisionEstimate:
 
 
 def _best_cut(falling: np.ndarray, precisions: np.ndarray, recalls: np.ndarray, precision: float | None) -> float:
-    """Return the threshold of the best F1 (or the lowest of a precision), halfway to the next lower score."""
+    """Return the threshold of the best F1 (or the lowest with a precision), halfway to the next lower score."""
     last = np.append(falling[1:] < falling[:-1], True)  # equal scores are kept or dropped together
     total = precisions + recalls
     f1 = np.where(last, 2 * precisions * recalls / np.where(total > 0, total, 1), -1.0)
@@ -310,14 +309,13 @@ def estimate_from_decoys(
     least_share: float = LEAST_SHARE,
     alone: np.ndarray | None = None,
 ) -> PrecisionEstimate:
-    """Estimate how many pairs are right from the scores of mismatched pairs; of both float32 (n,) and (m,).
+    """Estimate how many pairs are right from the scores of pairs, float32 (n,), and of mismatched pairs, float32 (m,).
 
-    ``mismatches`` are selected in the same way once every line's best neighbour is left out, ``further`` once its *two*
-    best are; ``rise`` of a score (:data:`DECOY_CORRECTION`) needs these where it is not 0. ``lines`` are those of the
-    shorter side; ``margin`` says whether lines compete for partners by one of the :data:`MARGINS`. ``least_share`` of the
-    lines is to be in a right pair for a precision to be estimated, and for a margin's wrong pairs to be expected among
-    lines without a translation only. ``alone``, float64 (m,), is how likely neither line of each mismatched pair has a
-    translation; None if that is not known.
+    ``mismatches`` are selected like pairs, but without every line's best neighbour; ``further`` without its *two* best,
+    needed if ``rise``, the score's :data:`DECOY_CORRECTION`, is not 0. ``lines`` are those of the shorter side; ``margin``
+    says whether the score is one of the :data:`MARGINS`. ``least_share`` of the lines must be in a right pair for a
+    precision to be estimated, and for a margin's wrong pairs to be expected only among lines without a translation.
+    ``alone``, float64 (m,), is the probability that neither line of a mismatched pair has a translation; None if unknown.
     """
     alone = None if alone is None else alone[np.argsort(mismatches, kind="stable")]
     if rise and further is not None:
@@ -325,26 +323,26 @@ def estimate_from_decoys(
     falling = np.sort(scores.astype(np.float64))[::-1]
     wrong = np.sort(mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, falling, "left")
-    # One more than are seen, as target-decoy searches count (Levitsky et al., 2017): nothing above is no proof of nothing.
+    # One more than are seen, as in target-decoy searches (Levitsky et al., 2017): no decoys above do not prove perfection.
     weight = wrong_fraction(scores, mismatches)
-    right = _right(weight * (above + 1))
+    right = _right_counts(weight * (above + 1))
     if margin and len(right) and right[-1] >= least_share * lines:  # below, the weight is too uncertain to count twice
-        # A line finds a wrong partner above a score among all lines with this chance, and among some of them, the fraction
-        # of which is the weight, with the chance that it does not miss all of these.
+        # The chance that a line finds a wrong partner above a score among all lines; among a fraction of them, the weight,
+        # it is one minus the chance to miss all of these.
         chance = (above + 1) / (len(wrong) + 1)
         false = weight * (len(wrong) + 1) * (1 - (1 - chance) ** weight)
         if alone is not None and len(alone):
             own = np.append(np.cumsum(alone[::-1])[::-1], 0.0)[len(wrong) - above] + alone.mean()
             false -= (1 - chance) * np.maximum(false - own, 0)
-        right = _right(false)
+        right = _right_counts(false)
     return PrecisionEstimate(falling, right, lines, mismatches, weight, least_share)
 
 
 def with_limits(expected: PrecisionEstimate, doubt: float = 0.0) -> PrecisionEstimate:
-    """Return an estimate with its bounds: from counting, and from the errors of such estimates in measurements.
+    """Return an estimate with bounds, from counting statistics and from the measured errors of such estimates.
 
-    ``doubt`` is the probability that a pair is wrong, averaged over the right ones: the higher it is, the more translations
-    are lost to other lines.
+    ``doubt`` is the probability of being wrong, averaged over the right pairs: the higher it is, the more translations are
+    lost to other lines.
     """
     wrong = np.sort(expected.mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, expected.falling, "left")
@@ -357,14 +355,14 @@ def with_limits(expected: PrecisionEstimate, doubt: float = 0.0) -> PrecisionEst
 def estimate_from_likelihoods(
     scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray
 ) -> PrecisionEstimate:
-    """Return an estimate from each pair's probability, float64 (n,), which chooses a threshold but has no precision."""
+    """Return an estimate from each pair's probability ``right``, float64 (n,); it has no precision."""
     order = np.argsort(-scores, kind="stable")
     total = np.cumsum(right[order])
     weight = min(1.0, float(len(right) - total[-1]) / max(1, len(mismatches))) if len(right) else 0.0
     return PrecisionEstimate(scores[order].astype(np.float64), total, lines, mismatches, weight, least_share=np.inf)
 
 
-def _right(false: np.ndarray) -> np.ndarray:
-    """Return how many of the first i + 1 pairs are right, given the wrong ones, made monotone."""
+def _right_counts(false: np.ndarray) -> np.ndarray:
+    """Return the number of right pairs among the first i + 1, given the wrong ones, made monotone."""
     kept = np.arange(1, len(false) + 1)
     return np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)
