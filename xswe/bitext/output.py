@@ -1,4 +1,4 @@
-"""The table of formats that pairs are written in, by the suffix of a name."""
+"""The output formats of pairs, by the suffix of a file name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xswe.io.suffixes import SUFFIXES
 Format = Literal[
     "auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"
 ]
-# Tables that any result is written as, by the name of their format; of pairs .tsv is LASER's, and .json is not written.
+# Suffixes of general tables by format name; pairs write LASER's format as .tsv, and no .json.
 TABLES = {one.table: suffix for suffix, one in SUFFIXES.items() if one.table and suffix not in (".json", ".tsv")}
 _SUFFIXES: dict[str, str] = {
     **{suffix: kind for kind, suffix in TABLES.items()},
@@ -28,12 +28,12 @@ _SUFFIXES: dict[str, str] = {
     ".xlf": "xliff",
     ".xliff": "xliff",
 }
-WRITTEN = frozenset(_SUFFIXES)  # suffixes of the files that pairs are written to
-_BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+WRITTEN = frozenset(_SUFFIXES)  # suffixes of files of pairs
+_TO_BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 
 
 class Row(NamedTuple):
-    """A pair as it is written."""
+    """A pair to write."""
 
     score: float
     source: str
@@ -44,12 +44,12 @@ class Row(NamedTuple):
 
 
 def output_format(wanted: str, output: str, languages: Sequence[str] = (), further: Iterable[str] = ()) -> Format:
-    """Return the format: the wanted one, or for ``auto`` that of the file name (``laser`` if it says nothing).
+    """Return the format: the wanted one, or for ``auto`` that of the file name (``laser`` if its suffix is unknown).
 
     ``further`` are suffixes of other formats that the caller writes.
 
-    ConfigError: there is no such format, the name promises another one or one that pairs are not written in, or the format
-    needs the languages, a file, or a file without packing. DependencyError: the library that writes it is not installed.
+    ConfigError: there is no such format, the name's suffix means another one or one that pairs are not written in, or the
+    format needs languages, a file, or an unpacked file. DependencyError: the library that writes it is not installed.
     """
     check_choice("format", wanted, Format)
     suffix = suffix_of(output)
@@ -62,20 +62,20 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = (), furth
     if kind in ("parquet", "xlsx"):
         if output == "-" or packing_of(output):
             raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs.{kind}")
-        check_suffix(f"pairs.{kind}")  # whether its library is there
+        check_suffix(f"pairs.{kind}")  # that its library is installed
     if kind in ("tmx", "xliff", "xliff2") and len(languages) != 2:
         raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
     return kind
 
 
 def format_of(file: Source) -> str:
-    """Return the format in which the records of a bitext stay as they stand."""
+    """Return the output format that keeps the records of a bitext unchanged."""
     return "laser" if file.kind in ("tsv", "moses") else file.kind
 
 
 def one_line(text: str) -> str:
-    """Replace what would end a field or a line by a blank."""
-    return text if text.isprintable() else text.translate(_BLANKS)  # to translate a text takes ten times as long
+    """Replace characters that would end a field or a line by blanks."""
+    return text if text.isprintable() else text.translate(_TO_BLANKS)  # translate() takes ten times as long
 
 
 def _laser(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
@@ -91,14 +91,14 @@ def _unit(row: Row) -> Unit:
 
 
 _LINES: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {"bucc": _bucc, "laser": _laser}
-# Formats of units: what writes units, languages and a date.
+# Formats of units: functions that write units, given the languages and a date.
 MEMORIES: dict[str, Callable[..., Iterator[str]]] = {
     "catalogue": write_catalogue,
     "tmx": write_tmx,
     "xliff": write_xliff,
     "xliff2": write_xliff2,
 }
-for_all(Format, {"auto": None, **_LINES, **MEMORIES, **TABLES})  # each is written in one way or the other
+for_all(Format, {"auto": None, **_LINES, **MEMORIES, **TABLES})  # each format has one writer
 
 
 def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[str] = ()) -> None:

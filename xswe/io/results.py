@@ -1,4 +1,4 @@
-"""Results: printed as a table, converted to a data frame, written in the format of a file's suffix."""
+"""Results: print as a table, convert to a data frame, or write in the format of a file's suffix."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from xswe.io.sources import packing_of, suffix_of
 from xswe.io.suffixes import TABLES
 
 E = TypeVar("E")  # of entries
-_ROWS_WRITTEN = 65_536  # rows that are written at a time
-_SHOWN = 10  # rows that a notebook shows
-STATUSES = ("right", "wrong", "open")  # what people say of a row
-_LOOKED_AT, _WIDEST = 200, 60  # rows that tell the width of a column, and characters of the widest one
-_SHEET, _SHEET_CELL = 1_048_575, 32_767  # rows of a sheet under its header, characters of a cell
+_BLOCK_ROWS = 65_536
+_NOTEBOOK_ROWS = 10
+STATUSES = ("right", "wrong", "open")  # judgements of a row
+_WIDTH_SAMPLE, _MAX_WIDTH = 200, 60  # rows that decide the width of a column; its maximum in characters
+_MAX_SHEET_ROWS, _MAX_CELL = 1_048_575, 32_767  # rows of a sheet without its header, characters of a cell
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: f"\\{c}" for c in "&%$#_{}"}
 
 
@@ -38,8 +38,8 @@ def cell(value: Any) -> str:
     return f"{100 * value:.1f}" if isinstance(value, float) else str(value)
 
 
-def _laid_out(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
-    """Return the header and the rows as texts, and which columns are right-aligned: those of numbers, except the first."""
+def _cells_and_alignment(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
+    """Return the header and the rows as text, and which columns are right-aligned: all of numbers except the first."""
     cells = [list(map(str, header)), *([cell(value) for value in row] for row in rows)]
     columns = [[text for text in column if re.search(r"\w", text)] for column in zip(*cells[1:], strict=True)]
     is_number = [all(re.match(r"\W*\d", text) for text in column) for column in columns]
@@ -47,8 +47,8 @@ def _laid_out(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[lis
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out under a header; columns of numbers, except the first, are right-aligned."""
-    cells, right = _laid_out(header, rows)
+    """Format rows under a header; columns of numbers, except the first, are right-aligned."""
+    cells, right = _cells_and_alignment(header, rows)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
@@ -63,27 +63,27 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out as a Markdown table; columns of numbers, except the first, are right-aligned."""
-    cells, right = _laid_out(header, rows)
+    """Format rows as a Markdown table; columns of numbers, except the first, are right-aligned."""
+    cells, right = _cells_and_alignment(header, rows)
     lines = [cells[0], ["---:" if to_right else "---" for to_right in right]]
     lines += [[text.replace("|", "\\|") for text in row] for row in cells[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def latex(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out as a LaTeX table in the style of the package booktabs."""
-    cells, right = _laid_out(header, rows)
+    """Format rows as a LaTeX table in the style of the booktabs package."""
+    cells, right = _cells_and_alignment(header, rows)
     first, *rest = (" & ".join("".join(_TEX.get(c, c) for c in text) for text in line) + r" \\" for line in cells)
     start = rf"\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}"
     return "\n".join([start, r"\toprule", first, r"\midrule", *rest, r"\bottomrule", r"\end{tabular}"])
 
 
 class Result(Sequence[E]):
-    """Base of the library's results, each a sequence of entries.
+    """Base class of results, each a sequence of entries.
 
-    A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them. The argument
-    ``row`` of a class is the named tuple, or the names, that its columns are; its entries are those of the field that
-    ``entries`` names, and these its records, unless it says otherwise.
+    A subclass defines :meth:`columns` and :meth:`records`; the rest follows from them. Its class argument ``row``, a named
+    tuple or names, gives the columns; ``entries`` names the field with the entries, which are the records, too, unless
+    overridden.
     """
 
     _field: ClassVar[str] = ""
@@ -108,7 +108,7 @@ class Result(Sequence[E]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> E:
-        """Return an entry by its number, which is not negative."""
+        """Return an entry by its non-negative index."""
         return cast(E, getattr(self, self._field)[place]) if self._field else next(islice(iter(self), place, None))
 
     def columns(self) -> tuple[str, ...]:
@@ -116,22 +116,22 @@ class Result(Sequence[E]):
         return self._columns
 
     def records(self) -> Iterable[Sequence[Any]]:
-        """Return the rows, a value a column."""
+        """Return the rows, with one value per column."""
         return cast(Iterable[Sequence[Any]], getattr(self, self._field) if self._field else iter(self))
 
     def layout(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Return the header and the rows of the table that people read: scores with four digits, texts on one line."""
+        """Return header and rows of the table for people: scores with four decimals, texts on one line."""
         return self.columns(), ([_shown(value) for value in row] for row in self.records())
 
     def as_json(self) -> Any:
-        """Return plain JSON values: one object per row, null for values that are not finite."""
+        """Return plain JSON values: one object per row, null for non-finite values."""
         return [_object(self.columns(), row) for row in self.records()]
 
     def _repr_html_(self) -> str:
-        """Return the first rows as a table, for a notebook."""
+        """Return the first rows as a table for notebooks."""
         header, rows = self.layout()
         lines = ["".join(f"<th>{html.escape(name)}</th>" for name in header)]
-        lines += ["".join(f"<td>{html.escape(cell(value))}</td>" for value in row) for row in islice(rows, _SHOWN)]
+        lines += ["".join(f"<td>{html.escape(cell(value))}</td>" for value in row) for row in islice(rows, _NOTEBOOK_ROWS)]
         return f"<p>{html.escape(repr(self))}</p><table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
     def to_pandas(self) -> Any:
@@ -144,18 +144,18 @@ class Result(Sequence[E]):
         return _library("polars").DataFrame(list(map(tuple, self.records())), schema=list(columns), orient="row")
 
     def types(self) -> dict[str, str]:
-        """Return pyarrow's names of the types of columns that are not Python's own, as ``float32``."""
+        """Return the pyarrow types, such as ``float32``, of columns whose type is not Python's own."""
         return {}
 
     def write(self, path: str | Path) -> None:
         """Write the result atomically.
 
         Args:
-            path: file, by its suffix any table, text also packed as ``.gz`` or another of
+            path: file, whose suffix decides the format; text may be packed as ``.gz`` or another of
                 :data:`xswe.io.sources.PACKED`; ``-`` for ``.tsv`` on standard output.
 
         Raises:
-            ConfigError: it has another suffix.
+            ConfigError: no format has this suffix.
             DependencyError: the library that writes the format is not installed.
         """
         suffix = check_suffix(path)
@@ -169,7 +169,7 @@ class Result(Sequence[E]):
 
 @dataclass(frozen=True)
 class Rows(Result[Sequence[Any]], entries="rows"):
-    """A result of nothing but rows: the ``names`` of the columns, and a value a column in each row."""
+    """A plain result: the ``names`` of the columns, and rows with one value per column."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
@@ -180,7 +180,7 @@ class Rows(Result[Sequence[Any]], entries="rows"):
 
 
 def check_suffix(path: str | Path) -> str:
-    """Return the suffix of a file that results are written to, without that of its compression.
+    """Return the suffix of an output file, without that of its compression.
 
     Raises ConfigError for a format that is not written, DependencyError if the library that writes it is not installed.
     """
@@ -197,7 +197,7 @@ def check_suffix(path: str | Path) -> str:
 
 
 def _flat(value: Any) -> Any:
-    """Return a value for a cell, in which several texts or numbers stand as ``a | b``."""
+    """Return a value for a cell, joining several texts or numbers as ``a | b``."""
     return " | ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
 
 
@@ -214,11 +214,11 @@ def _library(name: str) -> Any:
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines of text atomically, a block at a time; compressed by the suffix, ``-`` to standard output."""
+    """Write lines of text atomically, block by block; compressed by the suffix, ``-`` to standard output."""
     rest = iter(lines)
     with open_output(path) as stream:
-        while block := "".join(islice(rest, _ROWS_WRITTEN)):
-            stream.write(block.encode("utf-8", "backslashreplace"))  # a lone surrogate, as JSON writes it
+        while block := "".join(islice(rest, _BLOCK_ROWS)):
+            stream.write(block.encode("utf-8", "backslashreplace"))  # escapes a lone surrogate like JSON
 
 
 def write_table(
@@ -229,11 +229,11 @@ def write_table(
     types: Mapping[str, str] | None = None,
     bom: bool = False,
 ) -> None:
-    """Write rows under a header atomically, a block at a time; ``-`` is standard output.
+    """Write rows under a header atomically, block by block; ``-`` is standard output.
 
-    ``suffix`` names the format, one that :func:`check_suffix` returns, but for ``.json``; ``types`` are pyarrow's names of
-    the types of columns that are not Python's own; ``bom`` begins a text with a byte-order mark, without which Excel does
-    not take it for UTF-8.
+    ``suffix`` is the format, as returned by :func:`check_suffix`, except ``.json``; ``types`` are the pyarrow types of
+    columns whose type is not Python's own; ``bom`` starts a text with a byte-order mark, which Excel needs to recognise
+    UTF-8.
     """
     if suffix in _TEXT_WRITERS:
         write_text(path, chain(["\ufeff"] if bom else [], _TEXT_WRITERS[suffix](names, rows)))
@@ -246,15 +246,15 @@ def write_table(
 
 
 def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a sheet of XLSX, as people read it; the same rows give the same bytes.
+    """Write an XLSX sheet for people to read; the same rows give the same bytes.
 
-    The header stays in sight and filters; columns are as wide as their first texts, long ones wrapped; a score has a colour
-    from red (0) to green (1), and where there are both sides of a pair, an empty one is grey.
+    The header is frozen and filters; columns are as wide as their first texts, and wrap long ones; scores are coloured from
+    red (0) to green (1), and empty sides of a pair grey.
     """
     import xlsxwriter
 
     rest = iter(rows)
-    first = list(islice(rest, _ROWS_WRITTEN))
+    first = list(islice(rest, _BLOCK_ROWS))
     how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     with xlsxwriter.Workbook(str(path), how) as book:
         book.set_properties({"created": datetime(2000, 1, 1)})
@@ -264,11 +264,11 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
         _set_columns(book, sheet, names, first)
         number = 0
         for number, row in enumerate(chain([names], first, rest)):
-            if number > _SHEET:
-                raise ConfigError(f"{path}: over {_SHEET:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
+            if number > _MAX_SHEET_ROWS:
+                raise ConfigError(f"{path}: over {_MAX_SHEET_ROWS:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
             for column, value in enumerate(map(_flat, row)):
                 if isinstance(value, str) and value:
-                    sheet.write_string(number, column, value[:_SHEET_CELL], *([] if number else [bold]))
+                    sheet.write_string(number, column, value[:_MAX_CELL], *([] if number else [bold]))
                 elif isinstance(value, (int, float)) and math.isfinite(value):
                     sheet.write_number(number, column, value)
         sheet.autofilter(0, 0, max(1, number), len(names) - 1)
@@ -276,18 +276,18 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def _set_columns(book: Any, sheet: Any, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Make columns as wide as the texts of their first rows; Chinese and Japanese characters are twice as wide."""
+    """Fit columns to the texts of their first rows; Chinese and Japanese characters count as two."""
     for column, name in enumerate(names):
-        found = [_flat(row[column]) for row in rows[:_LOOKED_AT]]
+        found = [_flat(row[column]) for row in rows[:_WIDTH_SAMPLE]]
         sizes = [sum(1 + (east_asian_width(c) in "WF") for c in one) if isinstance(one, str) else 9 for one in found]
-        look: dict[str, Any] = {"valign": "top", "text_wrap": max(sizes, default=0) > _WIDEST}
+        look: dict[str, Any] = {"valign": "top", "text_wrap": max(sizes, default=0) > _MAX_WIDTH}
         if any(isinstance(one, float) for one in found):
             look["num_format"] = "0.000"
-        sheet.set_column(column, column, min(_WIDEST, max(len(name) + 4, *sizes, 0)), book.add_format(look))
+        sheet.set_column(column, column, min(_MAX_WIDTH, max(len(name) + 4, *sizes, 0)), book.add_format(look))
 
 
 def _set_colours(book: Any, sheet: Any, names: Sequence[str], last: int) -> None:
-    """Colour scores, and rows without a counterpart."""
+    """Colour scores and empty sides, and offer the statuses to choose from."""
     if "score" in names:
         column = names.index("score")
         scale = {"type": "3_color_scale", "min_type": "num", "mid_type": "num", "max_type": "num", "mid_value": 0.5}
@@ -304,7 +304,7 @@ def _set_colours(book: Any, sheet: Any, names: Sequence[str], last: int) -> None
 
 
 def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], types: Mapping[str, str]) -> None:
-    """Write a Parquet table, whose columns have the types of their first block; a column without values is one of texts."""
+    """Write a Parquet table with the column types of the first block; columns without values there are text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -313,20 +313,20 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any
         return [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
 
     rest = iter(rows)
-    block = list(islice(rest, _ROWS_WRITTEN))
+    block = list(islice(rest, _BLOCK_ROWS))
     declared = [pa.type_for_alias(types[name]) if name in types else None for name in names]
     found = [column.type if column.type != pa.null() else pa.string() for column in arrays(block, declared)]
     schema = pa.schema(list(zip(names, found, strict=True)))
     with pq.ParquetWriter(path, schema) as writer:
         while block:
             writer.write_table(pa.Table.from_arrays(arrays(block, found), schema=schema))
-            block = list(islice(rest, _ROWS_WRITTEN))
+            block = list(islice(rest, _BLOCK_ROWS))
 
 
 def _separated(delimiter: str) -> Writer:
     def write(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
         stream = StringIO()
-        writer = csv.writer(stream, delimiter=delimiter)  # with \r\n, as it quotes what holds a part of its line's end
+        writer = csv.writer(stream, delimiter=delimiter)  # with \r\n, as it quotes fields that hold either character
         for row in chain([names], rows):
             writer.writerow(map(_flat, row))
             yield stream.getvalue()[:-2] + "\n"
@@ -347,13 +347,13 @@ def _object(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
 
 
 Writer = Callable[[Sequence[str], Iterable[Sequence[Any]]], Iterator[str]]
-# Tables to look at: rounded, without the columns that only programs need, and never read again.
+# Tables for people: rounded, without columns that only programs need, never read back.
 SHOWN: dict[str, Writer] = {
     ".md": lambda names, rows: iter([markdown(names, rows) + "\n"]),
     ".tex": lambda names, rows: iter([latex(names, rows) + "\n"]),
 }
 _TEXT_WRITERS: dict[str, Writer] = {".csv": _separated(","), ".tsv": _separated("\t"), ".jsonl": _objects, **SHOWN}
-# Formats that are no text: the library that writes each, and the extra it comes with.
+# Binary formats: the library that writes each, and the extra that installs it.
 _LIBRARIES = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("xlsxwriter", "mine")}
 if {*_TEXT_WRITERS, *_LIBRARIES, ".json"} != set(TABLES):
     raise TypeError(f"the tables of xswe.io.suffixes are {', '.join(TABLES)}: each needs a writer, and no other has one")

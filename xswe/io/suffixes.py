@@ -1,8 +1,7 @@
 """The table of suffixes that name a format.
 
-A format that is read or written for the first time gets its line here. From the table follow the names that are refused for
-the output of pairs and links, those that no folder has, the files that are not read as lines of text, and the tables that
-results are written as.
+Every format that is read or written has a line here. The table decides which names are refused for output of pairs and
+links, and for folders; which files are not read as lines of text; and as which tables results are written.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from typing import NamedTuple
 
 
 class Suffix(NamedTuple):
-    """What a file of a suffix is.
+    """The properties of files with a suffix.
 
     Attributes:
-        table: its name, as ``format=`` has it, if results are written as such tables; else empty.
-        has_rows: whether it has rows, units or numbers in it, and is never read as lines of text.
-        is_ours: whether such files are read or written here, so that no folder is called so.
+        table: value of ``format=`` for which results are written as such tables; empty if they are not.
+        has_rows: whether the file holds rows, units or numbers, and is never read as lines of text.
+        is_ours: whether xswe reads or writes such files, so that no folder may have the suffix.
     """
 
     table: str = ""
@@ -25,16 +24,16 @@ class Suffix(NamedTuple):
 
 
 _TEXT, _ROWS = Suffix(), Suffix(has_rows=True)
-_OTHERS, _OTHER_ROWS = Suffix(is_ours=False), Suffix(has_rows=True, is_ours=False)
+_FOREIGN, _FOREIGN_ROWS = Suffix(is_ours=False), Suffix(has_rows=True, is_ours=False)
 SUFFIXES: dict[str, Suffix] = {
-    ".arrow": _OTHER_ROWS,
+    ".arrow": _FOREIGN_ROWS,
     ".bin": _TEXT,
     ".csv": Suffix("csv", has_rows=True),
-    ".db": _OTHER_ROWS,
-    ".doc": _OTHERS,
+    ".db": _FOREIGN_ROWS,
+    ".doc": _FOREIGN,
     ".docx": _TEXT,
     ".epub": _TEXT,
-    ".feather": _OTHER_ROWS,
+    ".feather": _FOREIGN_ROWS,
     ".htm": _TEXT,
     ".html": _TEXT,
     ".json": Suffix("json"),
@@ -46,17 +45,17 @@ SUFFIXES: dict[str, Suffix] = {
     ".ndjson": _ROWS,
     ".npy": _ROWS,
     ".npz": _ROWS,
-    ".ods": _OTHER_ROWS,
-    ".odt": _OTHERS,
+    ".ods": _FOREIGN_ROWS,
+    ".odt": _FOREIGN,
     ".onnx": _ROWS,
     ".parquet": Suffix("parquet", has_rows=True),
     ".pdf": _TEXT,
-    ".pickle": _OTHER_ROWS,
-    ".pkl": _OTHER_ROWS,
+    ".pickle": _FOREIGN_ROWS,
+    ".pkl": _FOREIGN_ROWS,
     ".po": _ROWS,
-    ".rtf": _OTHERS,
+    ".rtf": _FOREIGN,
     ".safetensors": _ROWS,
-    ".sqlite": _OTHER_ROWS,
+    ".sqlite": _FOREIGN_ROWS,
     ".tbx": _ROWS,
     ".tex": Suffix("latex"),
     ".tmx": _ROWS,
@@ -66,11 +65,11 @@ SUFFIXES: dict[str, Suffix] = {
     ".xhtml": _TEXT,
     ".xlf": _ROWS,
     ".xliff": _ROWS,
-    ".xls": _OTHER_ROWS,
+    ".xls": _FOREIGN_ROWS,
     ".xlsx": Suffix("xlsx", has_rows=True),
-    ".xml": _OTHERS,
-    ".yaml": _OTHERS,
-    ".yml": _OTHERS,
+    ".xml": _FOREIGN,
+    ".yaml": _FOREIGN,
+    ".yml": _FOREIGN,
     ".zip": _ROWS,
 }
-TABLES = tuple(suffix for suffix, one in SUFFIXES.items() if one.table)  # that results are written as
+TABLES = tuple(suffix for suffix, one in SUFFIXES.items() if one.table)  # formats of results
