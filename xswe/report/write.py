@@ -1,4 +1,4 @@
-"""``xswe.write_report``: the page of any result, or of a run's folder."""
+"""``xswe.write_report``: the page of any result or run folder."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def write_report(
     languages: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a report: one self-contained HTML file, to be read, marked, printed or sent by mail.
+    """Write a report: a self-contained HTML file to read, annotate, print or mail.
 
     Args:
         result: what ``mine``, ``filter``, ``align``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
             :class:`xswe.report.terms.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
-            Ask ``mine``, ``filter`` and ``align`` for ``evidence=True``: else their pages show what stays, and no more.
+            Without ``evidence=True``, the pages of ``mine``, ``filter`` and ``align`` show only what they keep.
         output: the file, ``.html``.
-        kind: of a folder or file, what is in it: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
-            ``compare`` wrote, a bitext whose ``space`` in the model is looked at; ``auto`` by what it is.
-        model: links the words of pairs; None for no links.
-        languages: of source and target, or of the phrases and the passages, where the result does not know them.
+        kind: content of a folder or file: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
+            ``compare`` wrote, or a bitext to show in the model's ``space``; ``auto`` to detect it.
+        model: for word links in pairs; None for no links.
+        languages: of source and target, or of phrases and passages, if the result does not know them.
         settings: of the run, by section; shown at the end.
 
     Returns:
         The file.
 
     Raises:
-        ConfigError: there is no report of such a thing, or the name is none of a page.
+        ConfigError: there is no report for such a result, or the file name is not that of a page.
         DependencyError: Jinja2 is not installed.
 
     Example:
@@ -81,7 +81,7 @@ def _of_training(result: Any) -> str:
     return training_page(result.folder)
 
 
-# What makes the page of a result, given the model and the settings; by names of classes, some of which would bring torch.
+# Page makers by class name, given result, model and settings; importing some of the classes would import torch.
 _OF_RESULTS: dict[str, Callable[[Any, AnyModel | None, dict[str, Any]], str]] = {
     "MinedPairs": lambda result, model, settings: pairs_page(view_of_mined(result), model, settings),
     "Filtered": lambda result, model, settings: pairs_page(view_of_filtered(result), model, settings),
@@ -97,12 +97,12 @@ _OF_RESULTS: dict[str, Callable[[Any, AnyModel | None, dict[str, Any]], str]] = 
 def _page_of_path(
     path: Path, kind: Kind, model: AnyModel | None, languages: tuple[str, ...], settings: dict[str, Any]
 ) -> str:
-    """Return the page of a run's folder or files."""
+    """Return the page of a run folder or a file."""
     check_choice("kind", kind, Kind)
     return _PAGES[kind](path, model, languages, settings)
 
 
-# What makes the page of a path, given the model, the languages and the settings.
+# Page makers by kind, given path, model, languages and settings.
 _PAGES: dict[str, Callable[[Path, AnyModel | None, tuple[str, ...], dict[str, Any]], str]] = for_all(
     Kind,
     {
@@ -132,30 +132,30 @@ def report_of(
     languages: tuple[str, ...] = (),
     projector: str | Path | None = None,
 ) -> Path:
-    """Write a page to look at of one thing that a run left on the disk, and return the page.
+    """Write the report of one file or folder that a run left on disk, and return its path.
 
     Args:
-        output: the page.
-        mined: a file of scored pairs, as ``mine`` writes it.
+        output: the page, ``.html``.
+        mined: a file of scored pairs, as written by ``mine``.
         run: a run folder of ``train``.
-        hits: what a search of phrases wrote, ``.tsv``, ``.csv`` or ``.jsonl``, of either mode.
-        compare: what ``compare`` wrote, ``.json``.
-        space: a file of any bitext: where its sentences and words lie in the space of the model.
-        model: links the words of pairs, or whose space is looked at; or its name.
-        languages: of source and target, of the phrases and the passages, or of a space's columns.
+        hits: the output of a phrase search in either mode, ``.tsv``, ``.csv`` or ``.jsonl``.
+        compare: the output of ``compare``, ``.json``.
+        space: a bitext file of any format, to show where its sentences and words lie in the model's space.
+        model: for word links in pairs, or for ``space``; or its name.
+        languages: of source and target, of phrases and passages, or of the columns of ``space``.
         projector: with ``space``: a new folder for TensorBoard's projector and embedding-atlas.
 
     Raises:
-        ConfigError: there is not one thing, or the name is none of a page.
+        ConfigError: not exactly one input is given, or the file name is not that of a page.
     """
     known = {"auto": None, "mined": mined, "run": run, "hits": hits, "compare": compare, "space": space}
     given = [kind for kind, what in for_all(Kind, known).items() if what]
     if len(given) != 1:
         names = ", ".join(f"{name}=" for name in known if name != "auto")
-        raise ConfigError(f"report needs one of {names}: what is the page to be of?")
+        raise ConfigError(f"report needs exactly one of {names}")
     what, opened = str(known[given[0]]), open_model(model, "report_of(output, model=model)") if model else None
     if projector:
         if given != ["space"]:
-            raise ConfigError("projector= writes what space= looks at: give space=BITEXT")
+            raise ConfigError("projector= exports the space of a bitext: give space=BITEXT")
         export_space(open_space(opened, what, tuple(languages)), projector)
     return write_report(what, output, kind=cast("Kind", given[0]), model=opened, languages=languages)

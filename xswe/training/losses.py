@@ -1,11 +1,10 @@
-"""Losses on batches of unit vectors: values and gradients, written out by hand.
+"""Losses on batches of unit vectors: values and hand-written gradients.
 
-Each is a pure function of float32 arrays, so that it can be checked against automatic differentiation (the tests do), and
-each returns the gradient with respect to its *unit* vectors; :func:`through_norm` carries a gradient back to the vectors
-before normalisation.
+Each is a pure function of float32 arrays, which the tests check against automatic differentiation, and returns the gradient
+with respect to its *unit* vectors; :func:`through_norm` propagates a gradient back through the normalisation.
 
 The expensive part is the similarity matrix of a batch. It is computed once, exponentiated in place by a polynomial that
-the compiler vectorises, summed along both axes in the same pass, and turned in place into the gradient.
+the compiler vectorises, summed along both axes in the same pass, and turned into the gradient in place.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from xswe.io.compiler import LEAN
 from xswe.io.parallel import over_blocks
 from xswe.io.settings import for_all
 
-# exp(x) is kept as a normal float32; similarities lie in [-1, 1], so 2 / temperature (plus the margin) must stay below.
-_FLOAT32_RANGE = 87.0
+# exp(x) must be a normal float32: as cosines lie in [-1, 1], (2 + margin) / temperature may not exceed this.
+_MAX_EXPONENT = 87.0
 Similarity = Literal["normalised", "cosine"]  # of a phrase and a span
-# Of a difference of similarities, in cosines: the constant 1 / 2 falls out of it.
-_STEEPNESS = for_all(Similarity, {"normalised": 0.5, "cosine": 1.0})
+# Slope of the similarity over the cosine; its constant cancels in differences.
+_SLOPES = for_all(Similarity, {"normalised": 0.5, "cosine": 1.0})
 
 
 @njit(inline="always")
 def _exp(x: np.float32) -> float:
     """exp(x) for -87 <= x <= 87 in float32, relative error below 3e-6; branch-free, so loops over it vectorise."""
-    t = max(x, np.float32(-_FLOAT32_RANGE)) * np.float32(1.4426950408889634)
+    t = max(x, np.float32(-_MAX_EXPONENT)) * np.float32(1.4426950408889634)
     whole = np.floor(t + np.float32(0.5))
     f = t - whole
     p = np.float32(1.5403530e-4)
@@ -58,7 +57,7 @@ def _exponentiate(
 ) -> None:
     """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - scale), masking false negatives.
 
-    ``logits`` has the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
+    ``logits`` starts at row ``start``; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
     Equal numbers in ``anchor_ids``, ``texts`` and ``anchors`` mark false negatives, see :class:`RankingLoss`.
     """
     height, width = logits.shape
@@ -91,38 +90,37 @@ def _to_gradient(
 
 
 class CosineLoss(Protocol):
-    """A loss of a matrix of cosines, block by block of its rows, so that threads share them.
+    """A loss of a matrix of cosines, computed in blocks of rows that threads share.
 
-    All blocks go through ``forward``, then ``value`` is asked, then all blocks go through ``backward``: what a block needs
-    of others may be kept in between. The same object then serves the next prefix of the vectors, with other cosines.
+    All blocks go through ``forward``, then ``value`` is called, then all blocks go through ``backward``; the loss may keep
+    state in between. The same object then serves the next prefix of the vectors, with other cosines.
     """
 
     def forward(self, cosines: np.ndarray, start: int) -> Any:
-        """Process the rows from ``start`` on, in place; return their part of the loss."""
+        """Process a block of rows, starting at row ``start``, in place; return its part of the loss."""
 
     def value(self, parts: list[Any]) -> float:
-        """Return the loss, given the parts of all rows."""
+        """Return the loss, given the parts of all blocks."""
 
     def backward(self, cosines: np.ndarray, start: int) -> None:
-        """Turn what :meth:`forward` stored of the rows from ``start`` on into the gradient, in place."""
+        """Turn the block that :meth:`forward` left, starting at row ``start``, into the gradient, in place."""
 
 
 class RankingLoss:
     """Translation ranking, or multiple negatives ranking, of cosines, float32 (k, k + n).
 
-    Row i is an anchor, column i its positive; the columns from k on are further negatives, of any row. With s_ij the
-    cosines, and the margin m subtracted from the true pairs: loss = mean_i -log softmax_j(s_ij / t)_i over all columns,
-    and where ``both`` is set, plus mean_i -log softmax_j(s_ji / t)_i over the first k columns: symmetric in-batch InfoNCE
-    (EN paper 3.3, bilingual; there the margin is 0). ConfigError: the temperature t is below 0.024, where exp(2 / t)
-    exceeds float32.
+    Row i is an anchor, column i its positive; columns k and up are extra negatives for all rows. With cosines s_ij, from
+    which the margin m is subtracted for true pairs: loss = mean_i -log softmax_j(s_ij / t)_i over all columns, plus, with
+    ``both``, mean_i -log softmax_j(s_ji / t)_i over the first k columns: symmetric in-batch InfoNCE (EN paper 3.3,
+    bilingual; there the margin is 0). ConfigError: the temperature t is below 0.024, where exp(2 / t) exceeds float32.
 
-    In ``same``, int (k,) and (k + n,), equal numbers mark equal anchors, and equal candidates; a candidate that is the
-    anchor's positive, or another positive of the same anchor, is not a negative. If anchors may be among the candidates,
-    a third array, int (k,), has the anchors' numbers in the numbering of the candidates; without it no candidate is one.
+    In ``same``, int (k,) and (k + n,), equal numbers mark equal anchors, and equal candidates; a candidate equal to the
+    anchor's positive, or to another positive of the same anchor, is not a negative. If anchors may be among the candidates,
+    a third array, int (k,), numbers the anchors as candidates; without it, no candidate counts as an anchor.
     """
 
     def __init__(self, same: tuple[np.ndarray, ...], temperature: float, margin: float = 0.0, both: bool = True) -> None:
-        # A cosine, less the margin, can be so far from 1: below it, and with a negative margin above it.
+        # How far a cosine minus the margin can be from 1: below it or, with a negative margin, above it.
         _check_temperature(temperature, max(2.0 + max(margin, 0.0), -margin))
         self.size, self.both, f = len(same[0]), both, np.float32
         self.scale, self.margin, self.factor = f(1.0 / temperature), f(margin), f(1.0 / temperature / max(1, self.size))
@@ -134,14 +132,14 @@ class RankingLoss:
         self.by_column = np.zeros(len(texts), f)
 
     def forward(self, cosines: np.ndarray, start: int) -> np.ndarray:
-        """Exponentiate rows; return the sums by column."""
+        """Exponentiate rows; return their column sums."""
         own, columns = slice(start, start + len(cosines)), np.zeros(cosines.shape[1], np.float32)
         how = self.scale, self.margin, *self.marks
         _exponentiate(cosines, start, *how, self.rows[own], columns, self.diagonal[own])
         return columns
 
     def value(self, parts: list[np.ndarray]) -> float:
-        """Return the loss, given the sums by column of all rows."""
+        """Return the loss, given the column sums of all blocks."""
         log_partition, directions = np.log(self.rows.astype(np.float64)), 1.0
         if self.both:
             columns, directions = np.sum(parts, axis=0)[: self.size], 2.0
@@ -160,9 +158,8 @@ class RelationalLoss:
 
     The student's similarities within a batch imitate the teacher's: with s_ij = cosine(left_i, right_j), T the
     temperature and q the ``targets`` of :func:`relational_targets`, loss = -mean_i sum_{j != i} q_ij log p_ij, where p is
-    the soft-max of s_ij / T over j != i. With one array on the left and right it is the papers' monolingual loss; with
-    the two sides of translation pairs it asks source i and target j to be as similar as the teacher finds sentences i and
-    j.
+    the softmax of s_ij / T over j != i. With the same array left and right it is the papers' monolingual loss; with the two
+    sides of translation pairs, source i and target j should be as similar as sentences i and j are to the teacher.
     """
 
     def __init__(self, targets: np.ndarray, temperature: float) -> None:
@@ -170,12 +167,12 @@ class RelationalLoss:
         self.targets, self.scale = targets, 1.0 / temperature
 
     def forward(self, cosines: np.ndarray, start: int) -> float:
-        """Turn rows into the gradient at once; return the sum of their losses."""
+        """Turn rows straight into the gradient; return the sum of their losses."""
         own, f = self.targets[start : start + len(cosines)], np.float32
         return _relational_rows(cosines, own, start, f(self.scale), f(self.scale / len(self.targets)))
 
     def value(self, parts: list[float]) -> float:
-        """Return the mean."""
+        """Return the mean loss."""
         return float(sum(parts)) / len(self.targets)
 
     def backward(self, cosines: np.ndarray, start: int) -> None:
@@ -187,8 +184,8 @@ def on_products(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return a loss of the (k, n) cosines of unit (or zero) rows, float32 (k, d) and (n, d), and its gradients by both.
 
-    Where ``left`` and ``right`` are one array, the first gradient is the whole one and the second is zero. Without
-    ``gradient`` both are empty.
+    If ``left`` and ``right`` are the same array, the first gradient is the sum and the second is zero. Without ``gradient``
+    both are empty.
     """
     size = len(left)
     cosines = np.empty((size, len(right)), np.float32)
@@ -215,7 +212,7 @@ def on_products(
 
 @njit(**LEAN, fastmath=True)
 def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> None:
-    """Carry ``gradient`` (with respect to u = v / |v|) back to v, in place: (g - u (u . g)) / |v|; 0 where |v| is 0."""
+    """Propagate ``gradient`` from u = v / |v| back to v, in place: (g - u (u . g)) / |v|; 0 where |v| is 0."""
     for i in range(unit.shape[0]):
         along = np.float32(0.0)
         for j in range(unit.shape[1]):
@@ -227,7 +224,7 @@ def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> N
 
 @njit(**LEAN, fastmath=True)
 def _softmax_off_diagonal(cosines: np.ndarray, start: int, scale: np.float32) -> None:
-    """Turn a block of cosines into their row soft-max at ``scale``, the diagonal left out (zero), in place."""
+    """Turn a block of cosines into their row softmax at ``scale``, without the diagonal (zero), in place."""
     height, width = cosines.shape
     for i in range(height):
         cosines[i, start + i] = np.float32(-1e9)
@@ -252,7 +249,7 @@ def _relational_rows(student: np.ndarray, targets: np.ndarray, start: int, scale
         student[i, start + i] = np.float32(-1e9)
         total, cross = np.float32(0.0), np.float32(0.0)
         for j in range(width):
-            logit = max((student[i, j] - np.float32(1.0)) * scale, np.float32(-_FLOAT32_RANGE))
+            logit = max((student[i, j] - np.float32(1.0)) * scale, np.float32(-_MAX_EXPONENT))
             cross += targets[i, j] * logit
             e = _exp(logit)
             student[i, j] = e
@@ -267,9 +264,9 @@ def _relational_rows(student: np.ndarray, targets: np.ndarray, start: int, scale
 
 
 def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int = 1) -> np.ndarray:
-    """Return the targets of a student's similarities within a batch, float32 (k, k), by unit vectors (k, e), k >= 2.
+    """Return targets for a student's similarities in a batch, float32 (k, k), from a teacher's unit vectors (k, e), k >= 2.
 
-    Row i is the soft-max of cosine(teacher_i, teacher_j) / temperature over j != i; zero on the diagonal (EN paper 3.3).
+    Row i is the softmax of cosine(teacher_i, teacher_j) / temperature over j != i; zero on the diagonal (EN paper 3.3).
     """
     _check_temperature(temperature, 2.0)
     targets = np.empty((len(teacher), len(teacher)), np.float32)
@@ -284,8 +281,8 @@ def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int 
 
 def _check_temperature(temperature: float, reach: float) -> None:
     """Raise ConfigError if exp(reach / temperature) exceeds float32."""
-    if not temperature >= reach / _FLOAT32_RANGE:
-        least = reach / _FLOAT32_RANGE
+    if not temperature >= reach / _MAX_EXPONENT:
+        least = reach / _MAX_EXPONENT
         raise ConfigError(f"temperature {temperature} is too small for float32: use at least {least:.3f}")
 
 
@@ -294,15 +291,15 @@ def span_max_loss(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """Return the loss of triplets, given unit vectors, float32 (n, d), and its gradients with respect to all three arrays.
 
-    ``true`` and ``false`` are the best spans of the passages that hold a paraphrase, and of those that do not. With s+
-    and s- the similarities of a phrase with the best span of either passage, and l the ``scale`` (lambda in SLICE), loss
-    = mean of -l s+ + log(e^{l s+} + e^{l s-}). The maximum over spans passes its gradient to the best one alone.
+    ``true`` and ``false`` are the best spans of passages with and without a paraphrase. With s+ and s- the similarities of
+    a phrase to these spans, and l the ``scale`` (lambda in SLICE), loss = mean of -l s+ + log(e^{l s+} + e^{l s-}). The
+    maximum over spans passes its gradient to the best span only.
     ``similarity`` is ``normalised``, (1 + cosine) / 2, which lies in [0, 1] (SLICE), or ``cosine``.
     """
-    scale *= _STEEPNESS[similarity]
+    scale *= _SLOPES[similarity]
     difference = scale * (np.einsum("ij,ij->i", phrases, false) - np.einsum("ij,ij->i", phrases, true)).astype(np.float64)
     loss = float(np.logaddexp(0.0, difference).mean())
-    # The derivative of log(1 + e^x), in a form that no x makes overflow.
+    # The derivative of log(1 + e^x), in a form that never overflows.
     weight = np.exp(-np.logaddexp(0.0, -difference)) * scale / len(phrases)
     column = weight.astype(np.float32)[:, None]
     return loss, column * (false - true), -column * phrases, column * phrases
@@ -322,7 +319,7 @@ def _best_spans(
     found: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Find spans as :func:`best_spans`, in passages ``start`` to ``stop``."""
+    """Find the spans of :func:`best_spans` in passages ``start`` to ``stop``."""
     width = matrix.shape[1]
     total = np.empty(width, np.float32)
     for i in range(start, stop):
@@ -360,7 +357,7 @@ def best_spans(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the span of passage i nearest to phrase i, as first word and one past the last, int64 (n, 2), and cosines.
 
-    A passage without a span has two equal words and the cosine 0. ``phrases``, float32 (n, d), are unit vectors. Word
+    Without a span, both words are equal and the cosine is 0. ``phrases``, float32 (n, d), are unit vectors. Word
     ``j`` has the rows ``ids[words[j]:words[j + 1]]`` of ``matrix``, passage ``i`` the words ``texts[i]`` to ``texts[i +
     1]``. Spans have ``min_size`` to ``max_size`` words.
     """
