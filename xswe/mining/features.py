@@ -59,7 +59,7 @@ CENTRED = [*RATIOS, _LANGUAGE, _LANGUAGE + 1]  # compared with the bitext's own 
 # Peculiar to each bitext: how it ends sentences, and writes foreign words.
 HABITS = [_ENDS, _SENTENCES, _COPIED, *(_SCRIPTS + place for place in (0, 2, 3, 5))]
 NO_NUMBERS, SAME_NUMBERS, MORE_NUMBERS, OTHER_NUMBERS = 0, 85, 170, 255  # MORE: one side has extra ones
-_UNITS_PER_END = 48  # units compared from either end of a side
+_PER_END = 48  # units compared from either end of a side
 _MIN_COVERED = np.float32(0.4)  # minimum best cosine of a covered unit
 _MAX_WORDS = 256  # words, and numbers, compared per side
 _MAX_NAMES = 4  # names per side that are compared unit by unit
@@ -96,7 +96,7 @@ class UnitTable:
 
     rows: np.ndarray  # int8 (units, d padded with zeros to a multiple of 16), scaled
     factors: np.ndarray  # float32 (units,), 1 / norm of each row; 0 for zero rows
-    norms: np.ndarray  # float32 (units,), of the unscaled vectors; 0 for punctuation
+    norms: np.ndarray  # float32 (units,), of the model's vectors; 0 for punctuation
     languages: np.ndarray  # float32 (units, languages), log frequencies; (units, 0) if unknown
     places: tuple[int, int]  # columns of the source's and the target's language; -1 if unknown
 
@@ -168,18 +168,11 @@ class Features:
         start: int,
         stop: int,
     ) -> None:
-        table, room, places = (
-            self._table,
-            np.empty((4, 2 * _UNITS_PER_END), np.float32),
-            np.empty((2, 2 * _UNITS_PER_END), np.uintp),
-        )
-        totals = np.empty((2, 2 * _UNITS_PER_END), np.int32)
+        table, room, places = self._table, np.empty((4, 2 * _PER_END), np.float32), np.empty((2, 2 * _PER_END), np.uintp)
+        totals = np.empty((2, 2 * _PER_END), np.int32)
         words, counts = np.empty((4, _MAX_WORDS), np.uint64), np.empty((2, 16), np.int64)
         of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
-        ids, likely = (
-            np.empty((6, 2 * _UNITS_PER_END), np.int64),
-            np.empty((2, max(1, table.languages.shape[1])), np.float32),
-        )
+        ids, likely = np.empty((6, 2 * _PER_END), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
         numbers = table.rows, table.factors, table.norms
         cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, places, totals, *best, out[start:stop])
         if table.places[0] >= 0:
@@ -241,7 +234,7 @@ def _first_and_last(ids: np.ndarray, low: int, high: int, out: np.ndarray) -> in
 @njit(**INNER)
 def _prefetch_units(rows: np.ndarray, ids: np.ndarray, low: int, high: int) -> None:
     """Prefetch the rows of a text's units before its turn, as reading them takes long."""
-    for t in range(low, min(high, low + 2 * _UNITS_PER_END)):
+    for t in range(low, min(high, low + 2 * _PER_END)):
         prefetch_row(rows, np.int64(ids[t]))
 
 
@@ -351,9 +344,8 @@ def cover_pairs(
 
     ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
     :class:`UnitTable`; ``room`` float32 (4, most), ``ids`` int64 (6, most), ``places`` uintp (2, most) and ``totals`` int32
-    (2, most) are workspace, ``most`` a multiple of four. ``source_best`` and ``target_best``, float32
-    (units,), receive the best cosine of each unit, as :func:`cover_names` would compute it; -1 in pairs with more units
-    than are compared.
+    (2, most) are workspace, ``most`` a multiple of four. ``source_best`` and ``target_best``, float32 (units,), receive
+    the best cosine of each unit, as :func:`cover_names` would compute it; -1 in pairs with more units than are compared.
     """
     best, other, weights, turned = room[0], room[1], room[2], room[3]
     left, right, sums = address_of(places, 0), address_of(places, places.shape[1]), address_of(totals, 0)
@@ -416,7 +408,7 @@ def cover_names(
     """
     for name in range(len(records)):
         record, total, weights = records[name], np.float32(0.0), np.float32(0.0)
-        low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _UNITS_PER_END)
+        low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _PER_END)
         for t in range(name_offsets[name], name_offsets[name + 1]):
             unit = np.int64(names[t])
             a, value, place = rows[unit], np.float32(-1.0), own_offsets[record]
@@ -533,9 +525,9 @@ def _scan(  # noqa: C901 (one pass over the characters)
 ) -> None:
     """Count what a text consists of, and find its words, numbers and names, in one pass.
 
-    Words are runs of three or more Latin letters, ignoring case in Latin-1; ``words[0]`` receives hashes of their first 5
-    letters, with :data:`_CAPITAL` as the lowest bit; ``words[1]`` receives hashes of the numbers. ``names`` receives where
-    words capitalised within a sentence, and runs of Katakana, start and end.
+    Words are runs of three or more Latin letters, ignoring case in Latin-1; ``words[0]`` receives hashes of their first
+    five letters, whose lowest bit is :data:`_CAPITAL` or 0; ``words[1]`` receives hashes of the numbers. ``names`` receives
+    where words capitalised within a sentence, and runs of Katakana, start and end.
     """
     for k in range(11):
         counts[k] = 0

@@ -284,7 +284,7 @@ class _Filter:
             kind = None if kind == format_of(file) else kind
             plan, inputs = TextPlan.of(file.paths, max(execution.shard, WINDOW), WINDOW)
             file = replace(file, paths=plan.files)
-            if file.kind != "tsv":  # other records, and line-aligned files, are read from the beginning
+            if file.kind != "tsv":  # no other format is cut into shards
                 plan = replace(plan, files=plan.files[:1], sizes=(None,))
             config = replace(
                 self.config, threshold=None, precision=None, gold=None, explain=False, evidence=False, rerank_share=1.0

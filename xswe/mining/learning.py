@@ -37,21 +37,21 @@ _MIN_RIGHT = 150  # likely right pairs in the sample
 _MADE_TO_TRAIN, _MADE_TO_TEST = 800, 400  # wrong pairs made of each kind
 _EXAMPLE_WEIGHT = 0.3  # relative to a pair of the bitext
 _MIN_RIGHT_PROBABILITY = 0.5  # probability from which a pair is learnt as right
-_MAX_RENAMED_RATIO = 3.0  # pairs from this likelihood ratio, of another name to right, are not learnt as right
+_MAX_RENAMED = 3.0  # pairs from this likelihood ratio, of another name to right, are not learnt as right
 _MAX_WRONG_PROBABILITY = 0.05  # of being right, for a pair to be learnt as one of _FOUND_CLASSES
 _CAPPED_BELOW = 0.05  # probability below which calibration never raises what the trees say
 _RIGHT_SHARE = 0.5  # of the training weight
-_MIN_KIND_SHARE = 0.004  # minimum estimated share of each kind
+_MIN_KIND_SHARE = 0.004  # lower limit of each kind's estimated share
 _MAX_KEPT = 0.25  # the share of a kind that is kept more often cannot be estimated
 _NAMES = "other names"  # of changes by another generator 3 to 86 % are kept, whatever is kept of those made here
 _MIN_LOOKALIKES = 0.05  # share of pairs that look like a kind even if assumed rare; up to 4 % of right pairs did
 _MIN_LOOKALIKE_NAMES = 0.3  # the same for names, among pairs with a name to change; up to 17 % of right pairs did
 _MIN_VISIBLE = 0.15  # minimum share of a kind that looks like it then, for the rest to be extrapolated
-_MIN_RIGHT_SHARE = 0.12  # of right pairs, for the classifier to be trusted
+_MIN_RIGHT_SHARE = 0.12  # for the classifier to be trusted
 _BASE_ERROR = 0.01  # error of a precision with hardly any noise: made wrong pairs differ a little from real ones
 _MAX_ERROR = 0.03  # a precision that may be further off is given by its bounds alone
 _INTERVAL_POINTS = 60  # probabilities at which the interval of a precision is computed
-_WRONG_SHOWN = 400  # wrong pairs that represent the commonest kind; the others in proportion
+_SHOWN = 400  # wrong pairs that represent the commonest kind; the others in proportion
 _BINS, _MIN_BIN_SIZE = 40, 50
 _BATCH = 1 << 16
 _NO_HABITS = [place for place in range(len(NAMES)) if place not in HABITS]
@@ -115,8 +115,7 @@ class Learnt:
         falling = np.sort(self.probabilities.astype(np.float64))[::-1]
         counts = self.shares[1:] * len(falling)
         each = [
-            int(np.ceil(_WRONG_SHOWN * count / max(counts.max(), 1e-9))) if len(own) else 0
-            for own, count in self._pairs(counts)
+            int(np.ceil(_SHOWN * count / max(counts.max(), 1e-9))) if len(own) else 0 for own, count in self._pairs(counts)
         ]
         stand = [
             np.quantile(own, (np.arange(n) + 0.5) / n) for (own, _), n in zip(self._pairs(counts), each, strict=True) if n
@@ -240,9 +239,7 @@ class Learner:
         likely = weighed(begun, priors_fitted(sorted_rows(begun)))
         # Where few pairs have names, changed ones are rare and pass for right; learnt as right, they would go unseen.
         alike = weighed(begun, np.ones(len(CLASSES)))
-        right = (likely[:, 0] >= _MIN_RIGHT_PROBABILITY) & (
-            alike[:, CLASSES.index(_NAMES)] < _MAX_RENAMED_RATIO * alike[:, 0]
-        )
+        right = (likely[:, 0] >= _MIN_RIGHT_PROBABILITY) & (alike[:, CLASSES.index(_NAMES)] < _MAX_RENAMED * alike[:, 0])
         aside = np.arange(len(rows)) % 3 == 0
         doubt = ""
         if int((right & ~aside).sum()) < _MIN_RIGHT:
@@ -366,9 +363,7 @@ def _limits(
 
 def sorted_rows(probabilities: np.ndarray) -> np.ndarray:
     """Sort rows of probabilities, float32 (n, classes), to make sums independent of the order of records."""
-    keys = (
-        np.ascontiguousarray(probabilities[:, :2]).view(np.uint32).astype(np.uint64)
-    )  # bits of floats >= 0 sort as numbers
+    keys = np.ascontiguousarray(probabilities[:, :2]).view(np.uint32).astype(np.uint64)  # bits sort like the floats
     keys = keys[:, 0] << np.uint64(32) | keys[:, 1]
     order = np.argsort(keys)
     keys = keys[order]

@@ -126,7 +126,7 @@ def _read_words(
 
 @njit(**INNER)
 def _dice(n: int, word: np.ndarray, m: int, common: int) -> Any:
-    """Return the Dice coefficient of ``common`` consonants; those that may be silent count only if in common."""
+    """Return the Dice coefficient of ``common`` consonants; those of the word that may be silent count only if common."""
     heard = np.int64(0)
     for j in range(m):
         heard += not (word[j] & MAY_BE_SILENT)

@@ -152,7 +152,7 @@ def report_of(
     given = [kind for kind, what in for_all(Kind, known).items() if what]
     if len(given) != 1:
         names = ", ".join(f"{name}=" for name in known if name != "auto")
-        raise ConfigError(f"report needs exactly one of {names}")
+        raise ConfigError(f"report needs one of {names}, and only one")
     what, opened = str(known[given[0]]), open_model(model, "report_of(output, model=model)") if model else None
     if projector:
         if given != ["space"]:
