@@ -153,7 +153,7 @@ class FileSearchSettings(TypedDict, total=False):
 
 
 class FilterSettings(TypedDict, total=False):
-    """Which pairs stay."""
+    """Which pairs to keep."""
 
     method: Literal["auto", "learned", "cosine"]
     threshold: Any
