@@ -187,8 +187,7 @@ def filter_bitext(
 
     Args:
         model: the model, or its name.
-        input: a list of pairs; a bitext file of any format, plain or packed, ``-`` for standard input; or two line-aligned
-            files.
+        input: a list of pairs; a file of any bitext, plain or packed, ``-`` for standard input; or two line-aligned files.
         output: file for the kept records, unchanged or, if its format differs from the bitext's, as pairs with scores;
             ``-`` for standard output. A killed run resumes from ``<output>.work``.
         rejects: file for the dropped records: ``reason<TAB>score<TAB>record``.

@@ -151,7 +151,7 @@ def mine_negatives(
 
     Args:
         model: the model, or its name.
-        input: a list of pairs; a bitext file of any format; or two line-aligned files.
+        input: a list of pairs; a file of any bitext; or two line-aligned files.
         output: a file to write the table to as well, see :meth:`xswe.io.results.Result.write`. A killed run resumes its
             search from ``<output>.work``.
         config: how negatives are chosen; see :class:`NegativesConfig`.

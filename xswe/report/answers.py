@@ -119,7 +119,7 @@ def search_file(
         input: text file, one sentence per line, plain or packed; ``-`` for standard input; null for an existing index.
         queries: a phrase, or a text file of phrases, one per line; null to query the index later.
         index: folder in which the index is kept for next time; null for a temporary one.
-        output: table to write with query, score, text and row, in the format of its suffix.
+        output: file for query, score, text and row; by its suffix any table.
         rerank: a slower, better encoder that scores the nearest again: anything whose ``encode(texts)`` returns unit
             vectors.
         config: see :class:`FileSearchConfig`.

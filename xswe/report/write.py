@@ -140,7 +140,7 @@ def report_of(
         run: a run folder of ``train``.
         hits: the output of a phrase search in either mode, ``.tsv``, ``.csv`` or ``.jsonl``.
         compare: the output of ``compare``, ``.json``.
-        space: a bitext file of any format, to show where its sentences and words lie in the model's space.
+        space: a file of any bitext, to show where its sentences and words lie in the model's space.
         model: for word links in pairs, or for ``space``; or its name.
         languages: of source and target, of phrases and passages, or of the columns of ``space``.
         projector: with ``space``: a new folder for TensorBoard's projector and embedding-atlas.
