@@ -475,7 +475,7 @@ def align_files(
         source: text file, a sentence a line, plain or packed, ``-`` for standard input; a document (Markdown, HTML, EPUB,
             DOCX, PDF), which is split into sentences; or a folder of such files.
         target: its translation, likewise.
-        output: file, its format given by its suffix: any bitext format, ``.html``, ``.docx`` or ``.ladder``; ``-`` for
+        output: file, its format given by its suffix: any pairs, ``.html``, ``.docx`` or ``.ladder``; ``-`` for
             standard output. For folders: a folder, with a file for each pair and ``documents.tsv``, in which a killed run
             resumes; or a single file, with document names before the line numbers.
         manifest: for folders: a file of ``source<TAB>target``, the names of the documents of each pair.
