@@ -141,7 +141,7 @@ def mine(
         source: a list of texts, the name of a text file, or float32 (n, d) unit vectors.
         target: the other side, also vectors if the source is; texts and files may be mixed. Without it pairs are mined
             among the lines of the source, each once, the earlier line first; no line is its own neighbour.
-        output: a file to write the pairs to as well, in the format of its name; ``-`` for standard output.
+        output: a file to write the pairs to as well, by its suffix any pairs; ``-`` for standard output.
         work: folder for unfinished work; None for ``<output>.work``. A killed run with an output resumes from there, with
             the same bytes as result.
         rerank: a slower and better encoder, anything whose ``encode(texts)`` returns unit vectors: it scores the pairs near

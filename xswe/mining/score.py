@@ -220,7 +220,7 @@ def score_file(
 
     Args:
         model: the model, or its name.
-        input: a bitext, ``-`` for standard input; or two line-aligned files.
+        input: any bitext, ``-`` for standard input; or two line-aligned files.
         output: file, plain or compressed, or ``-`` for standard output.
         work: folder for unfinished work; None for ``<output>.work``. A killed run resumes from there.
         config: the settings; see :class:`ScoreFileConfig`.
