@@ -160,4 +160,4 @@ def test_a_total_is_estimated_by_what_is_read(tmp_path, monkeypatch):
             assert shown.total == 1000
         shown.update(100)
     assert (shown.n, shown.total) == (900, 900)
-    assert not progress._read
+    assert not progress._open_files

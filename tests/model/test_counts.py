@@ -54,7 +54,7 @@ def test_words_of_languages_that_share_a_script(counted):
     source, target = vocabularies(counted, ["en", "de"])
     assert "die" not in source
     assert "die" in target
-    with pytest.raises(ConfigError, match="no counts"):
+    with pytest.raises(ConfigError, match="no unit counts"):
         vocabularies(plain, ["en", "de"])
 
 

@@ -12,14 +12,14 @@ from xswe.alignment.beads import Prices
 from xswe.alignment.sentences import AlignedTexts
 from xswe.io.ragged import Texts
 from xswe.report.aligned import (
-    _AROUND,
+    _CONTEXT,
     Stretch,
     _coarse,
     _listed,
     _map,
     _rungs,
     _shown,
-    _spoken,
+    _place_of,
     _worst,
     aligned_page,
     stretches,
@@ -92,10 +92,10 @@ def aligned(spans, moved=None):
 
 
 def test_what_a_stretch_is_called_and_where_it_stands():
-    assert _spoken(Stretch("aligned", (0, 1), (0, 2))) == "source 1, target 1 to 2"
-    assert _spoken(Stretch("moved", (999, 1200), (4, 5))) == "source 1,000 to 1,200, target 5, out of order"
-    assert _spoken(Stretch("source", (3, 5), (3, 3))) == "source 4 to 5, without a counterpart"
-    assert _spoken(Stretch("target", (3, 3), (6, 7))) == "target 7, without a counterpart"
+    assert _place_of(Stretch("aligned", (0, 1), (0, 2))) == "source 1, target 1 to 2"
+    assert _place_of(Stretch("moved", (999, 1200), (4, 5))) == "source 1,000 to 1,200, target 5, out of order"
+    assert _place_of(Stretch("source", (3, 5), (3, 3))) == "source 4 to 5, without a counterpart"
+    assert _place_of(Stretch("target", (3, 3), (6, 7))) == "target 7, without a counterpart"
     assert Stretch("source", (3, 5), (3, 3)).size == Stretch("target", (1, 1), (0, 2)).size == 2
     found = aligned([(0, 1, 0, 3)])
     assert _listed(found, Stretch("target", (0, 0), (0, 3))) == {
@@ -171,8 +171,8 @@ def test_the_worst_pairs_are_unconfirmed_ones_with_two_beads_around(mini):
     for one in worst:
         assert sum(bead["is_it"] for bead in one["beads"]) == 1
         place = next(k for k, bead in enumerate(one["beads"]) if bead["is_it"])
-        assert place == min(one["row"], _AROUND)
-        assert len(one["beads"]) == min(len(found), one["row"] + _AROUND + 1) - max(0, one["row"] - _AROUND)
+        assert place == min(one["row"], _CONTEXT)
+        assert len(one["beads"]) == min(len(found), one["row"] + _CONTEXT + 1) - max(0, one["row"] - _CONTEXT)
     alone = next(_shown(found, place, False) for place in range(len(found)) if not found.is_pair[place])
     assert (alone["lines"], alone["sides"][1]["text"]) == ("3 · –", "")
 

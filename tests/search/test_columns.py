@@ -49,7 +49,7 @@ def test_a_value_a_range_a_choice_and_none_are_met_by_those_that_have_them():
 
 @pytest.mark.parametrize("value", [-(2**63), 2**63, True, 1.0, "1"])
 def test_a_value_that_a_column_cannot_hold_is_refused_with_its_place(value):
-    with pytest.raises(ConfigError, match=r"n: .* of sentence 8 is no int, which the column holds"):
+    with pytest.raises(ConfigError, match=r"n: .* of sentence 8 is not of type int, which the column has"):
         Columns({"n": "int"}).arrays([{"n": 1}, {"n": value}], 2, 7)
 
 
