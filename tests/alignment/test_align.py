@@ -13,6 +13,7 @@ import pytest
 import xswe
 from xswe.__main__ import main
 from xswe.alignment.documents import align_files, pair_documents
+from xswe.alignment.formats import SUFFIX_OF
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "Interest rates have fallen.", "We buy bread."]
@@ -47,6 +48,23 @@ def test_lists_and_files_give_the_same_beads(mini, files):
     with pytest.raises(IndexError):
         found[4]
     assert found[-1] == list(found)[3]
+
+
+@pytest.mark.parametrize("kind", sorted({*SUFFIX_OF} - {"xlsx", "parquet"}))
+def test_documents_are_written_in_any_format_under_its_suffix(mini, tmp_path, kind):
+    folders = [tmp_path / "en", tmp_path / "de"]
+    for folder, lines in zip(folders, (EN, DE), strict=True):
+        folder.mkdir()
+        for name in ("a", "b/c"):
+            (folder / f"{name}.txt").parent.mkdir(exist_ok=True)
+            (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = align_files(mini, *folders, tmp_path / "out", format=kind, languages=("en", "de"))
+    assert [one.output for one in found] == [f"a{SUFFIX_OF[kind]}", f"b/c{SUFFIX_OF[kind]}"]
+    alone = xswe.align(mini, folders[0] / "a.txt", folders[1] / "a.txt", languages=("en", "de"))
+    alone.write(tmp_path / f"alone{SUFFIX_OF[kind]}", format=kind)
+    if kind != "docx":  # which has the time in it
+        written = [(tmp_path / name).read_text("utf-8") for name in (f"out/{found[0].output}", f"alone{SUFFIX_OF[kind]}")]
+        assert len({re.sub(r"\d{8}T\d{6}Z|a\.txt|alone", "", text) for text in written}) == 1 or kind == "html"
 
 
 def test_every_format_says_the_same(mini, files, tmp_path):

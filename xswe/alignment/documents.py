@@ -16,7 +16,7 @@ import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Lines, line_sums
 from xswe.alignment.corrections import SUFFIXES
-from xswe.alignment.formats import BeadFormat, Written, bead_format, write_beads
+from xswe.alignment.formats import SUFFIX_OF, BeadFormat, Written, bead_format, write_beads
 from xswe.alignment.sentences import AlignedTexts, align, manner_of, read_side
 from xswe.errors import ConfigError, InputError
 from xswe.io.arguments import check_model, file_name, several, texts_of
@@ -246,15 +246,15 @@ def _align_folders(
     config, begun = replace(config, languages=tuple(config.languages) or tuple(model.pair)), time.monotonic()
     into = Path(output)
     single = bool(without_packing(into).suffix) and not into.is_dir()
-    kind = bead_format(format, str(output) if single else "beads.tsv", config.languages)
+    kind = bead_format(format, str(output) if single else "beads", config.languages)
     check_choice("pairing", pairing, Pairing)
     pairs, names = _pairs(model, folders, pairing, manifest, config)
     if not pairs:
         source, target = folders
         raise ConfigError(f"no document of {source} has a partner in {target}: try pairing=content, or give manifest=")
-    suffix = {"laser": "tsv", "markdown": "md", "latex": "tex"}.get(kind, kind)
+    suffix = SUFFIX_OF[kind]
     outputs = _outputs(pairs, suffix)
-    configs = _with_corrections(config, [name.removesuffix(f".{suffix}") for name in outputs], into)
+    configs = _with_corrections(config, [name.removesuffix(suffix) for name in outputs], into)
     alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
     if single:
         check_output(into)
@@ -319,7 +319,7 @@ def _key(name: str, fine: bool = False) -> str:
 def _outputs(pairs: list[Named], suffix: str) -> list[str]:
     """Name a file for each pair, by the shortest unambiguous part of its source's name."""
     columns = [
-        [f"{name}.{suffix}" for name in column]
+        [f"{name}{suffix}" for name in column]
         for column in (
             [_key(source) for _, source, _ in pairs],
             [_key(source, True) for _, source, _ in pairs],
@@ -333,7 +333,7 @@ def _outputs(pairs: list[Named], suffix: str) -> list[str]:
         free = (name for name, count in zip(choices, counts, strict=True) if count[name] == 1 and name not in taken)
         name = next(free, choices[-1])
         while name in taken:
-            name = f"{name.removesuffix(f'.{suffix}')}_.{suffix}"
+            name = f"{name.removesuffix(suffix)}_{suffix}"
         taken.add(name)
         names.append(name)
     return names

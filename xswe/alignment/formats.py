@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from xswe.alignment.docx import write_docx
 from xswe.bitext.memories import Unit, moment
-from xswe.bitext.output import MEMORIES, Format, Row, output_format, write_rows
+from xswe.bitext.output import MEMORIES, USUAL_SUFFIXES, Format, Row, output_format, write_rows
 from xswe.errors import ConfigError
 from xswe.io.results import write_table, write_text
 from xswe.io.settings import check_choice, for_all
@@ -21,6 +21,7 @@ from xswe.text.scripts import has_cjk
 BeadFormat = Literal[Format, "docx", "html", "ladder"]
 # Formats that only beads have, or that beads write in their own way.
 _OWN = {"docx": ".docx", "html": ".html", "jsonl": ".jsonl", "ladder": ".ladder"}
+SUFFIX_OF = USUAL_SUFFIXES | _OWN
 _TABLES = {"csv": ".csv", "xlsx": ".xlsx"}
 for_all(BeadFormat, dict.fromkeys((*get_args(Format), *_OWN)))
 COLUMNS = ("source", "target", "score", "status", "notes", "source_lines", "target_lines")
