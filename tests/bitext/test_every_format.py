@@ -30,6 +30,7 @@ from xswe.bitext.output import _SUFFIXES, WRITTEN, Format
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
+from xswe.io.results import SHOWN
 from xswe.io.suffixes import SUFFIXES
 from xswe.serving.passages import Corpus
 
@@ -208,7 +209,7 @@ def test_what_is_not_read_packed_is_refused_by_name(tmp_path, mini, suffix):
         find_pairs([path], LANGUAGES)
 
 
-@pytest.mark.parametrize("suffix", sorted({*WRITTEN, *BY_SUFFIX} - {".md", ".tex", ".tsv", ".txt"}))
+@pytest.mark.parametrize("suffix", sorted({*WRITTEN, *BY_SUFFIX} - {*SHOWN, ".tsv", ".txt"}))
 def test_a_format_that_is_not_lines_of_text_is_not_read_as_such(mini, tmp_path, suffix):
     (tmp_path / f"a{suffix}").write_text("{}\n")
     with pytest.raises(InputError, match=f"a {suffix} file has no text line by line"):

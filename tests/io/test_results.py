@@ -32,7 +32,7 @@ def test_a_suffix_is_a_promise(tmp_path):
     lines = ["| --- | --- |", r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
     assert (tmp_path / "a.md").read_text().splitlines()[1:] == lines
     assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
-    with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.csv"):
+    with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.\w"):
         Found().write(tmp_path / "b.html")
 
 

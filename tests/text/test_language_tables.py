@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from xswe.corpus.cards import sample_sentences
+from xswe.text.detection import likely_language
 from xswe.text.languages import LANGUAGES
 from xswe.text.languages.language import Abbreviations, Language
 from xswe.text.numbers import IN_WORDS, numbers_in_words
@@ -49,6 +51,22 @@ def test_its_stopwords_tell_it(language: Language):
     if language.spaced and language.boundary_stopwords:
         words = sorted(language.boundary_stopwords)
         assert spaced_language(" ".join(words)) == language.code
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_its_frequent_words_are_neither_frequent_nor_stopwords_elsewhere(language: Language):
+    others = [other for other in LANGUAGES.values() if other != language and other.spaced]
+    shared = {other.code: language.frequent & (other.frequent | other.boundary_stopwords) for other in others}
+    assert not any(shared.values()), f"{shared}: such words tell neither language; leave them out"
+
+
+@pytest.mark.parametrize(("code", "by_stopwords", "by_frequent"), [("en", 1605, 1500), ("de", 1609, 1413)])
+def test_sentences_of_the_sample_are_told_as_well_as_before(code, by_stopwords, by_frequent):
+    texts = sample_sentences()[code]
+    told = [[tell(text) for text in texts] for tell in (spaced_language, likely_language)]
+    assert [len(one) - one.count(code) - one.count("") for one in told] == [0, 0]  # words of a new language that mislead
+    assert told[0].count(code) >= by_stopwords - 10  # one that has many stopwords in common tells neither
+    assert told[1].count(code) >= by_frequent - 10
 
 
 @pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
