@@ -67,6 +67,19 @@ def test_documents_are_written_in_any_format_under_its_suffix(mini, tmp_path, ki
         assert len({re.sub(r"\d{8}T\d{6}Z|a\.txt|alone", "", text) for text in written}) == 1 or kind == "html"
 
 
+def test_no_document_is_overwritten(mini, tmp_path):
+    folders = [tmp_path / "en", tmp_path / "de"]
+    for folder, lines in zip(folders, (EN, DE), strict=True):
+        folder.mkdir()
+        for name in ("a.txt", "b.tsv"):
+            (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for output in (folders[0] / "a.txt", folders[1]):
+        with pytest.raises(ConfigError, match="is also read, and would be overwritten"):
+            align_files(mini, *folders, output, languages=("en", "de"))
+    assert (folders[1] / "b.tsv").read_text("utf-8").splitlines() == DE
+    align_files(mini, *folders, folders[1], languages=("en", "de"), format="ladder")
+
+
 def test_every_format_says_the_same(mini, files, tmp_path):
     found = xswe.align(mini, *files, languages=("en", "de"))
     found.write(tmp_path / "b.ladder")

@@ -40,7 +40,7 @@ def test_a_language_that_is_added_is_known_in_names(monkeypatch):
 
 def test_each_output_has_the_shortest_name_that_tells_it_apart():
     def outputs(*pairs):
-        return _outputs([(None, source, target) for source, target in pairs], "tsv")
+        return _outputs([(None, source, target) for source, target in pairs], ".tsv")
 
     assert outputs(("a.en.txt", "a.de.txt"), ("b/c.en.txt", "c.txt")) == ["a.tsv", "b/c.tsv"]
     assert outputs(("a.v1.en.txt", "x"), ("a.v2.en.txt", "y")) == ["a.v1.tsv", "a.v2.tsv"]

@@ -256,8 +256,10 @@ def _align_folders(
     outputs = _outputs(pairs, suffix)
     configs = _with_corrections(config, [name.removesuffix(suffix) for name in outputs], into)
     alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
+    documents = {(folders[side] / pair[1 + side]).resolve() for pair in pairs for side in (0, 1)}
+    for path in [into] if single else [into / name for name in outputs if (into / name).resolve() in documents]:
+        check_output(path, documents)
     if single:
-        check_output(into)
         found = _into_file(model, folders, pairs, str(output), kind, configs)
         return AlignedDocuments(tuple(found), alone, str(output), 0, time.monotonic() - begun)  # type: ignore[arg-type]
     done, kept = _into_folder(model, folders, list(zip(pairs, outputs, configs, strict=True)), into, kind)
