@@ -256,7 +256,7 @@ def _align_folders(
     outputs = _outputs(pairs, suffix)
     configs = _with_corrections(config, [name.removesuffix(suffix) for name in outputs], into)
     alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
-    documents = {(folders[side] / pair[1 + side]).resolve() for pair in pairs for side in (0, 1)}
+    documents = {(folder / name).resolve() for _, *both in pairs for folder, name in zip(folders, both, strict=True)}
     for path in [into] if single else [into / name for name in outputs if (into / name).resolve() in documents]:
         check_output(path, documents)
     if single:
