@@ -274,7 +274,7 @@ def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, c
     told = [r.getMessage() for r in caplog.records if "pairs with a context sentence" in r.getMessage()]
     assert len(told) == 2
     for line, name in zip(told, ("de", "ja"), strict=True):
-        found, learnt, held = (int(number) for number in re.findall(r"(\d+) (?:pairs|of|to)", line.split(":")[1]))
+        found, learnt, held = (int(number) for number in re.findall(r"(\d+) (?:pairs|of|for)", line.split(":")[1]))
         assert found == len(some[name] | chosen[name])
         assert held == min(1000, int(c.corpus.development * found))
         assert 0 < learnt <= found - held
