@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +36,12 @@ def test_every_public_name_is_there_and_listed():
         assert all(getattr(module, name) is not None for name in dir(module))
         with pytest.raises(AttributeError, match="no attribute 'absent'"):
             module.absent  # noqa: B018
+
+
+def test_a_type_checker_knows_every_public_name():
+    block = next(node for node in ast.parse(Path(xswe.__file__).read_text("utf-8")).body if isinstance(node, ast.If))
+    known = {one.asname or one.name for node in block.body if isinstance(node, ast.ImportFrom) for one in node.names}
+    assert {*xswe.__all__} - known <= {name for name in vars(xswe) if name in xswe.__all__}
 
 
 def test_what_a_verb_returns_is_among_the_types():
@@ -88,29 +97,17 @@ def test_importing_loads_nothing_of_it():
     assert done.returncode == 0, done.stderr
 
 
+FOLDER = Path(xswe.__file__).parent
+WITH_EXAMPLES = [
+    ".".join(("xswe", *path.relative_to(FOLDER).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(FOLDER.rglob("*.py"))
+    if re.search(r"^ +>>> ", path.read_text("utf-8"), re.MULTILINE)
+]
+LONG = {"xswe.model.static", "xswe.training.sweep"}  # which bring sentence-transformers, and train twice
+
+
 @pytest.mark.parametrize(
-    "module",
-    [
-        "xswe.alignment.documents",
-        "xswe.alignment.dictionary",
-        "xswe.alignment.phrase_table",
-        "xswe.alignment.link",
-        "xswe.alignment.sentences",
-        "xswe.alignment.words",
-        "xswe.evaluation.evaluate",
-        "xswe.io.settings",
-        "xswe.mining.mined",
-        "xswe.model.encode_file",
-        "xswe.model.encoding",
-        "xswe.model.export",
-        "xswe.model.sentence_vectors",
-        pytest.param("xswe.model.static", marks=pytest.mark.slow),  # which brings sentence-transformers
-        "xswe.report.page",
-        "xswe.report.write",
-        "xswe.search.index",
-        "xswe.text.sentences",
-        "xswe.training.train",
-    ],
+    "module", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in WITH_EXAMPLES]
 )
 def test_examples_in_docstrings_run(module):
     failed, tried = doctest.testmod(importlib.import_module(module))

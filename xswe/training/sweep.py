@@ -216,9 +216,9 @@ def sweep(
     Example:
         >>> import xswe
         >>> few = {"recipe": "static", "refine": {"max_steps": 5, "batch_size": 32}, "threads": 1}
-        >>> found = xswe.sweep("sample", ["en", "de"], {"pca.dim": [256, 320]}, seeds=[0], **few)
+        >>> found = xswe.sweep("sample", ["en", "de"], {"refine.learning_rate": [0.01, 0.02]}, seeds=[0], **few)
         >>> [point.settings for point in found]
-        [{'pca.dim': 256}, {'pca.dim': 320}]
+        [{'refine.learning_rate': 0.01}, {'refine.learning_rate': 0.02}]
     """
     seeds, tasks = tuple(seeds), [tasks] if isinstance(tasks, str) else list(tasks)
     codes, bootstrap = tuple(languages), settings.pop("bootstrap", None) or Bootstrap()
