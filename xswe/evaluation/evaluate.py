@@ -105,7 +105,7 @@ def evaluate(
         bootstrap: draws for confidence intervals; ``Bootstrap(rounds=0)`` for none.
         threads: null for all processors.
         results: folder for mteb's own result tree; null for ``mteb`` beside the output, or none without an output.
-        output: file for all rows, by its suffix any table; ``.md`` and ``.tex`` get the printed table.
+        output: file for all rows, by its suffix any table; tables for reading, such as ``.md``, are the printed one.
 
     Raises:
         ConfigError: a task is unknown; or every task was skipped and there is an output (the rows, with the reasons, are
