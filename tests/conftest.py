@@ -34,7 +34,7 @@ from xswe.text.tokenizers import train_subwords
 from xswe.text.words import WordSplitter
 
 pytest_plugins = ["tests.clusters"]
-os.environ["HF_HUB_OFFLINE"] = "1"  # no test needs the hub; without a network, each request to it is retried for half a minute
+os.environ["HF_HUB_OFFLINE"] = "1"  # without a network, each request to the hub is retried for half a minute
 progress.silence()
 compile_once()
 gc.set_threshold(200_000)  # what is imported and parsed here would else be looked through again and again
