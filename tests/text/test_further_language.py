@@ -52,7 +52,7 @@ def test_that_its_numbers_in_words_are_unknown_is_said_once(caplog):
     for _ in range(2):
         PairFilter(None, BitextFilter(languages=("en", "ko"), numbers=True, method="cosine"), 1)
         PairFilter(None, BitextFilter(languages=("en", "de"), numbers=True, method="cosine"), 1)
-    assert caplog.messages == ["of Korean only numbers in digits are known, and none in words"]
+    assert caplog.messages == ["in Korean, only numbers in digits are recognised, not in words"]
 
 
 def test_a_code_that_is_an_english_word_names_no_language_of_a_file_but_after_a_period(monkeypatch):

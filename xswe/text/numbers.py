@@ -35,11 +35,11 @@ from xswe.text.compiled.numbers import (
 from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
-IN_WORDS = frozenset(("en", "de", "zh", "ja"))  # languages whose words for numbers are known here
+IN_WORDS = frozenset(("en", "de", "zh", "ja"))  # languages with known number words
 _NUMBER = re.compile(r"\d+(?:[.,'’٬ ](?=\d{3}(?!\d))\d{3})*")
 _SEPARATOR = re.compile(r"\D")
 _WORD = re.compile(r"[^\W\d_]+")
-_LAST_LETTER = "ü"  # no English or German word begins with a later character
+_MAX_FIRST_LETTER = "ü"  # English and German words begin with this letter or an earlier one
 _ENGLISH, _GERMAN, _ENGLISH_TENS, _GERMAN_TENS = map(
     str.split,
     (
@@ -67,7 +67,7 @@ _MONTHS = (
     ("november", "nov"),
     ("december", "dezember", "dec", "dez"),
 )
-# What a German number is followed by within a word: an ordinal's ending, or a noun counted by it.
+# What may follow a German number within a word: the ending of an ordinal, or a counted noun.
 _COUNTED = ("fach", "mal", "jährig", "tägig", "köpfig", "stellig", "teilig", "monatig", "stündig")
 _GERMAN_ENDING = rf"(?:s?t?e[nmrs]?|(?:{'|'.join(_COUNTED)})\w*)"
 _SIZES = {
@@ -76,7 +76,7 @@ _SIZES = {
     **{"billion": 10**9, "billions": 10**9, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9, "bn": 10**9},
     **{"trillion": 10**12, "trillions": 10**12, "tn": 10**12, "兆": 10**12, "k": 1000, "m": 10**6},
 }
-_SIZED = re.compile(  # not from within a number, from which it could only match what it does from its first digit
+_SIZED = re.compile(  # only from the first digit of a number
     r"(?<!\d)(\d+(?:[.,]\d{3}(?!\d))*)(?:[.,](\d+))?[ -]?("
     + "|".join(sorted(_SIZES, key=len, reverse=True))
     + r")(?![a-zäöüß])",
@@ -98,7 +98,7 @@ _ERA_YEAR = r"(?P<era>[㐀-鿿]{2,4})(?P<year>\d{1,2}|元)年?" + _DATE
 
 
 def _summed(parts: Iterable[tuple[int, int]]) -> int:
-    """Return the value of a number with units, given each unit or, beside a 0, each number."""
+    """Return the value of a number with units, given (unit, 0) for each unit and (0, number) for each number."""
     total, section, digit = 0, 0, 0
     for unit, value in parts:
         if not unit:
@@ -111,19 +111,19 @@ def _summed(parts: Iterable[tuple[int, int]]) -> int:
 
 
 def _in_digits(match: re.Match[str]) -> str:
-    """Write a number in digits that are mixed with Han units in digits alone: 1万7千631 is 17631."""
+    """Convert a number of digits and Han units to digits: 1万7千631 is 17631."""
     parts = _PART.findall(match[0])
     return str(_summed((0, int(part.replace(",", ""))) if part[0].isdecimal() else (_SIZES[part], 0) for part in parts))
 
 
 def _one_year(match: re.Match[str]) -> str:
-    """Leave the year of an era out beside that of the calendar, unless the era is known not to have it then."""
+    """Remove the year of an era next to that of the calendar, unless the two are known to differ."""
     before = _ERAS.get(match["era"][-2:])
     year = 1 if match["year"] == "元" else int(match["year"])
     return match["date"] if before is None or abs(before + year - int(match["common"])) <= 1 else match[0]
 
 
-# Years and shares as other languages write them, behind what a text must contain for each.
+# Rewritings of years and shares to how other languages write them; each first names a substring that it requires.
 _REWRITTEN: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     ("(", re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
     ("(", re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
@@ -144,7 +144,7 @@ _CLOCK = re.compile(
 
 @lru_cache(maxsize=1)
 def _words() -> dict[str, int]:
-    """The English and German words for numbers up to a hundred, ordinals, and months."""
+    """Values of English and German words: numbers up to a hundred, ordinals, and months."""
     found = {word: value for words in (_ENGLISH, _GERMAN) for value, word in enumerate(words)}
     found |= dict.fromkeys(("ein", "eine", "einen", "einem", "einer", "eines", "once", "einmal", "single"), 1)
     found |= {"twice": 2, "zwo": 2, "both": 2, "beide": 2, "half": 30, "halb": 30, "hundred": 100, "hundert": 100}
@@ -165,19 +165,19 @@ def _words() -> dict[str, int]:
 
 
 def _german_stems() -> dict[str, int]:
-    """What German words begin with that hold a number: siebten, siebenjährig."""
+    """Values of stems of German words that contain a number: siebten, siebenjährig."""
     stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith(("zig", "ßig"))}
     return stems | _GERMAN_ORDINALS
 
 
 @lru_cache(maxsize=1)
 def _german_start() -> re.Pattern[str]:
-    """A German number inside a longer word."""
+    """The pattern of a German number within a longer word."""
     return re.compile(f"({'|'.join(sorted(_german_stems(), key=len, reverse=True))}){_GERMAN_ENDING}")
 
 
 def _han_value(text: str) -> int:
-    """Return the value of a number in Han: positional (二〇二四), or with units (三百二十)."""
+    """Return the value of a number in Han numerals: positional (二〇二四), or with units (三百二十)."""
     if not any(character in _HAN_UNITS for character in text):
         return int("".join(str(_HAN_DIGITS[character]) for character in text))
     return _summed((_HAN_UNITS.get(character, 0), _HAN_DIGITS.get(character, 0)) for character in text)
@@ -187,9 +187,9 @@ def numbers_in_words(text: str) -> set[int]:
     """Return the numbers in words in a text: cardinals and ordinals to a hundred, months, Han numerals."""
     plain, found, known, german = _normalised(text).lower(), set(), _words(), _german_start()
     words = _WORD.findall(plain)
-    pairs = [a + b for a, b in pairwise(words) if a[0] <= _LAST_LETTER >= b[0]]  # twenty-one
+    pairs = [a + b for a, b in pairwise(words) if a[0] <= _MAX_FIRST_LETTER >= b[0]]  # twenty-one
     for word in (*words, *pairs):
-        if word[0] > _LAST_LETTER:
+        if word[0] > _MAX_FIRST_LETTER:
             continue
         if (value := known.get(word)) is not None:
             found.add(value)
@@ -202,9 +202,9 @@ def numbers_in_words(text: str) -> set[int]:
 
 @cache
 def check_numbers_in_words(languages: tuple[str, ...]) -> None:
-    """Log once in which of some languages the words for numbers are not known."""
+    """Log, once, the languages whose number words are unknown."""
     if unknown := [LANGUAGES[code].name for code in languages if code not in IN_WORDS]:
-        logger.warning("of %s only numbers in digits are known, and none in words", " and ".join(unknown))
+        logger.warning("in %s, only numbers in digits are recognised, not in words", " and ".join(unknown))
 
 
 def _plain(digits: str) -> str:
@@ -221,12 +221,12 @@ def _normalised(text: str) -> str:
 
 
 def written_numbers(text: str) -> Counter[str]:
-    """Count the numbers in digits in a text: as ASCII, without separators of thousands and leading zeros."""
+    """Count a text's numbers in digits: as ASCII, without thousands separators and leading zeros."""
     return _written(_normalised(text))
 
 
 def _rewritten(plain: str) -> str:
-    """Write years and shares in a normalised text as other languages do."""
+    """Rewrite years and shares in a normalised text as other languages write them."""
     for needed, number, other in _REWRITTEN:
         if needed in plain:
             plain = number.sub(other, plain)
@@ -234,7 +234,7 @@ def _rewritten(plain: str) -> str:
 
 
 def _at_full_length(match: re.Match[str]) -> str:
-    """Write a number with a word for its magnitude in digits alone, if it is a whole one: 1.5 million is 1500000."""
+    """Convert a number with a word for its magnitude to digits if it is an integer: 1.5 million is 1500000."""
     whole, fraction, size = _plain(match[1]), match[2] or "", _SIZES[match[3].lower()]
     zeros = len(str(size)) - 1
     if len(fraction) > zeros:
@@ -243,7 +243,7 @@ def _at_full_length(match: re.Match[str]) -> str:
 
 
 def _same_hours(left: Counter[str], right: Counter[str]) -> bool:
-    """Match the numbers left on both sides as hours of the clock: 7 and 19, 12 and 0."""
+    """Return True if the remaining numbers of both sides match as hours of the clock: 7 and 19, 12 and 0."""
     hours = [[hour for hour in side.elements() if hour != "0"] for side in (left, right)]  # 7 p.m. is 19:00
     if len(hours[0]) != len(hours[1]) or any(len(hour) > 2 for side in hours for hour in side):
         return False
@@ -266,12 +266,12 @@ def same_numbers(source: str, target: str) -> bool:
     at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
     if at_length[0] == at_length[1]:
         return True
-    in_words = cache(lambda side: numbers_in_words(texts[side]))  # which takes longest, and is seldom asked of both
+    in_words = cache(lambda side: numbers_in_words(texts[side]))  # slow, and rarely needed for both sides
     for source_digits, target_digits in (digits, at_length):
         left, right = source_digits - target_digits, target_digits - source_digits
         if left and right and _same_hours(left, right) and all(map(_CLOCK.search, texts)):
             return True
-        # What one side lacks in digits it has in words; no words say a number of 20 digits.
+        # Numbers that a side lacks in digits may be there in words, but no number of 20 digits is.
         if all(
             len(number) < 20 and int(number) in in_words(side) for side, own in ((1, left), (0, right)) for number in own
         ):
@@ -280,7 +280,7 @@ def same_numbers(source: str, target: str) -> bool:
 
 
 def have_same_numbers(source: Texts, target: Texts) -> np.ndarray:
-    """Return which pairs of texts, bool (n,), have the same numbers: :func:`same_numbers` of each, by compiled code."""
+    """Return which pairs of texts have the same numbers, bool (n,): :func:`same_numbers` of each, in compiled code."""
     found = _compared(source, target)
     if len(rows := np.flatnonzero(found == REWRITTEN)):
         pairs = source.take(rows), target.take(rows)
@@ -292,7 +292,7 @@ def have_same_numbers(source: Texts, target: Texts) -> np.ndarray:
 
 
 def _compared(*sides: Texts) -> np.ndarray:
-    """Return what :func:`compare_numbers` finds of the texts of both sides, and of these rewritten."""
+    """Return the result of :func:`compare_numbers` for both sides, optionally followed by both sides rewritten."""
     room = np.empty((4, MOST), np.int32), np.empty(MOST, np.uint8), np.empty((8, MANY), np.int64), np.empty(8, np.int64)
     out = np.empty(len(sides[0]), np.uint8)
     compare_numbers(*concatenate(sides).frozen, *_tables(), *room, out)
@@ -301,11 +301,11 @@ def _compared(*sides: Texts) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What :func:`compare_numbers` knows of characters, and its tries of words with their values."""
+    """Return the tables of :func:`compare_numbers`: characters, tries of words, and values of their nodes."""
     endings = {"".join(parts): ENDS for parts in product(("", "s"), ("", "t"), "e", ("", *"nmrs"))}
     endings |= dict.fromkeys(_COUNTED, GOES_ON)
     sizes = {word: len(str(value)) - 1 for word, value in _SIZES.items()}
-    latin = {word: zeros for word, zeros in sizes.items() if word[0] <= _LAST_LETTER}
+    latin = {word: zeros for word, zeros in sizes.items() if word[0] <= _MAX_FIRST_LETTER}
     letters = sorted({*"abcdefghijklmnopqrstuvwxyzäöüß"})
     places = {letter: place for place, letter in enumerate(letters, 1)}
     nodes: list[dict[str, int]] = [{}, {}, {}, {}]
@@ -324,8 +324,8 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for node, below in enumerate(nodes):
         for letter, child in below.items():
             children[node, places[letter]] = child
-    known = np.arange(1 << 16, dtype=np.int32) | LETTER  # as Han and Hangul are, which are most
-    zeros = {unit: len(str(value)) - 1 for unit, value in (_SIZES | _HAN_UNITS).items() if unit > _LAST_LETTER}
+    known = np.arange(1 << 16, dtype=np.int32) | LETTER  # the default, right for Han and Hangul, which are the most
+    zeros = {unit: len(str(value)) - 1 for unit, value in (_SIZES | _HAN_UNITS).items() if unit > _MAX_FIRST_LETTER}
     others = range(0x4E00), range(0x9FA6, 0xAC00), range(0xD7A4, 1 << 16), map(ord, _HAN_DIGITS), map(ord, zeros)
     for code in chain(*others):
         known[code] = _known(chr(code), places, zeros)
@@ -333,12 +333,12 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _known(character: str, places: dict[str, int], zeros: dict[str, int]) -> int:
-    """Return what compiled code knows of a character."""
+    """Return a character's entry in the table for compiled code."""
     plain = _normalised(character)
     lower = plain.lower()
     if len(plain) != 1 or len(lower) != 1 or ord(plain) >> 16:
         return ODD
-    # What joins the character before, decimals of other scripts, and a letter that a pattern takes for an i.
+    # Combining characters, decimals of other scripts, and a letter that a case-insensitive pattern takes for an i.
     if unicodedata.category(plain)[0] == "M" or "\u1100" <= plain <= "\u11ff" or plain == "ı":
         return ODD
     if plain.isdecimal():

@@ -1,6 +1,6 @@
-"""Comparison of the numbers of two texts: what :func:`xswe.text.numbers.same_numbers` says, in a hundredth of its time.
+"""Comparison of the numbers of two texts: :func:`xswe.text.numbers.same_numbers` in a hundredth of its time.
 
-What is seldom in a text (combining marks, eras, clocks, numbers of twenty digits) is left to Python as a whole.
+Texts with something rare (combining marks, eras, clocks, numbers of twenty digits) are left to Python.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.text.compiled.alphabet import decode_character
 
 OTHER, SAME, UNDECIDED, REWRITTEN = range(4)
-# What is known of a character: its normalised code in 16 bits, whether it is a letter of a word, whether it is left to
-# Python; in five bits which letter of the tries it is, one more than the value of a Han digit, zeros of a Han unit.
+# Bits of a character's entry: its normalised code (16), whether it is a letter of a word, whether it is left to Python;
+# then five bits for its letter in the tries, for the value of a Han digit plus one, and for the zeros of a Han unit.
 LETTER, ODD, LATIN, HAN, ZEROS = 1 << 16, 1 << 17, 18, 23, 27
 _CODE = (1 << 16) - 1
-WORDS, ENDINGS, SIZES = 1, 2, 3  # nodes at which the tries begin; 0 is where a text is in none
-ENDS, GOES_ON = 1, 2  # of an ending: a word ends with it, or goes on with any letters
-DECADE = 3  # in the place of an ending: the word is one for decades
-MOST, MANY = 2048, 128  # characters of a text, and numbers, that are looked at
+WORDS, ENDINGS, SIZES = 1, 2, 3  # root nodes of the tries; 0 is no node
+ENDS, GOES_ON = 1, 2  # endings: the word ends here, or may continue with any letters
+DECADE = 3  # instead of an ending: a word for decades
+MOST, MANY = 2048, 128  # limits on the characters and the numbers of a text
 _ELLIPSIS, _EMOJI, _LAST_EMOJI = 0x2026, 0x1F300, 0x1FAFF
 _YEAR, _MONTH, _DAY, _FIRST = map(ord, "年月日元")
 _AGE, _CENTURY, _OLD_CENTURY, _TENTHS, _OLD_TENTHS, _DECADES = map(ord, "世纪紀成割代")
@@ -31,19 +31,19 @@ _OF_ERAS = tuple(map(ord, "治正和成"))  # last characters of eras
 
 @njit(**INNER)
 def _is_digit(room: np.ndarray, k: int, count: int) -> Any:
-    """Return True if there is a digit at a place."""
+    """Return True if there is a digit at position k."""
     return 0 <= k < count and 0x30 <= room[k] <= 0x39
 
 
 @njit(**INNER)
 def _code(room: np.ndarray, k: int, count: int) -> Any:
-    """Return the code of the character at a place, 0 outside."""
+    """Return the code of the character at position k, 0 outside the text."""
     return np.int64(room[k]) & _CODE if 0 <= k < count else np.int64(0)
 
 
 @njit(**INNER)
 def _read(data: np.ndarray, low: int, high: int, characters: np.ndarray, room: np.ndarray) -> Any:
-    """Write what is known of the characters of a text; returns how many there are, or -1 if it is left to Python."""
+    """Write the entries of a text's characters; return their number, or -1 to leave the text to Python."""
     count, place = np.int64(0), low
     while place < high:
         code, width = decode_character(data, place)
@@ -64,7 +64,7 @@ def _read(data: np.ndarray, low: int, high: int, characters: np.ndarray, room: n
 
 @njit(**INNER)
 def _may_be_rewritten(room: np.ndarray, count: int) -> Any:  # noqa: C901 (one pass over the characters)
-    """Return True if a text may hold a year, a share, a time or a number that is written in a way of its own."""
+    """Return True if a text may contain a year, share, time or number that has to be rewritten."""
     for k in range(count):
         code, after = _code(room, k, count), _code(room, k + 1, count)
         if code == 0x28:
@@ -104,7 +104,7 @@ def _may_be_rewritten(room: np.ndarray, count: int) -> Any:  # noqa: C901 (one p
 
 @njit(**INNER)
 def _numbers(room: np.ndarray, count: int, out: np.ndarray) -> Any:
-    """Write the numbers in digits, lowest first; returns how many there are, or -1 if they are left to Python."""
+    """Write the numbers in digits, ascending; return their count, or -1 to leave the text to Python."""
     found, k = np.int64(0), np.int64(0)
     while k < count:
         if not _is_digit(room, k, count):
@@ -125,7 +125,7 @@ def _numbers(room: np.ndarray, count: int, out: np.ndarray) -> Any:
                 and _is_digit(room, k + 3, count)
                 and not _is_digit(room, k + 4, count)
             ):
-                k += 1  # a separator of thousands
+                k += 1  # a thousands separator
         if found == len(out):
             return np.int64(-1)
         j = found
@@ -139,7 +139,7 @@ def _numbers(room: np.ndarray, count: int, out: np.ndarray) -> Any:
 
 @njit(**INNER)
 def _size(room: np.ndarray, k: int, count: int, children: np.ndarray, values: np.ndarray) -> Any:
-    """Return the zeros of a word for a magnitude at a place, 0 for no such word, and where it ends."""
+    """Return the number of zeros of the magnitude word at position k, 0 if there is none, and where it ends."""
     if k < count and room[k] >> ZEROS > 1:
         end, zeros = k + 1, np.int64(room[k] >> ZEROS)
         return (zeros if end >= count or not room[end] >> LATIN & 31 else np.int64(0)), end
@@ -154,7 +154,7 @@ def _size(room: np.ndarray, k: int, count: int, children: np.ndarray, values: np
 def _written_out(  # noqa: C901 (one pass over the characters)
     room: np.ndarray, count: int, children: np.ndarray, values: np.ndarray, out: np.ndarray
 ) -> Any:
-    """Copy a text with the magnitudes of numbers in digits: 1.5 million is 1500000; returns its size, -1 without room."""
+    """Copy a text with magnitudes written as digits (1.5 million is 1500000); return its length, -1 if it does not fit."""
     size, k = np.int64(0), np.int64(0)
     while k < count:
         if size + 64 > len(out):
@@ -209,7 +209,7 @@ def _written_out(  # noqa: C901 (one pass over the characters)
 
 @njit(**INNER)
 def _is_ending(letters: np.ndarray, low: int, high: int, children: np.ndarray, values: np.ndarray) -> Any:
-    """Return True if what follows a German number within its word is an ending."""
+    """Return True if the rest of a word after a German number is an ending."""
     node = np.int64(ENDINGS)
     for k in range(low, high):
         node = np.int64(children[node, letters[k]])
@@ -220,7 +220,7 @@ def _is_ending(letters: np.ndarray, low: int, high: int, children: np.ndarray, v
 
 @njit(**INNER)
 def _word(letters: np.ndarray, low: int, high: int, children: np.ndarray, values: np.ndarray) -> Any:
-    """Return the node of a word, 0 if there is none; its value, -1 for none; whether longer words may begin with it."""
+    """Return the node of a word, 0 for none; its value, -1 for none; and whether longer words may begin with it."""
     node, value, begins = np.int64(WORDS), np.int64(-1), False
     for k in range(low, high):
         node = np.int64(children[node, letters[k]])
@@ -235,7 +235,7 @@ def _word(letters: np.ndarray, low: int, high: int, children: np.ndarray, values
 
 @njit(**INNER)
 def _han_value(room: np.ndarray, low: int, high: int) -> Any:
-    """Return the value of a number in Han."""
+    """Return the value of a number in Han numerals."""
     plain, total, section, digit, units = np.int64(0), np.int64(0), np.int64(0), np.int64(0), False
     for k in range(low, high):
         zeros = np.int64(room[k] >> ZEROS)
@@ -256,7 +256,7 @@ def _han_value(room: np.ndarray, low: int, high: int) -> Any:
 def _in_words(  # noqa: C901 (one pass over the characters)
     room: np.ndarray, count: int, children: np.ndarray, values: np.ndarray, letters: np.ndarray, out: np.ndarray
 ) -> Any:
-    """Write the numbers in words; returns how many there are, or -1 if they are left to Python."""
+    """Write the numbers in words; return their count, or -1 to leave the text to Python."""
     found, size, before, start = np.int64(0), np.int64(0), np.int64(-1), np.int64(0)
     joins, last, han = False, np.int64(-1), np.int64(0)
     for k in range(count + 1):
@@ -299,7 +299,7 @@ def _in_words(  # noqa: C901 (one pass over the characters)
 
 @njit(**INNER)
 def _lacking(a: np.ndarray, n: int, b: np.ndarray, m: int, out: np.ndarray) -> Any:
-    """Write those of ascending numbers that others do not have, as often; returns how many."""
+    """Write the multiset difference a - b of ascending numbers; return its size."""
     found = j = np.int64(0)
     for k in range(n):
         while j < m and b[j] < a[k]:
@@ -314,7 +314,7 @@ def _lacking(a: np.ndarray, n: int, b: np.ndarray, m: int, out: np.ndarray) -> A
 
 @njit(**INNER)
 def _may_be_hours(a: np.ndarray, n: int, b: np.ndarray, m: int) -> Any:
-    """Return True if numbers are the same as hours on the dial."""
+    """Return True if two lists of numbers are equal as hours on a twelve-hour dial."""
     if n == 0 or m == 0 or a[n - 1] > 24 or b[m - 1] > 24:
         return False
     for hour in range(12):
@@ -330,7 +330,7 @@ def _may_be_hours(a: np.ndarray, n: int, b: np.ndarray, m: int) -> Any:
 
 @njit(**INNER)
 def _are_among(a: np.ndarray, n: int, b: np.ndarray, m: int) -> Any:
-    """Return True if numbers are all among others."""
+    """Return True if all numbers of a are in b."""
     for k in range(n):
         there = False
         for j in range(m):
@@ -386,7 +386,7 @@ def _compared(  # noqa: C901 (the steps of same_numbers)
         if _may_be_hours(numbers[4], more[0], numbers[5], more[1]):
             return UNDECIDED
         same = True
-        for side in range(2):  # what the other side lacks it may have in words
+        for side in range(2):  # numbers missing on the other side may be there in words
             lacking = more[0] if side == 0 else more[1]
             if not same or lacking == 0:
                 continue
@@ -414,13 +414,13 @@ def compare_numbers(
     counts: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write whether the numbers of the texts of pairs are the ``SAME``, uint8 (n,).
+    """Write for each pair whether its texts have the ``SAME`` numbers, uint8 (n,).
 
-    The texts are all sources, then all targets; where a text may be ``REWRITTEN`` that is said, until the texts
-    that are rewritten follow in the same order. ``characters`` int32 (65536,) is what is known of each, ``children`` uint16
-    (nodes, letters) are tries of words, whose ``values`` int32 (3, nodes) are those of a word, of what a German word may
-    begin with, and of an ending; -1 for none. ``texts`` int32 (4, most), ``letters`` uint8 (most,), ``numbers`` int64 (8,
-    many) and ``counts`` int64 (8,) are workspace.
+    The texts are all sources, then all targets, optionally followed by both rewritten; without these, pairs with a text
+    that may need it get ``REWRITTEN``. ``characters`` int32 (65536,) are the entries of characters. ``children`` uint16 (nodes,
+    letters) are tries of words; ``values`` int32 (3, nodes) are the values of words, of stems of German words, and of
+    endings, -1 for none. ``texts`` int32 (4, most), ``letters`` uint8 (most,), ``numbers`` int64 (8, many) and ``counts``
+    int64 (8,) are workspace.
     """
     tables, room = (characters, children, values), (texts, letters, numbers)
     for pair in range(len(out)):
