@@ -417,10 +417,10 @@ def compare_numbers(
     """Write for each pair whether its texts have the ``SAME`` numbers, uint8 (n,).
 
     The texts are all sources, then all targets, optionally followed by both rewritten; without these, pairs with a text
-    that may need it get ``REWRITTEN``. ``characters`` int32 (65536,) are the entries of characters. ``children`` uint16 (nodes,
-    letters) are tries of words; ``values`` int32 (3, nodes) are the values of words, of stems of German words, and of
-    endings, -1 for none. ``texts`` int32 (4, most), ``letters`` uint8 (most,), ``numbers`` int64 (8, many) and ``counts``
-    int64 (8,) are workspace.
+    that may need it get ``REWRITTEN``. ``characters`` int32 (65536,) are the entries of characters. ``children`` uint16
+    (nodes, letters) are tries of words; ``values`` int32 (3, nodes) are the values of words, of stems of German words, and
+    of endings, -1 for none. ``texts`` int32 (4, most), ``letters`` uint8 (most,), ``numbers`` int64 (8, many) and
+    ``counts`` int64 (8,) are workspace.
     """
     tables, room = (characters, children, values), (texts, letters, numbers)
     for pair in range(len(out)):
