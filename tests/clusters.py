@@ -165,12 +165,12 @@ class RayHere:
     numbers: ClassVar[Iterator[int]] = itertools.count()  # workers keep what they have opened by the reference
 
     def __init__(self) -> None:
-        self.cards, self.joined, self.asked = 0, False, (0.0, 0.0)
+        self.cards, self.joined, self.asked, self.address = 0, False, (0.0, 0.0), ""
         self.there = dict[Put, bytes]()
 
-    def init(self, **_: Any) -> None:
+    def init(self, address: str, **_: Any) -> None:
         assert not self.joined
-        self.joined = True
+        self.joined, self.address = True, address
 
     def shutdown(self) -> None:
         self.joined = False
@@ -240,9 +240,9 @@ def damage(path: Path) -> None:
 class Run(NamedTuple):
     """How tests run an executor: tasks, which together do all, and fixtures of the cluster that its workers are on.
 
-    That in this process has four processors, is joined once at a time, takes from ``cards`` how many cards it has, and says
-    that a worker died where `WorkerDied` is raised. In ``asked`` it notes how many of both a worker was last promised. What
-    workers are given it pickles.
+    The cluster in this process has four processors and ``cards`` graphics cards, may be joined once at a time, and reports
+    that a worker died where `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised,
+    ``address`` where it was joined. What workers are given it pickles.
     """
 
     tasks: list[ExecutionConfig]

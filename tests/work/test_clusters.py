@@ -15,7 +15,7 @@ from xswe.search.lists import SearchConfig
 from xswe.search.shard import Search, SearchJob
 from xswe.work import cluster as cluster_module
 from xswe.work.cluster import cluster, on_cluster, one_cluster, workers_of
-from xswe.work.config import HOSTS
+from xswe.work.config import HOSTS, ExecutionConfig
 from xswe.work.plan import TextPlan
 from xswe.work.run import run_shards
 from xswe.work.stage import Stage
@@ -192,6 +192,11 @@ def test_a_cluster_that_this_process_is_part_of_is_not_left(any_cluster, how, tm
         stage.path(3).unlink()
         run_shards(stage, how)
     assert made(stage) == SQUARES
+
+
+def test_a_cluster_is_joined_at_the_address_in_the_settings(cluster_here):
+    with cluster(ExecutionConfig(cluster_here.kind, address="head.example:6379")):
+        assert cluster_here.cluster.address == "head.example:6379"
 
 
 @pytest.mark.parametrize("kind", [kind for kind, host in HOSTS.items() if host.has_workers])
