@@ -1,15 +1,20 @@
-"""No verb writes to a file that it reads."""
+"""No verb writes to a file that it reads, or another format than the name of its output promises."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
+import xswe
 from tests.conftest import eval_script
 from xswe.__main__ import main
 
 script = eval_script("experiments.local_faults")
+WRITTEN = ("rejects", "report", "index", "work")  # what is written besides
+SETTINGS = json.loads(Path(xswe.__file__).with_name("cli").joinpath("settings.json").read_text("utf-8"))
 READ = {name: case for name, case in script.CASES.items() if case.changed and "output=" in case.words}
 
 
@@ -20,16 +25,49 @@ def folder(tmp_path_factory):
     return place
 
 
+def status_of(case, output):
+    try:
+        return main(re.sub(r"output=\S+", f"output={output}", case.words).split())
+    except SystemExit as end:
+        return end.code
+
+
 @pytest.mark.parametrize("name", READ)
 def test_an_output_that_is_the_input_is_refused(folder, monkeypatch, capsys, name):
     monkeypatch.chdir(folder)
     case = READ[name]
     before, files = (folder / case.changed).read_bytes(), sorted(folder.rglob("*"))
-    try:
-        status = main(re.sub(r"output=\S+", f"output={case.changed}", case.words).split())
-    except SystemExit as end:
-        status = end.code
+    status = status_of(case, case.changed)
     said = capsys.readouterr().err
     assert (status, (folder / case.changed).read_bytes() == before) == (2, True), said
     assert case.changed.split("/")[0] in said
+    assert sorted(folder.rglob("*")) == files
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        (name, setting)
+        for name, case in READ.items()
+        for setting, *_ in SETTINGS[case.words.split()[0]]
+        if setting in WRITTEN
+    ],
+)
+def test_nothing_else_is_written_to_the_input(folder, monkeypatch, capsys, name, setting):
+    monkeypatch.chdir(folder)
+    case, before = READ[name], (folder / READ[name].changed).read_bytes()
+    words = [word for word in case.words.split() if not word.startswith(f"{setting}=")]
+    try:
+        status = main([*words, f"{setting}={case.changed}"])
+    except SystemExit as end:
+        status = end.code
+    assert (status, (folder / case.changed).read_bytes() == before) == (2, True)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_an_output_in_the_format_of_another_verb_is_refused_at_once(folder, monkeypatch, capsys, name):
+    monkeypatch.chdir(folder)
+    files = sorted(folder.rglob("*"))
+    assert status_of(READ[name], "o.onnx") == 2
+    assert "o.onnx" in capsys.readouterr().err
     assert sorted(folder.rglob("*")) == files
