@@ -29,7 +29,7 @@ class FilterConfig:
         length_ratio: candidate pairs with one side more than this many times as long as the other in UTF-8 bytes, in which
             translations among the four languages are about equally long; 0 for no limit.
         numbers: candidate pairs whose sides do not hold the same numbers, in digits (ignoring thousands separators), or in
-            digits on one side and written otherwise on the other (see :mod:`xswe.text.languages`).
+            digits on one side and written otherwise on the other (see :mod:`xswe.text.numbers`).
     """
 
     duplicates: bool = True
