@@ -78,7 +78,7 @@ def open_negatives(folder: Path, part: str, pair: Pair) -> tuple[Bags, np.ndarra
 
 
 def bags_of(folder: Path, pairs: Sequence[Pair], language: str) -> Bags:
-    """Return the training bags of one language, in the order of :func:`texts_of`."""
+    """Return the training bags of one language, in the order of :func:`xswe.training.corpus_stage.texts_of`."""
     return concatenate_bags(
         [
             bags
