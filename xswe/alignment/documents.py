@@ -256,8 +256,9 @@ def _align_folders(
     outputs = _outputs(pairs, suffix)
     configs = _with_corrections(config, [name.removesuffix(suffix) for name in outputs], into)
     alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
-    documents = {(folder / name).resolve() for _, *both in pairs for folder, name in zip(folders, both, strict=True)}
-    for path in [into] if single else [into / name for name in outputs if (into / name).resolve() in documents]:
+    roots = [folder.resolve() for folder in (*folders, into)]
+    documents = {root / name for _, *both in pairs for root, name in zip(roots, both, strict=False)}
+    for path in [into] if single else sorted(documents & {roots[2] / name for name in outputs}):
         check_output(path, documents)
     if single:
         found = _into_file(model, folders, pairs, str(output), kind, configs)

@@ -78,14 +78,21 @@ def _read_character(data: np.ndarray, place: int, classes: np.ndarray) -> tuple[
 
 
 @njit(**INNER)
+def _appended(out: np.ndarray, found: Any, own: Any, before: Any, code: Any) -> Any:
+    """Append the classes of a consonant, unless it doubles a Latin letter; return how many there are then."""
+    if own and found < len(out) and not (own == before and code < 0x80):
+        out[found] = own
+        return found + 1
+    return found
+
+
+@njit(**INNER)
 def _consonants(data: np.ndarray, low: int, high: int, classes: np.ndarray, out: np.ndarray) -> Any:
     """Write the classes of a word's consonants, doubled ones once; return how many there are."""
     place, found, before = low, np.int64(0), np.uint16(0)
     while place < high:
         code, own, width = _read_character(data, place, classes)
-        if own and found < len(out) and not (own == before and code < 0x80):
-            out[found] = own
-            found += 1
+        found = _appended(out, found, own, before, code)
         before = own
         place += width
     return found
@@ -116,9 +123,7 @@ def _read_words(
         if begun >= 0 and not inside:
             words[count, 0], words[count, 1], words[count, 2] = earlier, begun, found
             count, earlier, begun = count + 1, begun, np.int64(-1)
-        if own and not (own == before and code < 0x80):
-            sounds[found] = own
-            found += 1
+        found = _appended(sounds, found, own, before, code)
         before = own
         place += width
     return count
