@@ -128,19 +128,17 @@ def test_no_more_shards_are_under_way_than_there_is_room_for(any_cluster, how, t
 
 
 def test_what_is_not_begun_is_called_off(real_cluster, how, tmp_path):
-    for shard in range(7):
+    for shard in range(12):
         (tmp_path / f"trouble-{shard}").write_text("slow")
-    stage = stage_in(tmp_path)
+    stage = stage_in(tmp_path, 12)
     with cluster(how):
-        work = on_cluster(stage, iter(range(7)), how, None)
-        next(work)
+        work = on_cluster(stage, iter(range(12)), replace(how, workers=10), None)
+        next(work)  # one is done, two run, and seven wait
         work.close()
-        begun = runs(tmp_path)
         time.sleep(4.0)
-        assert len(begun) < 5
-        assert runs(tmp_path) == []
+        assert len(runs(tmp_path)) <= 5  # one may begin beside each that runs, until its own cancellation arrives
         run_shards(stage, how)
-    assert made(stage) == SQUARES
+    assert made(stage) == [str(n**2) for n in range(12)]
 
 
 @HEAVY

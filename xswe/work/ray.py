@@ -94,10 +94,10 @@ class Workers(cluster.Workers):
             return call, brief(error, 300)
 
     def cancel(self, calls: Collection[Any]) -> None:
-        """Cancel tasks, or kill the actors."""
+        """Cancel tasks, the newest first so that none begins in the place of another, or kill the actors."""
         for actor in self._actors:
             self._ray.kill(actor)
-        for call in () if self._heavy else calls:
+        for call in () if self._heavy else reversed([*calls]):
             self._ray.cancel(call, force=True)
 
 
