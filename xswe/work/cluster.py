@@ -118,7 +118,8 @@ def on_cluster(
             for shard in chain([first], todo):
                 if not number or due():  # nodes may have joined meanwhile
                     number = _fits(workers.room(), stage, execution.cpus, gpus)
-                running[workers.submit(shard, execution.workers or number)] = shard
+                most = min(execution.workers or number, number)  # one without a place would keep its shards for ever
+                running[workers.submit(shard, most)] = shard
                 while len(running) >= (execution.workers or 2 * number):  # one that waits for each at work
                     yield _finished(stage, workers, running)
             while running:
