@@ -11,7 +11,7 @@ import pytest
 import xswe
 from xswe.mining.margin import Pairs, Score
 from xswe.mining.share import _distances, estimate_parallel
-from xswe.mining.threshold import OFF
+from xswe.mining.threshold import MARGINS, OFF
 from xswe.mining.twins import Twins
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
@@ -83,6 +83,16 @@ def test_the_precision_of_every_score_is_as_expected(mini, sample, score):
     true, (told, _) = float(right[best].mean()), found.evidence.expected.between(found.scores[best[-1]], None)
     assert 0.96 < true < 0.99
     assert true - 0.035 < told < true + OFF[0]
+
+
+@pytest.mark.parametrize("score", MARGINS)
+def test_the_precision_of_every_margin_is_as_expected_where_half_the_lines_have_no_translation(mini, sample, score):
+    """There decoys count more: one that is corrected by one unit and a half too much or too little is further off."""
+    source, target = ([" ".join(text.split()[:7]) for text in side] for side in planted(sample, "de", 400, 800))
+    found = xswe.mine(mini, source, target, score=score, threshold=None, evidence=True, threads=1)
+    best = np.argsort(-found.scores, kind="stable")[:320]
+    true = float(((found.source_rows == found.target_rows) & (found.source_rows < 400))[best].mean())
+    assert found.evidence.expected.between(found.scores[best[-1]], None)[0] == pytest.approx(true, abs=0.022)
 
 
 def test_a_handful_of_pairs_tells_no_share(mini, sample):

@@ -1,13 +1,8 @@
 """Scores of candidate pairs, and the selection of pairs by score.
 
 A cosine says little by itself: some sentences (hubs) are near everything. With a(x) the mean cosine of x with its k
-nearest neighbours on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019; mining counts near-duplicate
-neighbours once, see :mod:`xswe.mining.twins`):
-
-    cosine     cos(x, y)
-    ratio      cos(x, y) / b, with b raised to at least 0.1
-    distance   cos(x, y) - b
-    csls       2 cos(x, y) - a(x) - a(y), which is twice ``distance`` (Conneau et al., 2018)
+nearest neighbours on the other side, margins compare cos(x, y) with b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019; mining
+counts near-duplicate neighbours once, see :mod:`xswe.mining.twins`).
 """
 
 from __future__ import annotations
@@ -51,12 +46,14 @@ def _distance(cosines: np.ndarray, here: np.ndarray, there: np.ndarray) -> np.nd
     return cosines - (here + there) / np.float32(2)
 
 
+# The formulas, given cos(x, y), a(x) and a(y).
 _SCORERS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = for_all(
     Score,
     {
         "cosine": lambda cosines, _here, _there: cosines,
         "ratio": lambda cosines, here, there: cosines / ratio_base(here, there),
         "distance": _distance,
+        # 2 cos(x, y) - a(x) - a(y) (Conneau et al., 2018)
         "csls": lambda cosines, here, there: _distance(cosines, here, there) * np.float32(2),
     },
 )
