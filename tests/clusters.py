@@ -165,7 +165,7 @@ class RayHere:
     numbers: ClassVar[Iterator[int]] = itertools.count()  # workers keep what they have opened by the reference
 
     def __init__(self) -> None:
-        self.cards, self.joined, self.asked, self.address = 0, False, (0.0, 0.0), ""
+        self.cards, self.joined, self.asked, self.address, self.kept = 0, False, (0.0, 0.0), "", list[Any]()
         self.there = dict[Put, bytes]()
 
     def init(self, address: str, **_: Any) -> None:
@@ -206,13 +206,14 @@ class RayHere:
                 opened.append(kind(*map(self.get, given)))
             return opened[0].do(shard)
 
-        return SimpleNamespace(do=SimpleNamespace(remote=partial(self._call, do)))
+        self.kept.append(actor := SimpleNamespace(do=SimpleNamespace(remote=partial(self._call, do))))
+        return actor
 
     def wait(self, calls: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
         return calls[-num_returns:], calls[:-num_returns]
 
     def kill(self, actor: Any) -> None:
-        """Do nothing: there is no process."""
+        self.kept.remove(actor)
 
     def cancel(self, call: Any, force: bool) -> None:
         """Do nothing: what is not waited for is not done."""
@@ -242,7 +243,8 @@ class Run(NamedTuple):
 
     The cluster in this process has four processors and ``cards`` graphics cards, may be joined once at a time, and reports
     that a worker died where `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised,
-    ``address`` where it was joined. What workers are given it pickles.
+    ``address`` where it was joined, ``kept`` the workers of heavy jobs that are not
+    stopped. What workers are given it pickles.
     """
 
     tasks: list[ExecutionConfig]

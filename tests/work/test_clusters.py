@@ -127,11 +127,12 @@ def test_no_more_shards_are_under_way_than_there_is_room_for(any_cluster, how, t
     assert made(stage) == [str(n**2) for n in range(20)]
 
 
-@HEAVY
-def test_more_workers_than_fit_into_the_cluster_are_not_waited_for(any_cluster, how, tmp_path, heavy):
-    stage = stage_in(tmp_path, 20, heavy=heavy)
-    run_shards(stage, replace(how, workers=8))
-    assert made(stage) == [str(n**2) for n in range(20)]
+def test_the_workers_of_a_heavy_job_are_stopped_at_its_end(cluster_here, how, tmp_path):
+    stage, most = stage_in(tmp_path, heavy=True), 0
+    with cluster(how):
+        for _ in on_cluster(stage, iter(range(7)), how, None):
+            most = max(most, len(cluster_here.cluster.kept))
+        assert (most, len(cluster_here.cluster.kept)) == (4, 0)
 
 
 def test_what_is_not_begun_is_called_off(real_cluster, how, tmp_path):
