@@ -369,7 +369,7 @@ def _(choice, folder):
     for name in ("a.tsv", "a.json"):  # of which auto makes different pages
         (folder / name).write_text("0.5\tcat\tKatze\n", "utf-8")
         try:
-            out.append(_page_of_path(folder / name, choice, None, ("en", "de"), {}))
+            out.append(_page_of_path(folder / name, choice, dict.fromkeys(("model", "settings")) | {"languages": ()}))
         except (XsweError, OSError, ValueError, AttributeError) as error:
             if PLANTED in str(error):
                 raise

@@ -53,7 +53,7 @@ def make_story(folder: Path) -> dict[str, tuple[Path, str]]:
     """Write the page of the tutorial's story and its translation."""
     books, page = [f"corpora/sample/kiln.{code}.txt" for code in ("en", "de")], folder / "story.html"
     aligned = xswe.align_files("mini", *books, folder / "story.csv", languages=("en", "de"), split=True)
-    return {"aligned": (xswe.write_report(aligned, page, languages=("en", "de")), "#map")}
+    return {"aligned": (xswe.write_report(aligned, page), "#map")}
 
 
 def shoot_pages(pages: dict[str, tuple[Path, str]], output: Path, chromium: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.report.write import _OF_RESULTS, _PAGES
+from xswe.report.write import _OF_RESULTS, _PAGES, _taken
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 from xswe.report.terms import view_of_hits
@@ -188,10 +188,13 @@ class Pages(dict[str, Path]):
         if name not in MADE:
             pytest.fail(f"no test can make a page of {name}: MADE of tests/report/conftest.py must say of what")
         (folder := self.folder / name).mkdir()
-        how = {"kind": name, "languages": ("en", "ja"), "model": self.fixture("mini")} if name in _PAGES else {}
-        return self.setdefault(
-            name, xswe.write_report(MADE[name](self, folder), folder / "page.html", settings={"a": {"b": 1}}, **how)
-        )
+        return self.setdefault(name, xswe.write_report(MADE[name](self, folder), folder / "page.html", **self.given(name)))
+
+    def given(self, name: str) -> dict[str, Any]:
+        """What a page is given besides its content: all that it shows."""
+        every = {"model": self.fixture("mini"), "languages": ("en", "ja"), "settings": {"made up": {"planted": 4711}}}
+        taken = _taken((_PAGES | _OF_RESULTS)[name.partition(" ")[0]])
+        return {"kind": name if name in _PAGES else "auto"} | {key: every[key] for key in taken}
 
 
 @pytest.fixture(scope="session")

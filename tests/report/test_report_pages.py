@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import re
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.report.conftest import ENTRIES, axe, swept
+from tests.report.conftest import ENTRIES, MADE, axe, swept
 from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
@@ -32,11 +33,11 @@ WITH_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]}
 
 
 class Parsed(HTMLParser):
-    """What of a page could ask for something, and what languages its texts are in."""
+    """What of a page could ask for something, what its links name, and what languages its texts are in."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.asking, self.languages, self.styled = [], set(), []
+        self.asking, self.languages, self.styled, self.linked, self.names = [], set(), [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs) -> None:
@@ -45,6 +46,10 @@ class Parsed(HTMLParser):
                 ("#", "data:,")
             ):
                 self.asking.append((tag, name, value))
+            if name == "href" and value.startswith("#"):
+                self.linked.append(value[1:])
+            if name == "id":
+                self.names.append(value)
             if name == "lang":
                 self.languages.add(value)
             if name == "style" or name.startswith("on"):
@@ -67,6 +72,29 @@ def test_a_page_asks_for_nothing_and_is_small(pages, kind):
     assert len(text.encode()) < 2 * 2**20
     assert "default-src &#39;none&#39;" in text
     assert not re.search(r"https?://(?!www\.w3\.org)", text)
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_a_page_lists_its_sections_and_shows_the_settings(pages, kind):
+    text = pages[kind].read_text(encoding="utf-8")
+    parsed, sections = Parsed(text), re.findall(r"<section([^>]*)>", text)
+    assert {*parsed.linked} <= {*parsed.names}
+    assert len({*parsed.names}) == len(parsed.names)
+    assert [f' id="{name}"' for name in parsed.linked if name != "main"] == sections
+    assert ("settings" in pages.given(kind)) == ("<dt>planted</dt><dd>4711</dd>" in text)
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_a_page_shows_what_it_is_given_or_refuses_it(pages, tmp_path, kind):
+    how, made, page = pages.given(kind), MADE[kind](pages, tmp_path), tmp_path / "a.html"
+    for name, value in (("model", pages.fixture("mini")), ("languages", ("en", "de")), ("settings", {"a": {"b": 1}})):
+        if name not in how:
+            with pytest.raises(ConfigError, match=rf"{name} does nothing for the page of \w+: leave it out"):
+                xswe.write_report(made, page, **how, **{name: value})
+        else:
+            with contextlib.suppress(ConfigError):  # some cannot be made without
+                xswe.write_report(made, page, **{key: given for key, given in how.items() if key != name})
+                assert page.read_bytes() != pages[kind].read_bytes(), name
 
 
 @pytest.mark.parametrize(

@@ -86,12 +86,13 @@ def _write_report(values: Values, result: Any, model: Any = None) -> str:
     """Write the report of a result if there is to be one, and return the line that names it."""
     if not values.get("report") or isinstance(result, str):
         return ""
-    from xswe.report.write import write_report
+    from xswe.report.write import shown_with, write_report
 
     shown = {key: value for key, value in values.items() if key != "hydra" and not isinstance(value, dict)}
     sections = {key: value for key, value in values.items() if key != "hydra" and isinstance(value, dict)}
     opened = None if isinstance(model, (str, Path)) else model
-    write_report(result, values["report"], model=opened, settings={"settings": shown, **sections})
+    own = {"settings": shown, **sections} if "settings" in shown_with(result) else None
+    write_report(result, values["report"], model=opened if "model" in shown_with(result) else None, settings=own)
     return f"\nreport: {values['report']}"
 
 

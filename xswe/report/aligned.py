@@ -35,13 +35,10 @@ def aligned_page(found: AlignedTexts, settings: dict[str, Any] | None = None) ->
     context = pairs_context(view_of_aligned(found), None, settings)
     runs = list(stretches(found))
     worst = _worst(found)
-    own = [("map", "Map")] + ([("review", "Review")] if worst else [])
-    rest = [one for one in context["sections"] if one[0] not in ("samples", "marks", "removed", "texts")]
     lost = sorted((run for run in runs if run.kind != "aligned"), key=lambda run: -run.size)
     if found.moved.any():
         context["overview"].append(("out of order", number(int(found.moved.sum())), "more pairs"))
     context |= {
-        "sections": [*own, *rest],
         "map": _map(runs, len(found.source), len(found.target)),
         "stretches": [_listed(found, run) for run in sorted(lost[:_MAX_LISTED], key=lambda run: (run.source, run.target))],
         "more": max(0, len(lost) - _MAX_LISTED),

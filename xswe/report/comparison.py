@@ -63,13 +63,10 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
     plots = _plots(
         quality, size=(sizes, "MB of the weights"), speed=(rates, "sentences a second"), training=(seconds, _TRAINING)
     )
-    sections = [("table", "Table")] + ([("cost", "Quality and cost")] if plots else [])
-    sections += [("languages", "By task and language"), ("tests", "Tests")]
     return render(
         "comparison.html",
         title="Comparison",
         about=f"{len(models)} models on the same {len(keys)} figure{'s' if len(keys) > 1 else ''}, times 100.",
-        sections=[*sections, *([("settings", "Settings")] if settings else [])],
         overview=[
             ("models", number(len(models)), ""),
             ("figures", number(len(keys)), ""),
@@ -117,12 +114,10 @@ def sweep_page(found: Any, settings: dict[str, Any] | None = None) -> str:
         )
         for (key, k), test in found.tests.items()
     ]
-    sections = [("table", "Table")] + ([("cost", "Quality and cost")] if plots else [])
     return render(
         "comparison.html",
         title="Sweep",
         about=f"{len(names)} choices of {', '.join(found.names)}, {len(found.points[0].seeds)} seeds each, times 100.",
-        sections=[*sections, ("languages", "By task and language"), ("tests", "Tests")],
         overview=[("choices", number(len(names)), ""), ("seeds", number(len(found.points[0].seeds)), "")],
         header=header,
         lines=lines,

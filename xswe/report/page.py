@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -67,8 +69,14 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(number=number, percent=percent, figure=figure)
-    made.globals.update(language_of=language_of)
+    made.globals.update(language_of=language_of, sections_of=sections_of)
     return made
+
+
+def sections_of(main: str) -> list[tuple[str, str]]:
+    """Return the anchors and titles of the sections in the body of a page."""
+    found = re.findall(r'<section id="([\w-]+)">\s*<h2>(.*?)</h2>', main)
+    return [(anchor, html.unescape(name)) for anchor, name in found]
 
 
 def number(value: float | None) -> str:
@@ -108,7 +116,8 @@ def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
 def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
     """Render a template of ``templates/`` that extends ``base.html`` with the values in ``context``.
 
-    ``scripts`` are files of ``static/`` that it needs in addition to ``page.js``, ``data`` their JSON data.
+    ``settings`` among them are shown at the end. ``scripts`` are files of ``static/`` that it needs in addition to
+    ``page.js``, ``data`` their JSON data.
     DependencyError: Jinja2 is not installed.
     """
     made = environment()  # raises if Jinja2 is missing
@@ -117,7 +126,7 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
     # A line end at either end would be part of the digested text.
     style, code = asset("style.css").strip(), [asset(name).strip() for name in ("page.js", *scripts)]
     page: str = made.get_template(template).render(
-        {"about": "", "sections": (), "settings": None, **context},
+        {"about": "", "settings": None, **context},
         policy=policy([style], code),
         style=Markup(style),
         scripts=[Markup(source) for source in code],

@@ -200,11 +200,6 @@ def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, A
     """Return the template context for a page of pairs."""
     evidence, threshold = view.evidence, view.threshold
     scores = evidence.scores[np.isfinite(evidence.scores)]
-    sections = [("scores", "Scores"), ("samples", "Pairs"), ("marks", "Marks")] if len(scores) else []
-    sections += [("removed", "Left out")] if evidence.removed else []
-    sections += [("hubs", "Hubs")] if evidence.hubs else []
-    sections += [("texts", "Lengths and scripts")] if any(group.pairs for group in evidence.groups) else []
-    sections += [("run", "The run")] if view.summary or settings else []
     links = _links(evidence.groups, model)
     groups = [_group(group, view.languages, threshold, links) for group in evidence.groups if group.pairs]
     return {
@@ -213,7 +208,6 @@ def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, A
         "about": view.about,
         "view": view,
         "evidence": evidence,
-        "sections": sections,
         "overview": _overview(view),
         "histogram": _histogram(view, scores) if len(scores) else "",
         "curve": _curve(view),

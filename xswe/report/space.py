@@ -92,12 +92,10 @@ def space_page(space: Space) -> str:
     words = {code: _counted(space, code) for code in space.texts}
     norms = list(_norms(words))
     speech = _speech(space, words)
-    sections = [("clouds", "Languages"), ("components", "Components"), ("neighbours", "Neighbours"), ("norms", "Norms")]
     return render(
         "space.html",
         title=f"Space of {'-'.join(space.texts)}",
         about="How far languages separate, which components encode them, whose neighbours agree, and the norms of words.",
-        sections=sections,
         overview=[
             ("sentences", number(len(every)), "as many of each language"),
             ("dimensions", number(space.model.dim), ""),

@@ -149,14 +149,12 @@ def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
     overview += [("with candidates", number(len(view.found) - len(nothing)), f"{len(nothing):,} without")]
     overview += [("candidates" if counted else "hits", number(total), "")]
     overview += [("passages read", number(view.passages), "")] if view.passages else []
-    sections = [("found", "Candidates")] + ([("nothing", "Without a hit")] if nothing else [])
     return render(
         "terms.html",
         scripts=["terms.js"],
         data={"languages": list(view.languages)},
         title="Terms" if counted else "Phrases",
         about="Tick the right candidates, and save them as a glossary, a termbase or a translation memory.",
-        sections=[*sections, *([("run", "The search")] if settings or view.summary else [])],
         overview=overview,
         found=with_hits,
         left_out=len(view.found) - len(shown),

@@ -165,17 +165,11 @@ def training_page(folder: str | Path) -> str:
     worst = [(codes, _worst(run.model, codes, a, b)) for codes, a, b in held_out]
     clouds = list(_clouds(run, held_out))
     words = _words(run.model)
-    sections = [("steps", "What each step is worth")]
-    sections += [("curves", "Curves")] if len(run.history) > 1 else []
-    sections += [("pipeline", "Pipeline")]
-    sections += [("space", "Languages in the space")] if clouds else []
-    sections += [("words", "Words")] if words else []
-    sections += [("worst", "Worst pairs")] if worst else []
+    versions = {"model": run.model.identity, **run.record.get("versions", {})}
     return render(
         "training.html",
         title=f"Training {settings['pair']}",
         about=f"Recipe {settings['recipe']}, seed {settings['seed']}: the worth of each step, learning curves, and errors.",
-        sections=[*sections, ("settings", "Settings")],
         overview=_overview(run),
         steps=_steps(run),
         starred=any(row.task != "held-out" for row in run.rows),
@@ -186,9 +180,7 @@ def training_page(folder: str | Path) -> str:
         clouds=clouds,
         words=words,
         worst=worst,
-        settings={"of the run": plain, **groups},
-        versions=run.record.get("versions", {}),
-        identity=run.model.identity,
+        settings={"of the run": plain, **groups, "versions": versions},
     )
 
 

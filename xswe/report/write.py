@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -33,21 +34,22 @@ def write_report(
     """Write a report: a self-contained HTML file to read, annotate, print or mail.
 
     Args:
-        result: what ``mine``, ``filter``, ``align``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
-            :class:`xswe.report.terms.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
-            Without ``evidence=True``, the pages of ``mine``, ``filter`` and ``align`` show only what they keep.
+        result: what a verb with ``report=`` returned, or ``sweep``; the terms or hits of
+            :class:`xswe.report.terms.TermView`; or a run folder or a file, as :func:`report_of` takes it. Without
+            ``evidence=True``, the pages of ``mine``, ``filter`` and ``align`` show only what they keep.
         output: the file, ``.html``.
-        kind: content of a folder or file: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
-            ``compare`` wrote, or a bitext to show in the model's ``space``; ``auto`` to detect it.
-        model: for word links in pairs; None for no links.
-        languages: of source and target, or of phrases and passages, if the result does not know them.
+        kind: content of a folder or file, by its name in :func:`report_of`; ``auto`` to detect a run folder, the ``.json``
+            of ``compare``, or else a file of scored pairs.
+        model: for word links in pairs, or the model whose space is shown; None for no links.
+        languages: of source and target, of phrases and passages, or of the columns, in a file that does not tell them.
         settings: of the run, by section; shown at the end.
 
     Returns:
         The file.
 
     Raises:
-        ConfigError: there is no report for such a result, or the file name is not that of a page.
+        ConfigError: there is no report for such a result, its page does not show what is given besides, or the file name is
+            not that of a page.
         DependencyError: Jinja2 is not installed.
 
     Example:
@@ -59,20 +61,42 @@ def write_report(
         True
     """
     check_page(output)
+    given = {"model": model, "languages": tuple(languages), "settings": dict(settings or {})}
     if isinstance(result, (str, Path)):
         check_output(output, [result])
-        page = _page_of_path(Path(result), kind, model, tuple(languages), dict(settings or {}))
+        page = _page_of_path(Path(result), kind, given)
     else:
-        page = _page(result, model, dict(settings or {}))
+        name = _class_of(result)
+        page = _page(_OF_RESULTS[name], name, result, given | {"kind": "" if kind == "auto" else kind})
     write_page(output, page)
     return Path(output)
 
 
-def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
+def shown_with(result: Any) -> set[str]:
+    """Return which of ``model`` and ``settings`` the page of a result shows."""
+    return {*_taken(_OF_RESULTS[_class_of(result)])}
+
+
+def _class_of(result: Any) -> str:
+    """Return the name of the class for which there is a page."""
     for kind in type(result).__mro__:
-        if make := _OF_RESULTS.get(kind.__name__):
-            return make(result, model, settings)
+        if kind.__name__ in _OF_RESULTS:
+            return kind.__name__
     raise ConfigError(f"no report is made of {type(result).__name__}: give a result, a run folder or a file")
+
+
+def _taken(make: Callable[..., str]) -> list[str]:
+    """Return the names of what a page shows besides its content."""
+    return [*inspect.signature(make).parameters][1:]
+
+
+def _page(make: Callable[..., str], what: str, content: Any, given: dict[str, Any]) -> str:
+    """Return a page; ConfigError: it does not show all that is given."""
+    taken = _taken(make)
+    for name, value in given.items():
+        if name not in taken and value not in (None, (), {}, ""):
+            raise ConfigError(f"{name} does nothing for the page of {what}: leave it out")
+    return make(content, *(given[name] for name in taken))
 
 
 def _of_training(result: Any) -> str:
@@ -81,38 +105,39 @@ def _of_training(result: Any) -> str:
     return training_page(result.folder)
 
 
-# Page makers by class name, given result, model and settings; importing some of the classes would import torch.
-_OF_RESULTS: dict[str, Callable[[Any, AnyModel | None, dict[str, Any]], str]] = {
+# Page makers by class name, given a result and what else they name; importing some of the classes would import torch.
+_OF_RESULTS: dict[str, Callable[..., str]] = {
     "MinedPairs": lambda result, model, settings: pairs_page(view_of_mined(result), model, settings),
     "Filtered": lambda result, model, settings: pairs_page(view_of_filtered(result), model, settings),
-    "AlignedTexts": lambda result, _, settings: aligned_page(result, settings),
-    "FoundInFiles": lambda result, _, settings: terms_page(view_of_search(result), settings),
-    "TermView": lambda result, _, settings: terms_page(result, settings),
-    "Comparison": lambda result, _, settings: comparison_page(result, settings),
-    "Sweep": lambda result, _, settings: sweep_page(result, settings),
-    "TrainResult": lambda result, *_: _of_training(result),
+    "AlignedTexts": aligned_page,
+    "FoundInFiles": lambda result, settings: terms_page(view_of_search(result), settings),
+    "TermView": terms_page,
+    "Comparison": comparison_page,
+    "Sweep": sweep_page,
+    "TrainResult": _of_training,
 }
 
 
-def _page_of_path(
-    path: Path, kind: Kind, model: AnyModel | None, languages: tuple[str, ...], settings: dict[str, Any]
-) -> str:
+def _page_of_path(path: Path, kind: Kind, given: dict[str, Any]) -> str:
     """Return the page of a run folder or a file."""
     check_choice("kind", kind, Kind)
-    return _PAGES[kind](path, model, languages, settings)
+    return _page(_PAGES[kind], kind, path, given)
 
 
-# Page makers by kind, given path, model, languages and settings.
-_PAGES: dict[str, Callable[[Path, AnyModel | None, tuple[str, ...], dict[str, Any]], str]] = for_all(
+def _detected(path: Path, model: AnyModel | None, languages: tuple[str, ...], settings: dict[str, Any]) -> str:
+    kind: Kind = "run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"
+    return _page_of_path(path, kind, {"model": model, "languages": languages, "settings": settings})
+
+
+# Page makers by kind, given a path and what else they name.
+_PAGES: dict[str, Callable[..., str]] = for_all(
     Kind,
     {
-        "auto": lambda path, *given: _PAGES["run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"](
-            path, *given
-        ),
-        "run": lambda path, *_: training_page(path),
-        "hits": lambda path, _, languages, settings: terms_page(view_of_hits(path, languages), settings),
-        "space": lambda path, model, languages, _: space_page(open_space(model, path, languages)),
-        "compare": lambda path, _model, _languages, settings: comparison_page(read_comparison(path), settings),
+        "auto": _detected,
+        "run": training_page,
+        "hits": lambda path, languages, settings: terms_page(view_of_hits(path, languages), settings),
+        "space": lambda path, model, languages: space_page(open_space(model, path, languages)),
+        "compare": lambda path, settings: comparison_page(read_comparison(path), settings),
         "mined": lambda path, model, languages, settings: pairs_page(
             view_of_file(path, languages or (() if model is None else model.pair)), model, settings
         ),
