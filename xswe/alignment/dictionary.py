@@ -205,7 +205,8 @@ class Dictionary(Result[Entry], row=Entry, entries="entries"):
 
     def summary(self) -> str:
         """Describe the result in one line."""
-        return f"{self.words[0]:,} and {self.words[1]:,} words, {len(self):,} pairs"
+        told = "" if self.precision is None else f", {self.precision}"
+        return f"{self.words[0]:,} and {self.words[1]:,} words, {len(self):,} pairs{told}"
 
 
 def lexicon(

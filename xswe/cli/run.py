@@ -48,16 +48,17 @@ def _summary(verb: str, mode: str, result: Any, values: Values, seconds: float) 
     spec, output = VERBS[verb], values.get("output")
     if isinstance(result, str):
         return result
-    own = getattr(result, "summary", None)
-    summary = f"{own()}: {output}" if callable(own) else str(result)
-    if good := getattr(result, "precision", None) if verb == "lexicon" else None:
-        summary += f"\n{good}"
-    further: dict[str, Any] = {"output": output, "summary": summary}
+    if mode not in spec.says:
+        own = getattr(result, "summary", None)
+        summary = str(own() if callable(own) else result)
+        is_named = output is None or any(f": {name}" in summary for name in (output, Path(str(output))))
+        return summary if is_named else f"{summary}: {output}"
+    further: dict[str, Any] = {"output": output}
     if spec.unit:
         further["took"] = took(len(result), seconds, spec.unit)
     if verb == "report":
         further["size"] = result.stat().st_size / 1e6
-    return spec.says[mode if mode in spec.says else ""].format(result, **further)
+    return spec.says[mode].format(result, **further)
 
 
 def _bitext(values: Values, what: str) -> list[str]:
@@ -91,7 +92,7 @@ def _write_report(values: Values, result: Any, model: Any = None) -> str:
     shown = {key: value for key, value in values.items() if key != "hydra" and not isinstance(value, dict)}
     sections = {key: value for key, value in values.items() if key != "hydra" and isinstance(value, dict)}
     opened = None if isinstance(model, (str, Path)) else model
-    own = {"settings": shown, **sections} if "settings" in shown_with(result) else None
+    own = {"of the run": shown, **sections} if "settings" in shown_with(result) else None
     write_report(result, values["report"], model=opened if "model" in shown_with(result) else None, settings=own)
     return f"\nreport: {values['report']}"
 

@@ -18,7 +18,8 @@ class Verb:
         what: what it does, in a line.
         calls: its function, as ``module:name``; by mode if there are several.
         examples: arguments that may follow the verb.
-        says: the summary printed at the end: ``{0}`` is the result of the function, ``{took}`` its duration and rate.
+        says: the summary printed at the end, by mode, if it is not that of the result, and the output: ``{0}`` is the
+            function's result, ``{took}`` its duration and rate.
         usual: defaults on the command line for arguments that the function requires.
         groups: Hydra groups, each of which chooses several settings at once.
         bitext: modes (``""`` for any) whose ``input`` may also be given as two line-aligned files.
@@ -30,7 +31,7 @@ class Verb:
     what: str
     calls: Mapping[str, str]
     examples: tuple[str, ...]
-    says: Mapping[str, str] = field(default_factory=lambda: {"": "{0}"})
+    says: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, object] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     bitext: tuple[str, ...] = ()
@@ -86,14 +87,13 @@ VERBS = {
             "mode=score model=mini input=bitext.tsv output=scored.tsv",
             "mode=negatives model=mini input=bitext.tsv output=triples.jsonl negatives=4",
         ),
-        says={"mine": "{0.report}\npairs: {output}", "score": "{0}", "negatives": "{0}: {output}"},
+        says={"mine": "{0.report}\npairs: {output}", "score": "{0}\npairs: {output}"},
         bitext=("score", "negatives"),
         report=True,
     ),
     "align": Verb(
         "texts and their translations, sentence by sentence",
         {"": "alignment.documents:align_files"},
-        says={"": "{summary}"},
         examples=(
             "model=mini source=novel.en.txt target=novel.de.txt output=beads.tmx languages=[en,de] split=true",
             "model=mini source=english/ target=german/ output=beads/ pairing=content",
@@ -103,7 +103,6 @@ VERBS = {
     "link": Verb(
         "links of words, phrase tables and terms from a bitext",
         {"": "alignment.link:link"},
-        says={"": "{summary}"},
         examples=(
             "model=mini input=bitext.tsv output=links.html",
             "model=mini source=en.txt target=de.txt what=terms languages=[en,de] output=terms.tbx",
@@ -114,7 +113,6 @@ VERBS = {
     "split": Verb(
         "running text cut into sentences",
         {"": "text.sentences:split_text"},
-        says={"": "{summary}"},
         examples=(
             "input=novel.md language=de output=sentences.txt",
             "input=report.docx language=ja output=sentences.jsonl",
@@ -146,7 +144,6 @@ VERBS = {
     "lexicon": Verb(
         "a dictionary from the vectors of words",
         {"": "alignment.dictionary:lexicon"},
-        says={"": "{summary}"},
         examples=(
             "model=mini languages=[en,de] output=lexicon.tsv",
             "model=mini source=en.txt target=de.txt output=lexicon.tsv",
@@ -210,6 +207,7 @@ VERBS = {
         "progress of sharded work",
         {"": "work.status:work_status"},
         ("output=vectors.npy", "output='vectors/*.npy'"),
+        says={"": "{0}"},
     ),
     "serve": Verb(
         "a local application: concordance, comparison, mining, and OpenAI's embeddings API",
