@@ -421,7 +421,8 @@ def test_the_verb_links_as_pairs_come(mini, tmp_path, monkeypatch, capsys):
     pairs = [(f"A cat sleeps {k}.", f"Eine Katze schläft {k}.") for k in range(200)]
     (tmp_path / "b.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
     links = xswe.align_words(mini, *map(list, zip(*pairs, strict=True)))
-    monkeypatch.setattr("xswe.alignment.words._BLOCK", 16)
+    for module in ("words", "link"):
+        monkeypatch.setattr(f"xswe.alignment.{module}.BLOCK", 16)
     held, made = [0, 0], words.LinkedPair
 
     class Counted(made):

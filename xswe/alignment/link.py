@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from xswe.alignment.phrase_table import PhraseTable, phrase_table
 from xswe.alignment.term_check import AgreedTerm, TermCheck, TermCheckConfig, check_terms, read_terms
 from xswe.alignment.terms import BilingualTerms, bilingual_terms
-from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
+from xswe.alignment.words import BLOCK, LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
 from xswe.bitext.source import Source
+from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.io.arguments import pairs_or_names
 from xswe.io.files import check_output
 from xswe.io.lines import OnError, Skipped, left_out_of
+from xswe.io.ragged import Texts
 from xswe.io.results import check_suffix
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
+from xswe.mining.threshold import near_duplicate_note
 from xswe.model.ensemble import AnyModel, open_model
 
 if TYPE_CHECKING:
@@ -71,19 +75,22 @@ class LinkedBitext:
         links: number of links.
         made: the lexicon, terms or check; None if the links themselves were written.
         left_out: pairs without texts, which have no links, counted by reason.
+        near: the share of near-duplicates of earlier pairs among the first hundred thousand with texts.
     """
 
     pairs: int
     links: int
     made: PhraseTable | BilingualTerms | TermCheck | None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    near: float = 0.0
 
     def summary(self) -> str:
         """Describe the result in one line."""
+        found = f"{self.links:,} links" if self.made is None else f"{self.links:,} links, {self.made}"
         if isinstance(self.made, TermCheck):
-            return f"{self.pairs:,} pairs, {self.made.summary()}{left_out_of(self.left_out)}"
-        made = "" if self.made is None else f", {self.made}"
-        return f"{self.pairs:,} pairs, {self.links:,} links{made}{left_out_of(self.left_out)}"
+            found = self.made.summary()
+        near = near_duplicate_note(self.near, "pairs") if self.pairs else ""
+        return f"{self.pairs:,} pairs, {found}{left_out_of(self.left_out)}{near}"
 
 
 def link(
@@ -122,13 +129,13 @@ def link(
     _check(str(output), [*paths, *([config.terms] if config.terms else [])], config.what)
     model = open_model(model, "link(model, input, output)")
     languages = tuple(config.languages) or tuple(model.pair)
-    left_out, counts, texts = Skipped(), [0, 0], iter(pairs)
+    left_out, near, counts, texts = Skipped(), NearDuplicates(), [0, 0], iter(pairs)
     if paths:
         file = Source(tuple(paths), tuple(config.columns), languages, config.on_error)
         languages, texts = file.languages, (record.texts or ("", "") for record in file.read(left_out))
 
     def linked() -> Iterator[LinkedPair]:
-        for pair in link_pairs(model, texts, config, config.tokens):
+        for pair in link_pairs(model, _counted(texts, near), config, config.tokens):
             counts[0], counts[1] = counts[0] + 1, counts[1] + len(pair.links)
             yield pair
 
@@ -140,7 +147,15 @@ def link(
         WordLinks(tuple(linked())).write(output)
     else:
         write_links(output, linked())
-    return LinkedBitext(counts[0], counts[1], made, left_out.counts)
+    return LinkedBitext(counts[0], counts[1], made, left_out.counts, near.share)
+
+
+def _counted(pairs: Iterator[tuple[str, str]], near: NearDuplicates) -> Iterator[tuple[str, str]]:
+    """Yield the pairs, and count the near-duplicates among those with texts."""
+    while block := list(islice(pairs, BLOCK)):
+        given = [pair for pair in block if any(pair)]
+        near.add(*(Texts.of([pair[side] for pair in given]) for side in (0, 1)))
+        yield from block
 
 
 def _check(output: str, inputs: Iterable[str], what: Made) -> None:

@@ -48,7 +48,7 @@ _METHODS = for_all(
     },
 )
 _TOKEN = re.compile(r"[^ \t]+")
-_BLOCK = 4096  # pairs at a time
+BLOCK = 4096  # pairs at a time
 _MARKS = str.maketrans("。、，！？：；「」『』（）“”‘’«»„", '.,,!?:;""""()""\'\'"""')
 
 
@@ -302,7 +302,7 @@ def _linked_blocks(
     reader: Callable[[list[str]], Read], pairs: Iterator[tuple[str, str]], config: LinkConfig, total: int | None
 ) -> Iterator[LinkedPair]:
     with bar("link", total=total, unit="pair") as progress:
-        while block := list(islice(pairs, _BLOCK)):
+        while block := list(islice(pairs, BLOCK)):
             yield from _linked(reader, [list(side) for side in zip(*block, strict=True)], config)
             progress.update(len(block))
 
