@@ -26,6 +26,9 @@ from xswe.mining.features import (
     PLACES,
     SAME_NUMBERS,
     Features,
+    FoundNames,
+    Side,
+    UnitTable,
     cover_names,
     look_at_bytes,
     mirrored,
@@ -537,7 +540,7 @@ def test_names_are_covered_as_if_their_units_were_compared_once_more(mini, pairs
     assert len(np.unique(found[:, of_names])) > 20
     monkeypatch.setattr(
         "xswe.mining.features.cover_names",
-        lambda *arrays: cover_names(*arrays[:5], np.full_like(arrays[5], -1), *arrays[6:]),
+        lambda names, own, *rest: cover_names(names, own._replace(best=np.full_like(own.best, -1)), *rest),
     )
     np.testing.assert_array_equal(features_of(Features(mini, PAIR), given)[0], found)
 
@@ -545,9 +548,10 @@ def test_names_are_covered_as_if_their_units_were_compared_once_more(mini, pairs
 def test_a_name_is_covered_as_far_as_the_other_side_says_or_sounds_it():
     """Of three records with a name of one unit, the other side of the first says it, and that of the last sounds alike."""
     rows, ones = np.array([[100, 0], [0, 100]], np.int8), np.ones(2, np.float32)
-    names, ends = np.array([0, 0, 0], np.int32), np.arange(4)
-    others, heard = np.array([0, 1, 1], np.int32), np.array([0.0, 0.0, 0.5], np.float32)
+    table = UnitTable(rows, ones / 100, ones, np.zeros((2, 0), np.float32), (-1, -1))
+    ids, ends, unknown = np.array([0, 0, 0], np.int32), np.arange(4), np.full(3, -1, np.float32)
+    names = FoundNames(ids, ends, np.arange(3), np.array([0.0, 0.0, 0.5], np.float32))
+    own, other = Side(ids, ends, unknown), Side(np.array([0, 1, 1], np.int32), ends, unknown)
     out = np.full((3, 2), 255, np.uint8)
-    own = names, ends, np.full(3, -1, np.float32)  # its cosine is not known yet
-    cover_names(names, ends, np.arange(3), *own, others, ends, heard, rows, ones / 100, ones, 0, out)
+    cover_names(names, own, other, table, 0, out)
     assert out.tolist() == [[254, 255], [0, 255], [127, 255]]

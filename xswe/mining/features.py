@@ -7,9 +7,8 @@ Products of units are computed in integers, with the same result on every proces
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -90,8 +89,7 @@ def unusual(features: np.ndarray, low: np.ndarray, high: np.ndarray, most: int =
     return ", ".join(f"{NAMES[place]} {features[place]}, usually {low[place]:.0f} to {high[place]:.0f}" for place in order)
 
 
-@dataclass(frozen=True, eq=False)
-class UnitTable:
+class UnitTable(NamedTuple):
     """A model's unit vectors, prepared for comparison."""
 
     rows: np.ndarray  # int8 (units, d padded with zeros to a multiple of 16), scaled
@@ -128,6 +126,44 @@ class UnitTable:
         )
 
 
+class Side(NamedTuple):
+    """The units of one side of some pairs."""
+
+    ids: np.ndarray  # int32 (units,), of :class:`Bags`
+    offsets: np.ndarray  # int64 (pairs + 1,), where the units of each pair begin
+    best: np.ndarray  # float32 (units,), the best cosine of each unit with the other side, written by :func:`cover_pairs`
+
+
+class FoundNames(NamedTuple):
+    """The names found in one side, looked up as units."""
+
+    ids: np.ndarray  # int32, of :class:`Bags`
+    offsets: np.ndarray  # int64 (names + 1,), where the units of each name begin
+    records: np.ndarray  # int64 (names,), the pair of each
+    heard: np.ndarray  # float32 (names,), how much each sounds like something on the other side; 0 to 1
+
+
+class Workspace(NamedTuple):
+    """Workspace to compare the units of one pair: a line for each side, or for each quantity."""
+
+    units: np.ndarray  # int64 (2, 2 * _PER_END), the units that are compared
+    distinct: np.ndarray  # int64, the distinct ones among them
+    places: np.ndarray  # int64, the index of each unit there
+    addresses: np.ndarray  # uintp, of the rows of the distinct units
+    products: np.ndarray  # int32, of two distinct units of the source, taken in turns, with all of the target
+    # float32 (4, 2 * _PER_END): the best cosine of each distinct unit of the source, and of the target; the factors of the
+    # target's units; the best cosines of the target, rounded as from its own side
+    cosines: np.ndarray
+
+
+def _workspace() -> Workspace:
+    """Return the workspace of one thread."""
+    most = 2 * _PER_END  # a multiple of four
+    units, distinct, places = np.empty((3, 2, most), np.int64)
+    addresses, products = np.empty((2, most), np.uintp), np.empty((2, most), np.int32)
+    return Workspace(units, distinct, places, addresses, products, np.empty((4, most), np.float32))
+
+
 class Features:
     """Extracts the features of pairs with one model."""
 
@@ -149,60 +185,48 @@ class Features:
         out = np.zeros((len(source), len(NAMES)), np.uint8)
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
         names = np.zeros((len(source), 2, _MAX_NAMES, 2), np.int64)
-        best = np.empty(len(sides[0].ids), np.float32), np.empty(len(sides[1].ids), np.float32)  # cosines of units
-        over_blocks(partial(self._work, source, target, *sides, best, names, out), len(source), threads)
-        self._cover_names((source, target), sides, best, names, out)
+        first, second = (Side(bags.ids, bags.offsets, np.empty(len(bags.ids), np.float32)) for bags in sides)
+        over_blocks(partial(self._describe_block, (source, target), (first, second), names, out), len(source), threads)
+        self._cover_names((source, target), (first, second), names, out)
         rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # may match as words, or on another clock
         out[rows[have_same_numbers(source.take(rows), target.take(rows))], _NUMBERS] = SAME_NUMBERS
         return out
 
-    def _work(
+    def _describe_block(
         self,
-        source: Texts,
-        target: Texts,
-        left: Bags,
-        right: Bags,
-        best: tuple[np.ndarray, np.ndarray],
+        texts: tuple[Texts, Texts],
+        sides: tuple[Side, Side],
         names: np.ndarray,
         out: np.ndarray,
         start: int,
         stop: int,
     ) -> None:
-        table, room, places = self._table, np.empty((4, 2 * _PER_END), np.float32), np.empty((2, 2 * _PER_END), np.uintp)
-        totals = np.empty((2, 2 * _PER_END), np.int32)
-        words, counts = np.empty((4, _MAX_WORDS), np.uint64), np.empty((2, 16), np.int64)
-        of_sides = (left.ids, left.offsets[start : stop + 1]), (right.ids, right.offsets[start : stop + 1])
-        ids, likely = np.empty((6, 2 * _PER_END), np.int64), np.empty((2, max(1, table.languages.shape[1])), np.float32)
-        numbers = table.rows, table.factors, table.norms
-        cover_pairs(*of_sides[0], *of_sides[1], *numbers, room, ids, places, totals, *best, out[start:stop])
+        """Write all features of some pairs but those of their names, and find the names."""
+        table, out = self._table, out[start:stop]
+        source, target = (side._replace(offsets=side.offsets[start : stop + 1]) for side in sides)
+        cover_pairs(source, target, table, _workspace(), out)
         if table.places[0] >= 0:
-            tell_languages(*of_sides[0], *of_sides[1], table.languages, *table.places, likely, out[start:stop])
+            tell_languages(source, target, table, np.empty((2, table.languages.shape[1]), np.float32), out)
         else:
-            out[start:stop, _LANGUAGE : _LANGUAGE + 2] = 128
-        both = [array for side in (source, target) for array in Texts(side.data, side.offsets[start : stop + 1]).frozen]
-        look_at_bytes(*both, words, counts, names[start:stop], out[start:stop])
+            out[:, _LANGUAGE : _LANGUAGE + 2] = 128
+        words, counts = np.empty((4, _MAX_WORDS), np.uint64), np.empty((2, 16), np.int64)
+        both = [array for side in texts for array in Texts(side.data, side.offsets[start : stop + 1]).frozen]
+        look_at_bytes(*both, words, counts, names[start:stop], out)
 
     def _cover_names(
-        self,
-        texts: tuple[Texts, Texts],
-        sides: tuple[Bags, Bags],
-        best: tuple[np.ndarray, np.ndarray],
-        names: np.ndarray,
-        out: np.ndarray,
+        self, texts: tuple[Texts, Texts], sides: tuple[Side, Side], names: np.ndarray, out: np.ndarray
     ) -> None:
         """Look up the names of both sides, and write how well the least covered one of each is covered."""
-        table = self._table
         out[:, _NAME_COVERED : _NAME_COVERED + 2] = _NONE
         for side in range(2):
             rows, places = map(np.ascontiguousarray, np.nonzero(names[:, side, :, 1]))
-            spans, own, other = names[rows, side, places], sides[side], sides[1 - side]
-            found = self._units.bags(copied(texts[side].data, spans[:, 0], spans[:, 1]))
+            spans = names[rows, side, places]
+            bags = self._units.bags(copied(texts[side].data, spans[:, 0], spans[:, 1]))
             heard = np.zeros(len(rows), np.float32)
             kana = np.flatnonzero((out[rows][:, [_SCRIPTS + 1, _SCRIPTS + 4]] > 0).any(axis=1))
             heard[kana] = heard_in(texts[side], spans[kana], rows[kana], texts[1 - side])
-            numbers = heard, table.rows, table.factors, table.norms
-            of_sides = own.ids, own.offsets, best[side], other.ids, other.offsets
-            cover_names(found.ids, found.offsets, rows, *of_sides, *numbers, _NAME_COVERED + side, out)
+            found = FoundNames(bags.ids, bags.offsets, rows, heard)
+            cover_names(found, sides[side], sides[1 - side], self._table, _NAME_COVERED + side, out)
 
 
 @njit(**INNER)
@@ -272,7 +296,7 @@ def _describe(
     place: int,
 ) -> None:
     """Write the features of :data:`_COVERAGE`, given the best cosines of distinct units, and each unit's index there."""
-    total = heavy = np.float32(0.0)
+    total = np.float32(0.0)
     for k in range(count):
         total += norms[ids[k]]
     if count == 0 or total <= 0:
@@ -281,8 +305,7 @@ def _describe(
         return
     mean = total / np.float32(count)
     covered = low = run = longest = np.float32(0.0)
-    thirds, weights = (np.float32(0.0), np.float32(0.0)), (np.float32(0.0), np.float32(0.0))
-    first, last, first_weight, last_weight = thirds[0], thirds[1], weights[0], weights[1]
+    first = last = first_weight = last_weight = np.float32(0.0)
     rarest = np.float32(1.0)
     for k in range(count):
         weight, value = norms[ids[k]], best[places[k]]
@@ -292,7 +315,7 @@ def _describe(
             run += weight
             longest = max(longest, run)
         else:
-            run = heavy
+            run = np.float32(0.0)
         if 3 * k < count:
             first, first_weight = first + weight * value, first_weight + weight
         if 3 * (count - 1 - k) < count:
@@ -324,136 +347,108 @@ def _distinct(ids: np.ndarray, count: int, found: np.ndarray, places: np.ndarray
 
 
 @njit(**LEAN)
-def cover_pairs(
-    source: np.ndarray,
-    source_offsets: np.ndarray,
-    target: np.ndarray,
-    target_offsets: np.ndarray,
-    rows: np.ndarray,
-    factors: np.ndarray,
-    norms: np.ndarray,
-    room: np.ndarray,
-    ids: np.ndarray,
-    places: np.ndarray,
-    totals: np.ndarray,
-    source_best: np.ndarray,
-    target_best: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def cover_pairs(source: Side, target: Side, table: UnitTable, workspace: Workspace, out: np.ndarray) -> None:
     """Write the features of units: coverage, repetition, ratio of their numbers.
 
-    ``source`` and ``target`` are the ids of :class:`Bags`, ``rows``, ``factors`` and ``norms`` those of
-    :class:`UnitTable`; ``room`` float32 (4, most), ``ids`` int64 (6, most), ``places`` uintp (2, most) and ``totals`` int32
-    (2, most) are workspace, ``most`` a multiple of four. ``source_best`` and ``target_best``, float32 (units,), receive
-    the best cosine of each unit, as :func:`cover_names` would compute it; -1 in pairs with more units than are compared.
+    The sides also receive the best cosine of each unit, as :func:`cover_names` would compute it; -1 in pairs with more
+    units than are compared.
     """
-    best, other, weights, turned = room[0], room[1], room[2], room[3]
-    left, right, sums = address_of(places, 0), address_of(places, places.shape[1]), address_of(totals, 0)
+    rows, factors, norms = table.rows, table.factors, table.norms
+    units, distinct, places, products = workspace.units, workspace.distinct, workspace.places, workspace.products
+    best, other, weights, turned = workspace.cosines[0], workspace.cosines[1], workspace.cosines[2], workspace.cosines[3]
+    left, sums = address_of(workspace.addresses, 0), address_of(products, 0)
+    right = address_of(workspace.addresses, workspace.addresses.shape[1])
     for i in range(len(out)):
-        n = _first_and_last(source, source_offsets[i], source_offsets[i + 1], ids[0])
-        m = _first_and_last(target, target_offsets[i], target_offsets[i + 1], ids[1])
-        here, there = _distinct(ids[0], n, ids[2], ids[4]), _distinct(ids[1], m, ids[3], ids[5])
-        _write_addresses(rows, ids[2], here, places[0])
-        _write_addresses(rows, ids[3], there, places[1])
+        low, high = source.offsets[i], source.offsets[i + 1]
+        target_low, target_high = target.offsets[i], target.offsets[i + 1]
+        n = _first_and_last(source.ids, low, high, units[0])
+        m = _first_and_last(target.ids, target_low, target_high, units[1])
+        here, there = _distinct(units[0], n, distinct[0], places[0]), _distinct(units[1], m, distinct[1], places[1])
+        _write_addresses(rows, distinct[0], here, workspace.addresses[0])
+        _write_addresses(rows, distinct[1], there, workspace.addresses[1])
         if i + 1 < len(out):
-            _prefetch_units(rows, source, source_offsets[i + 1], source_offsets[i + 2])
-            _prefetch_units(rows, target, target_offsets[i + 1], target_offsets[i + 2])
+            _prefetch_units(rows, source.ids, high, source.offsets[i + 2])
+            _prefetch_units(rows, target.ids, target_high, target.offsets[i + 2])
         for k in range(there):
-            other[k], weights[k], turned[k] = np.float32(0.0), factors[ids[3, k]], np.float32(0.0)
+            other[k], weights[k], turned[k] = np.float32(0.0), factors[distinct[1, k]], np.float32(0.0)
         for j in range(here):
             for k in range(0, there if j % 2 == 0 else 0, 4):
                 eight_products(
-                    left + np.uintp(8 * j), right + np.uintp(8 * k), rows.shape[1], sums + np.uintp(4 * k), totals.shape[1]
+                    left + np.uintp(8 * j),
+                    right + np.uintp(8 * k),
+                    rows.shape[1],
+                    sums + np.uintp(4 * k),
+                    products.shape[1],
                 )
-            own, most = factors[ids[2, j]], np.float32(0.0)
+            own, most = factors[distinct[0, j]], np.float32(0.0)
             for k in range(there):
-                value = np.float32(totals[j % 2, k]) * own * weights[k]
+                value = np.float32(products[j % 2, k]) * own * weights[k]
                 most, other[k] = max(most, value), max(other[k], value)
                 # Rounded as from the other side.
-                turned[k] = max(turned[k], np.float32(totals[j % 2, k]) * weights[k] * own)
+                turned[k] = max(turned[k], np.float32(products[j % 2, k]) * weights[k] * own)
             best[j] = most
-        whole = source_offsets[i] + n == source_offsets[i + 1] and target_offsets[i] + m == target_offsets[i + 1]
-        for t in range(source_offsets[i], source_offsets[i + 1]):
-            source_best[t] = best[ids[4, t - source_offsets[i]]] if whole else np.float32(-1.0)
-        for t in range(target_offsets[i], target_offsets[i + 1]):
-            target_best[t] = turned[ids[5, t - target_offsets[i]]] if whole else np.float32(-1.0)
-        _describe(best, ids[0], ids[4], n, norms, out[i], np.int64(1))
-        _describe(other, ids[1], ids[5], m, norms, out[i], np.int64(8))
+        whole = low + n == high and target_low + m == target_high
+        for t in range(low, high):
+            source.best[t] = best[places[0, t - low]] if whole else np.float32(-1.0)
+        for t in range(target_low, target_high):
+            target.best[t] = turned[places[1, t - target_low]] if whole else np.float32(-1.0)
+        _describe(best, units[0], places[0], n, norms, out[i], np.int64(1))
+        _describe(other, units[1], places[1], m, norms, out[i], np.int64(8))
         out[i, _REPEATED] = _share(np.float32(n - here), np.float32(max(1, n)))
         out[i, _REPEATED + 1] = _share(np.float32(m - there), np.float32(max(1, m)))
-        out[i, _UNITS] = _logarithm(target_offsets[i + 1] - target_offsets[i], source_offsets[i + 1] - source_offsets[i])
+        out[i, _UNITS] = _logarithm(target_high - target_low, high - low)
 
 
 @njit(**LEAN)
-def cover_names(
-    names: np.ndarray,
-    name_offsets: np.ndarray,
-    records: np.ndarray,
-    own: np.ndarray,
-    own_offsets: np.ndarray,
-    best: np.ndarray,
-    other: np.ndarray,
-    offsets: np.ndarray,
-    heard: np.ndarray,
-    rows: np.ndarray,
-    factors: np.ndarray,
-    norms: np.ndarray,
-    feature: int,
-    out: np.ndarray,
-) -> None:
+def cover_names(names: FoundNames, own: Side, other: Side, table: UnitTable, feature: int, out: np.ndarray) -> None:
     """Write how well the other side covers each record's least covered name: the mean best cosine of the name's units.
 
-    A name is covered at least as well as it sounds: ``heard``, float32 (names,). ``own`` are the units of its side, and
-    ``best`` their best cosines, as :func:`cover_pairs` writes them: a name's units are mostly among them.
+    A name is covered at least as well as it is heard. Its units are mostly among those of its ``own`` side, whose best
+    cosines are known.
     """
-    for name in range(len(records)):
-        record, total, weights = records[name], np.float32(0.0), np.float32(0.0)
-        low, high = offsets[record], min(offsets[record + 1], offsets[record] + 4 * _PER_END)
-        for t in range(name_offsets[name], name_offsets[name + 1]):
-            unit = np.int64(names[t])
-            a, value, place = rows[unit], np.float32(-1.0), own_offsets[record]
-            while place < own_offsets[record + 1] and own[place] != unit:
+    rows, factors = table.rows, table.factors
+    for name in range(len(names.records)):
+        record, total, weights = names.records[name], np.float32(0.0), np.float32(0.0)
+        low, high = other.offsets[record], min(other.offsets[record + 1], other.offsets[record] + 4 * _PER_END)
+        for t in range(names.offsets[name], names.offsets[name + 1]):
+            unit = np.int64(names.ids[t])
+            a, value, place = rows[unit], np.float32(-1.0), own.offsets[record]
+            while place < own.offsets[record + 1] and own.ids[place] != unit:
                 place += 1
-            if place < own_offsets[record + 1]:
-                value = best[place]
+            if place < own.offsets[record + 1]:
+                value = own.best[place]
             if value < 0:
                 value = np.float32(0.0)
                 for k in range(low, high):
-                    there, product = np.int64(other[k]), np.int32(0)
+                    there, product = np.int64(other.ids[k]), np.int32(0)
                     b = rows[there]
                     for j in range(len(a)):
                         product = np.int32(product + np.int32(np.int32(a[j]) * np.int32(b[j])))
                     value = max(value, np.float32(product) * factors[unit] * factors[there])
-            total += norms[unit] * value
-            weights += norms[unit]
+            total += table.norms[unit] * value
+            weights += table.norms[unit]
         if weights > 0:
-            covered = max(heard[name], min(np.float32(1.0), total / weights))
+            covered = max(names.heard[name], min(np.float32(1.0), total / weights))
             out[record, feature] = min(out[record, feature], np.uint8(254.0 * covered))
 
 
 @njit(**LEAN)
-def tell_languages(
-    source: np.ndarray,
-    source_offsets: np.ndarray,
-    target: np.ndarray,
-    target_offsets: np.ndarray,
-    frequent: np.ndarray,
-    first: int,
-    second: int,
-    likely: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Write how much likelier a side's units are in its language than in the likeliest other one; 128 if equally."""
+def tell_languages(source: Side, target: Side, table: UnitTable, likely: np.ndarray, out: np.ndarray) -> None:
+    """Write how much likelier a side's units are in its language than in the likeliest other one; 128 if equally.
+
+    ``likely``, float32 (2, languages), is workspace.
+    """
+    frequent = table.languages
     for i in range(len(out)):
         for side in range(2):
-            own = first if side == 0 else second
-            low = source_offsets[i] if side == 0 else target_offsets[i]
-            high = source_offsets[i + 1] if side == 0 else target_offsets[i + 1]
+            own = table.places[0] if side == 0 else table.places[1]
+            low = source.offsets[i] if side == 0 else target.offsets[i]
+            high = source.offsets[i + 1] if side == 0 else target.offsets[i + 1]
             total = likely[side]
             for k in range(len(total)):
                 total[k] = np.float32(0.0)
             for t in range(low, high):
-                unit = np.int64(source[t]) if side == 0 else np.int64(target[t])
+                unit = np.int64(source.ids[t]) if side == 0 else np.int64(target.ids[t])
                 for k in range(len(total)):
                     total[k] += frequent[unit, k]
             rival = np.float32(-1e30)
@@ -519,6 +514,36 @@ def _ending(code: int) -> int:
     return 4 if code == 0x3A or code == 0x3B or code == 0x2C or code == 0x3001 else 0
 
 
+@njit(inline="always")
+def _is_latin(code: int) -> bool:
+    """Return True for a Latin letter."""
+    return 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or (0xC0 <= code <= 0x24F and code != 0xD7 and code != 0xF7)
+
+
+@njit(**INNER)
+def _count_letter(code: int, counts: np.ndarray) -> None:
+    """Count a character by its script, if it is a letter."""
+    if _is_latin(code):
+        counts[_LETTERS] += 1
+        counts[_LATIN] += 1
+    elif (0x3041 <= code <= 0x30FF and code != 0x30FB) or 0xFF66 <= code <= 0xFF9D:
+        counts[_LETTERS] += 1
+        counts[_KANA] += 1
+    elif 0x3400 <= code <= 0x9FFF:
+        counts[_LETTERS] += 1
+    elif 0x250 <= code <= 0x1FFF or 0xA000 <= code <= 0xD7FF:
+        counts[_LETTERS] += 1
+        counts[_OTHER] += 1
+
+
+@njit(**INNER)
+def _add_name(start: int, end: int, counts: np.ndarray, names: np.ndarray) -> None:
+    """Add the place of a name, if there is room."""
+    if counts[_NAMED_HERE] < len(names):
+        names[counts[_NAMED_HERE], 0], names[counts[_NAMED_HERE], 1] = start, end
+        counts[_NAMED_HERE] += 1
+
+
 @njit(**INNER)
 def _scan(  # noqa: C901 (one pass over the characters)
     data: np.ndarray, low: int, high: int, words: np.ndarray, counts: np.ndarray, names: np.ndarray
@@ -528,6 +553,14 @@ def _scan(  # noqa: C901 (one pass over the characters)
     Words are runs of three or more Latin letters, ignoring case in Latin-1; ``words[0]`` receives hashes of their first
     five letters, whose lowest bit is :data:`_CAPITAL` or 0; ``words[1]`` receives hashes of the numbers. ``names`` receives
     where words capitalised within a sentence, and runs of Katakana, start and end.
+
+    Three runs are followed side by side, each from its first character to the one after its last, or the end of the text:
+
+        a word        began    ``size`` letters so far, hashed to ``prefix``; ``capital``: it may be a name
+        Katakana      kana_began    while ``in_kana``
+        a number      hashed to ``digits`` while ``in_number``, over separators between digits
+
+    ``fresh``: a sentence begins, so that a capital says nothing; ``before``: the character before this one.
     """
     for k in range(11):
         counts[k] = 0
@@ -541,7 +574,8 @@ def _scan(  # noqa: C901 (one pass over the characters)
         code, width = _character(data, place)
         place += width
         counts[_CHARACTERS] += 1
-        latin = 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or (0xC0 <= code <= 0x24F and code != 0xD7 and code != 0xF7)
+        _count_letter(code, counts)
+        latin = _is_latin(code)
         if latin:
             upper = bool(code <= 0x5A or (0xC0 <= code <= 0xDE))
             folded = np.uint64(code + 0x20 if upper else code)
@@ -551,8 +585,6 @@ def _scan(  # noqa: C901 (one pass over the characters)
                 prefix = mix(prefix ^ folded)
             size += 1
             fresh = False
-            counts[_LETTERS] += 1
-            counts[_LATIN] += 1
             second = place
             while place < high and 0x61 <= data[place] <= 0x7A:  # fast path: most text is lower-case letters
                 code = np.int64(data[place])
@@ -563,22 +595,20 @@ def _scan(  # noqa: C901 (one pass over the characters)
             counts[_CHARACTERS] += place - second
             counts[_LETTERS] += place - second
             counts[_LATIN] += place - second
-        if size > 0 and (not latin or place >= high):
+        if size > 0 and (not latin or place >= high):  # the word ends
             if size > 2 and words_found < words.shape[1]:
                 words[0, words_found] = (prefix & ~_CAPITAL) | (_CAPITAL if capital else np.uint64(0))
                 words_found += 1
-            if size > 2 and capital and counts[_NAMED_HERE] < len(names):
-                names[counts[_NAMED_HERE], 0], names[counts[_NAMED_HERE], 1] = began, place if latin else start
-                counts[_NAMED_HERE] += 1
+            if size > 2 and capital:
+                _add_name(began, place if latin else start, counts, names)
             size = 0
         katakana = 0x30A1 <= code <= 0x30FC and code != 0x30FB
         if katakana and not in_kana:
             kana_began, in_kana = start, True
-        if in_kana and (not katakana or place >= high):
+        if in_kana and (not katakana or place >= high):  # the run of Katakana ends
             kana_end = place if katakana else start
-            if kana_end - kana_began >= 9 and counts[_NAMED_HERE] < len(names):
-                names[counts[_NAMED_HERE], 0], names[counts[_NAMED_HERE], 1] = kana_began, kana_end
-                counts[_NAMED_HERE] += 1
+            if kana_end - kana_began >= 9:
+                _add_name(kana_began, kana_end, counts, names)
             in_kana = False
         digit = 0x30 <= code <= 0x39
         if digit:
@@ -586,21 +616,13 @@ def _scan(  # noqa: C901 (one pass over the characters)
             in_number = True
             fresh = False
         separator = in_number and (code == 0x2C or code == 0x2E) and place < high and 0x30 <= data[place] <= 0x39
-        if in_number and (place >= high or not (digit or separator)):
+        if in_number and (place >= high or not (digit or separator)):  # the number ends
             if figures < words.shape[1]:
                 words[1, figures] = digits
                 figures += 1
             digits, in_number = _START, False
         if code == 0x2E or code == 0x21 or code == 0x3F or code == 0x3A or code == 0x22 or code == 0x201C or code == 0x201E:
             fresh = True
-        if (0x3041 <= code <= 0x30FF and code != 0x30FB) or 0xFF66 <= code <= 0xFF9D:
-            counts[_LETTERS] += 1
-            counts[_KANA] += 1
-        elif 0x3400 <= code <= 0x9FFF:
-            counts[_LETTERS] += 1
-        elif 0x250 <= code <= 0x1FFF or 0xA000 <= code <= 0xD7FF:
-            counts[_LETTERS] += 1
-            counts[_OTHER] += 1
         if _is_damage(code, before, latin or (code == 0x3F and width == 1)):
             counts[_DAMAGED] += 1
         stop = code == 0x3002 or code == 0x21 or code == 0x3F or (code == 0x2E and (place >= high or data[place] <= 0x20))
