@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from xswe.bitext.catalogues import write_catalogue
 from xswe.bitext.memories import Unit, unit_notes, write_tmx, write_xliff, write_xliff2
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
+from xswe.version import __version__
 
 etree = pytest.importorskip("lxml.etree")
 
@@ -98,22 +101,145 @@ def test_a_date_is_one():
         text_of(write_tmx, date="soon")
 
 
-def test_tmx_says_who_made_it_and_what_a_person_said(tmp_path):
-    tree = etree.fromstring(text_of(write_tmx, date="2026-01-31").encode())
-    header, unit = tree.find("header"), tree.findall("body/tu")[1]
-    assert (header.get("creationtool"), header.get("srclang"), header.get("creationdate")) == (
-        *("xswe", "en-GB", "20260131T000000Z"),
-    )
-    assert [one.get("{http://www.w3.org/XML/1998/namespace}lang") for one in unit.iter("tuv")] == list(CODES)
-    assert unit.find("note").text == "ask <the client>"
-    assert {one.get("type"): one.text for one in unit.iter("prop")} == {
-        "x-score": "1.000000",
-        "x-lines": "2 | 2",
-        "x-status": "right",
-    }
-    assert unit.get("creationdate") == "20260131T000000Z"
+WRITTEN = [
+    *UNITS[:1],
+    Unit(1.0, "ja", "yes", "2\t| 2", "right", "ask <the client>", "a 1"),
+    Unit(None, "ja", "yeah", "", "moved", "one\ntwo", "2"),
+    Unit(-0.25, "allein", "", "3 | ", id="2"),
+    Unit(None, 'C:\\ "x"\t\n', "y", "", id="u4"),
+]
+TMX_WRITTEN = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4">
+<header creationtool="xswe" creationtoolversion="{version}" segtype="sentence" o-tmf="xswe" adminlang="en" srclang="en-GB" \
+datatype="plaintext" creationdate="20260131T103000Z"/>
+<body>
+<tu creationdate="20260131T103000Z"><prop type="x-score">0.900000</prop><prop type="x-lines">1 | 1</prop>\
+<tuv xml:lang="en-GB"><seg>Zug &amp; &lt;Bahn&gt; </seg></tuv><tuv xml:lang="zh-Hant"><seg>train
+&amp; railway</seg></tuv></tu>
+<tu tuid="a 1" creationdate="20260131T103000Z"><note>ask &lt;the client&gt;</note><prop type="x-score">1.000000</prop>\
+<prop type="x-lines">2 | 2</prop><prop type="x-status">right</prop><tuv xml:lang="en-GB"><seg>ja</seg></tuv>\
+<tuv xml:lang="zh-Hant"><seg>yes</seg></tuv></tu>
+<tu tuid="2" creationdate="20260131T103000Z"><note>one
+two</note><prop type="x-status">moved</prop><tuv xml:lang="en-GB"><seg>ja</seg></tuv>\
+<tuv xml:lang="zh-Hant"><seg>yeah</seg></tuv></tu>
+<tu tuid="2" creationdate="20260131T103000Z"><prop type="x-score">-0.250000</prop><prop type="x-lines">3 | </prop>\
+<tuv xml:lang="en-GB"><seg>allein</seg></tuv><tuv xml:lang="zh-Hant"><seg></seg></tuv></tu>
+<tu tuid="u4" creationdate="20260131T103000Z"><tuv xml:lang="en-GB"><seg>C:\\ "x"\t
+</seg></tuv><tuv xml:lang="zh-Hant"><seg>y</seg></tuv></tu>
+</body>
+</tmx>
+"""
+XLIFF_WRITTEN = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file original="xswe" datatype="plaintext" tool-id="xswe" date="2026-01-31T10:30:00Z" source-language="en-GB" \
+target-language="zh-Hant">
+<header><tool tool-id="xswe" tool-name="xswe" tool-version="{version}"/></header>
+<body>
+<trans-unit id="1" approved="yes"><source>Zug &amp; &lt;Bahn&gt; </source><target state="translated">train
+&amp; railway</target><note>score 0.900000</note></trans-unit>
+<trans-unit id="a 1" approved="yes"><source>ja</source><target state="signed-off">yes</target>\
+<note>score 1.000000, right</note><note>ask &lt;the client&gt;</note></trans-unit>
+<trans-unit id="2" approved="yes"><source>ja</source><target state="translated">yeah</target><note>one
+two</note></trans-unit>
+<trans-unit id="4" approved="no"><source>allein</source><note>score -0.250000</note></trans-unit>
+<trans-unit id="u4" approved="yes"><source>C:\\ "x"\t
+</source><target state="translated">y</target></trans-unit>
+</body>
+</file>
+</xliff>
+"""
+XLIFF2_WRITTEN = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en-GB" trgLang="zh-Hant">
+<file id="f1" original="xswe">
+<unit id="u1"><notes><note>score 0.900000</note></notes><segment state="translated">\
+<source>Zug &amp; &lt;Bahn&gt; </source><target>train
+&amp; railway</target></segment></unit>
+<unit id="u2"><notes><note>score 1.000000, right</note><note>ask &lt;the client&gt;</note></notes><segment state="final">\
+<source>ja</source><target>yes</target></segment></unit>
+<unit id="2"><notes><note>one
+two</note></notes><segment state="translated"><source>ja</source><target>yeah</target></segment></unit>
+<unit id="u4"><notes><note>score -0.250000</note></notes><segment state="initial"><source>allein</source></segment></unit>
+<unit id="u5"><segment state="translated"><source>C:\\ "x"\t
+</source><target>y</target></segment></unit>
+</file>
+</xliff>
+"""
+PO_WRITTEN = r"""msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+"Language: zh-Hant\n"
+"X-Source-Language: en-GB\n"
+"PO-Revision-Date: 2026-01-31 10:30+0000\n"
+
+#. score 0.900000
+msgid "Zug & <Bahn> "
+msgstr "train\n& railway"
+
+#. score 1.000000, right
+# ask <the client>
+msgctxt "a 1"
+msgid "ja"
+msgstr "yes"
+
+# one
+# two
+msgctxt "2"
+msgid "ja"
+msgstr "yeah"
+
+#. score -0.250000
+msgctxt "2"
+msgid "allein"
+msgstr ""
+
+msgctxt "u4"
+msgid "C:\\ \"x\"\t\n"
+msgstr "y"
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "text"),
+    [
+        (write_tmx, TMX_WRITTEN),
+        (write_xliff, XLIFF_WRITTEN),
+        (write_xliff2, XLIFF2_WRITTEN),
+        (write_catalogue, PO_WRITTEN),
+    ],
+)
+def test_each_format_is_written_to_the_byte(write, text):
+    expected = text.replace("{version}", __version__)
+    assert text_of(write, units=WRITTEN, date="2026-01-31T12:30:00+02:00") == expected
+
+
+def test_a_repeated_message_has_a_context_of_its_own():
+    units = [Unit(None, text, "x", "") for text in ("a", "b", "a", "", "a")]
+    assert re.findall('msgctxt "(.*)"\nmsgid "(.*)"', text_of(write_catalogue, units=units)) == [
+        ("3", "a"),
+        ("4", ""),
+        ("5", "a"),
+    ]
+    assert "Language" not in "".join(write_catalogue(units, ("en",)))
+
+
+def test_translate_toolkit_reads_our_tmx(tmp_path):
     found = read(tmp_path, ("tmx", "tmxfile"), text_of(write_tmx))
     assert [(str(one.source), str(one.target)) for one in found.units][1] == ("ja", "yes")
+
+
+@pytest.mark.parametrize(
+    ("write", "suffix"), [(write_tmx, ".tmx"), (write_xliff, ".xlf"), (write_xliff2, ".xlf"), (write_catalogue, ".po")]
+)
+def test_every_character_of_a_text_comes_back(tmp_path, write, suffix):
+    """A form feed, a next line and a line separator end a line for some readers, but none of a memory."""
+    in_xml = [*"\t\n \x85\u2028\u2029\xa0\ufeff\ufffd\U0010ffff<&>\"'\\]]>#"]
+    some = [*"\x01\x07\x0b\x0c\x1c\x1d\x1e\x1f\ufffe\uffff"] * (suffix == ".po") + in_xml
+    pairs = [(f"a{one}b", f"c{one}{one}d") for one in some] + [("a\0b", "a b")]
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes("".join(write([Unit(None, *pair, "") for pair in pairs], ("en", "de"))).encode())
+    found = [record.texts for record in Source((str(path),), languages=("en", "de")).read()]
+    assert found == [*pairs[:-1], ("a b", "a b")]
 
 
 @pytest.mark.parametrize(

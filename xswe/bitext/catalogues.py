@@ -12,7 +12,7 @@ import numpy as np
 
 from xswe.bitext.formats import Described
 from xswe.bitext.memories import MemoryUnit, Unit, moment
-from xswe.errors import InputError, XsweError, brief, needs
+from xswe.errors import InputError, XsweError, brief, needs, no_room
 from xswe.io.files import scratch
 from xswe.io.lines import RAISES, Skipped, nul_byte, open_binary, read_whole
 from xswe.io.sources import suffix_of
@@ -35,6 +35,8 @@ def catalogue_units(source: Described, exact: bool, skipped: Skipped) -> Iterato
         states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
         pairs = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
     except Exception as error:  # for damage, polib raises anything from OSError to IndexError and struct.error
+        if isinstance(error, OSError) and no_room(error):
+            raise
         if RAISES[source.on_error]:
             if isinstance(error, XsweError):
                 raise
@@ -75,19 +77,24 @@ def _catalogue(path: Path) -> Any:
         import polib
     with open_binary(path) as stream:
         raw = read_whole(stream, path, "a catalogue")
-    if suffix_of(path) == ".mo":
+    compiled = suffix_of(path) == ".mo"
+    if compiled:
         _check_compiled(raw)
-        with scratch("xswe-catalogue-") as folder:
-            (Path(folder) / "a.mo").write_bytes(raw)
-            return polib.mofile(str(Path(folder) / "a.mo"))
-    text = raw.decode("utf-8")
-    if "\0" in text:
+    elif b"\0" in raw:
         raise nul_byte(path, 1, raw)
-    _check_strings(text)
-    return polib.pofile(text)
+    else:
+        _check_strings(raw.decode("utf-8"))
+    with scratch("xswe-catalogue-") as folder:  # polib cuts lines that are not in a file at U+2028 and the like, too
+        copy = Path(folder) / "catalogue"
+        copy.write_bytes(raw)
+        try:
+            return polib.mofile(str(copy)) if compiled else polib.pofile(str(copy), encoding="utf-8")
+        except OSError as error:
+            raise ValueError(str(error).replace(f"{copy} ", "")) from None
 
 
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+# A string may hold any character but NUL, which becomes a blank.
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": " "}
 
 
 class _NotAString(ValueError):
@@ -134,4 +141,4 @@ def write_catalogue(units: Iterable[Unit], languages: Sequence[str], date: str |
 
 
 def _quoted(text: str) -> str:
-    return '"' + re.sub(r'[\\"\n\t\r]', lambda found: _ESCAPES[found[0]], text) + '"'
+    return '"' + re.sub(r'[\\"\n\t\r\0]', lambda found: _ESCAPES[found[0]], text) + '"'
