@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from xswe.bitext.lines import line_blocks
 from xswe.bitext.seen import text_hashes
 from xswe.bitext.source import Source, find_pairs, read_pairs
 from xswe.errors import InputError
@@ -116,6 +117,79 @@ def test_lines_come_in_blocks_however_the_stream_is_cut(monkeypatch):
         assert count <= 13
         found += [bytes(lines_of.encode()) for lines_of in lines.take(count)]
     assert b"".join(found) == data + b"\n"
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_blocks_hold_the_lines_of_a_span_and_say_where_they_stand(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "spans.tsv"
+    lines = [b"a" * size + b"\n" for size in data.draw(st.lists(st.integers(0, 6), max_size=12))]
+    raw = b"".join(lines)
+    path.write_bytes(raw)
+    starts = [len(b"".join(lines[:row])) for row in range(len(lines))]
+    whole = data.draw(st.booleans())
+    low, high = (0, len(raw)) if whole else sorted(data.draw(st.tuples(*[st.integers(0, len(raw))] * 2)))
+    most, window = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 9))
+    found = list(line_blocks([str(path)], most, window, None if whole else [(low, high)]))
+    expected = [row for row, start in enumerate(starts) if low <= start < high]
+    assert b"".join(block.lines[0].data.tobytes() for block in found) == b"".join(lines[row] for row in expected)
+    assert [size for block in found for size in block.lines[0].sizes] == [len(lines[row]) for row in expected]
+    first = expected[:1]  # lines are counted from the beginning of the span
+    at = [0, *np.cumsum([len(block.lines[0]) for block in found])]
+    assert [block.number for block in found] == [1 + rows for rows in at[:-1]]
+    assert [block.place for block in found] == [starts[first[0] + rows] for rows in at[:-1]]
+    assert [block.begins for block in found] == [not (low or rows) for rows in at[:-1]]
+    for block, following in zip_longest(found, found[1:]):
+        places = {(block.place + int(start)) // window for start in block.lines[0].offsets[:-1]} if window else {0}
+        assert len(places) == 1
+        full = len(block.lines[0]) == most or following is None
+        assert full or following.place // (window or len(raw)) != block.place // (window or len(raw))
+
+
+def test_a_damaged_line_is_named_by_its_number_in_the_file(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"a\tA\n" * 4 + b"b\n" + b"a\tA\n")
+    for most in (1, 3, 100):
+        with pytest.raises(InputError) as caught:
+            list(Source((str(path),)).blocks(most))
+        assert str(caught.value).startswith(f"{path}:5: 1 tab-separated columns where columns (0, 1) need 2; ")
+    with pytest.raises(InputError, match=r"a\.tsv:5: 1 tab-separated columns where"):
+        fast(Source((str(path),)))
+    path.write_bytes(b"a\tA\n" * 4 + b"b\tB\xff\n")
+    with pytest.raises(InputError, match=r"a\.tsv:5: not UTF-8 \(byte 0xff at column 4\)"):
+        fast(Source((str(path),)))
+
+
+def test_two_files_of_which_one_is_damaged_are_read_up_to_the_damage(tmp_path):
+    (tmp_path / "a.en").write_bytes(b"a\nb\nc\n")
+    (tmp_path / "a.de.gz").write_bytes(gzip.compress(b"A\nB\n")[:-4])
+    names = str(tmp_path / "a.en"), str(tmp_path / "a.de.gz")
+    skipped = Skipped()
+    (block,) = line_blocks(names, on_error="skip", skipped=skipped)
+    assert [list(side) for side in block.lines] == [["a\n", "b\n"], ["A\n", "B\n"]]
+    assert skipped.counts == {"damaged archive": 1}  # and is not said to be shorter besides
+    for how in ({}, {"on_error": "skip"}, {"exact": True, "on_error": "skip", "skipped": Skipped()}):
+        with pytest.raises(InputError, match=r"a\.de\.gz:3: .*damaged"):
+            list(line_blocks(names, **how))
+    (tmp_path / "b.de").write_bytes(b"A\nB\n")
+    names = names[0], str(tmp_path / "b.de")
+    list(line_blocks(names, on_error="skip", skipped=skipped))
+    assert skipped.counts == {"damaged archive": 1, "unequal length": 1}
+    for how in ({}, {"on_error": "skip"}, {"exact": True, "on_error": "skip", "skipped": Skipped()}):
+        with pytest.raises(InputError, match=r"b\.de:3: ends before line 3, where .*a\.en"):
+            list(line_blocks(names, **how))
+
+
+def test_columns_after_the_first_two_are_negatives(tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tA\tx\t0.5\nb\tB\t\tno number\nc\n\nd\tD\ty\n", "utf-8")
+    (job,) = Source((str(tmp_path / "a.tsv"),), (0, 1, 2), score=3, on_error="skip").jobs(scores=True)
+    rows = job()
+    assert (list(rows.source), list(rows.target)) == (["a", "b", "d"], ["A", "B", "D"])
+    assert (list(rows.negatives.texts), rows.negatives.bounds.tolist()) == (["x", "y"], [0, 1, 1, 2])
+    np.testing.assert_array_equal(rows.score, np.array([0.5, np.nan, np.nan], np.float32))
+    assert rows.skipped == {"too few columns": 1}
+    (job,) = Source((str(tmp_path / "a.tsv"),), on_error="skip").jobs()
+    assert (job().negatives, job().score) == (None, None)
 
 
 def test_a_line_without_end_neither_fills_the_memory_nor_hides_what_follows(tmp_path):

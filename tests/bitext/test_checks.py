@@ -68,7 +68,10 @@ def test_nearly_every_line_must_be_no_text_for_a_refusal():
         assert bool(found) == bad, (lines, numbers)
         if bad:
             assert f"its English side is a number in {numbers} of the first {lines} lines" in found
-    assert "its target side is a web address in 12 of" in refused([TEXT] * 12, ["example.org"] * 12)
+    assert refused([TEXT] * 12, [TEXT, *["example.org"] * 11]) == (
+        "a.tsv:2: its target side is a web address in 11 of the first 12 lines; "
+        "name the files, or the fields, that hold the two texts"
+    )
     assert not refused(["7"] * 12, ["7"] * 12)  # a table of numbers
     assert not refused(["7"] * 6 + ["example.org"] * 6, [TEXT] * 12)  # some of each
     assert "a.tsv:11: column x is a number" in refused(
@@ -93,6 +96,11 @@ def test_the_columns_that_are_text_are_named():
     assert "columns: [3, 4], score: 2}" in hint(sites)
     more = [f"0.{n}\t{TEXT}\tein Text\tnoch einer" for n in range(12)]  # which two it is cannot be told
     assert "columns: [3, 4], score: 2}" in hint(more)
+    remarks = [f"{row.strip()}\t{'a remark' * (n > 1)}" for n, row in enumerate(rows)]
+    assert "columns: [1, 2], score: 0}" in hint(remarks)  # a text in 10 of 12 rows is not one of the pair
+    assert "columns: [3, 4], score: 2}" in hint([f"{n}\t{TEXT}\t{'ein Text' * (n > 1)}" for n in range(12)])
+    rates = [f"{n}\t{TEXT}\tein Text\t{n if n < 10 else ''}" for n in range(12)]
+    assert "columns: [1, 2], score: 0}" in hint(rates)  # the last one is missing in two of twelve
     assert "columns: [1, 2]}" in hint([f"{row.strip()}\t7" for row in rows])  # which number is a score cannot
 
 
@@ -146,5 +154,8 @@ def test_of_many_lines_some_are_asked_for_their_language(caplog):
 def test_languages_are_detected_where_both_sides_have_one_of_their_own():
     assert detected_languages([EN] * 3, [DE] * 3) == ("en", "de")
     assert detected_languages([DE] * 3, ["猫が寝る"] * 3) == ("de", "ja")
+    few = [*[EN] * 3, *["x"] * 7, DE]  # English in three of eleven, and German in one
+    assert detected_languages(few, [DE]) == ("en", "de")
+    assert detected_languages([*few, "x"], [DE]) == ()  # in no more than a quarter
     for source, target in (([EN], [EN]), ([EN], []), ([], []), ([EN], ["Кошка спит"]), ([EN], ["x"])):
         assert detected_languages(source, target) == ()

@@ -123,7 +123,7 @@ def detected_languages(source: Sequence[str], target: Sequence[str]) -> tuple[st
     found = []
     for texts in (source, target):
         ((code, count),) = Counter(filter(None, map(likely_language, texts))).most_common(1) or [("", 0)]
-        found.append(code if code in LANGUAGES and 2 * count > len(texts) / 2 else "")
+        found.append(code if code in LANGUAGES and 4 * count > len(texts) else "")
     return tuple(found) if all(found) and found[0] != found[1] else ()
 
 
