@@ -135,6 +135,22 @@ def write_memory(path, *codes):
     return str(path)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "shift_jis", ""])
+def test_a_memory_in_any_encoding_is_passed_on_in_utf8(tmp_path, encoding):
+    codec = encoding or "utf-8"
+    said = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\r\n' if encoding else ""
+    head = f'{said}<tmx version="1.4"><!-- {"犬" * 9000} --><header srclang="en"/><body x="y">'
+    pair = '<tuv xml:lang="en"><seg>cat</seg></tuv><tuv xml:lang="ja"><seg>猫</seg></tuv>'
+    (tmp_path / "a.tmx").write_bytes(f"{head}<tu>{pair}</tu></body></tmx>".encode(codec))
+    file = Source((str(tmp_path / "a.tmx"),), languages=("en", "ja"))
+    file.write(str(tmp_path / "b.tmx"), ((record, 0.5) for record in file.read()), True)
+    written = (tmp_path / "b.tmx").read_bytes().decode()
+    expected = head if encoding.lower().startswith("utf-8") else head.replace(f'"{encoding}"', '"UTF-8"')
+    score = '<prop type="x-score">0.500000</prop>'
+    assert written.removeprefix("\ufeff") == f"{expected}\n<tu>{score}{pair}</tu>\n</body>\n</tmx>\n"
+    assert [record.texts for record in Source((str(tmp_path / "b.tmx"),)).read()] == [("cat", "猫")]
+
+
 def test_two_languages_are_those_of_the_file(tmp_path):
     file = Source((write_memory(tmp_path / "a.tmx", "en-US", "de-AT"),))
     assert file.languages == ("de", "en")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +27,10 @@ from xswe.bitext.tables import copy_parquet, copy_sheet
 from xswe.errors import InputError
 from xswe.io.lines import open_binary
 from xswe.io.ragged import Texts
+
+_BODY = re.compile("<body[^>]*>")
+_ENCODING = re.compile(r"""(<\?xml\s[^>]*\sencoding\s*=\s*["'])([\w.-]+)""")
+_UTF_16 = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # by the first bytes
 
 
 class Record(NamedTuple):
@@ -121,17 +127,20 @@ def _csv_line(row: Sequence[str], separator: str) -> bytes:
 
 
 def _memory_frame(path: str) -> tuple[bytes, bytes]:
-    """Return a TMX file's beginning, up to the first unit, and its end."""
-    head = b""
+    """Return a TMX file's beginning, up to the first unit, and its end; both in UTF-8, as its units are written."""
+    head = ""
     with open_binary(path) as stream:
-        while (place := head.find(b"<body")) < 0:
+        block = stream.read(1 << 10)
+        declared = _ENCODING.search(block.decode("latin-1"))
+        encoding = next((name for mark, name in _UTF_16.items() if block.startswith(mark)), declared[2] if declared else "")
+        decoder = getincrementaldecoder(encoding or "utf-8")()
+        while (body := _BODY.search(head := head + decoder.decode(block))) is None:
             block = stream.read(1 << 16)
             if not block:
                 raise InputError(path, "no <body>", "see that it is TMX")
-            head += block
-        while (stop := head.find(b">", place)) < 0:
-            head += stream.read(1 << 16)
-    return head[: stop + 1] + b"\n", b"</body>\n</tmx>\n"
+    head = head[: body.end()]
+    head = head if encoding.lower() == "utf-8" else _ENCODING.sub(r"\1UTF-8", head, count=1)
+    return head.encode() + b"\n", b"</body>\n</tmx>\n"
 
 
 WRITERS: dict[str, Callable[[str, Path, Iterable[tuple[Record, float]], bool], None]] = {
