@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -12,15 +13,17 @@ from hypothesis import strategies as st
 
 from tests.corpus.loading import load_bitext
 from xswe.bitext.convert import rewrite_bitext
+from xswe.bitext.rows import Rows
 from xswe.bitext.seen import Admission, KeySet
 from xswe.bitext.source import find_pairs
 from xswe.corpus import decontamination
 from xswe.corpus import fetch as sources
 from xswe.corpus.bitext import CorpusConfig, describe
-from xswe.corpus.cleaning import REASONS, CleanConfig
+from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaner
 from xswe.corpus.decontamination import EvaluationTexts
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
+from xswe.text.scripts import cjk_runs, has_kana
 
 EN_JA = ("en", "ja")
 
@@ -56,6 +59,72 @@ def test_each_filter_drops_and_counts(tmp_path, settings, bad, reason):
     assert clean(tmp_path, [GOOD, bad], **settings) == ([GOOD], {reason: 1})
     assert clean(tmp_path, [GOOD, bad]) == ([GOOD, bad], {})  # off by default
     assert reason in REASONS
+
+
+SCRIPTS = {"en": {"latin"}, "de": {"latin"}, "zh": {"han"}, "ja": {"han", "kana"}}
+
+
+def letters_of(text, language):
+    """The weights of a text's letters by script, as the settings describe them."""
+    weights = {"latin": 0, "han": 0, "kana": 0, "other": 0}
+    for one in text:
+        if cjk_runs(one):
+            weights["kana" if has_kana(one) else "han"] += 3 if language in ("zh", "ja") else 1
+        elif unicodedata.category(one)[0] in "LM":
+            weights["latin" if "LATIN" in unicodedata.name(one) else "other"] += 1
+    return weights
+
+
+def reasons_by_definition(pair, languages, config, longest, score, least):
+    """Yield the reasons to drop a pair, in any order."""
+    sizes, characters = [len(text.encode()) for text in pair], list(map(len, pair))
+    if not all(pair):
+        yield "blank"
+    if max(characters) > longest:
+        yield "too long"
+    if min(characters) < config.min_characters:
+        yield "too short"
+    for text, language in zip(pair, languages, strict=True):
+        weights = letters_of(text, language)
+        if sum(letters_of(text, "en").values()) < config.letters * sum(not one.isspace() for one in text):
+            yield "few letters"
+        if sum(weights[script] for script in SCRIPTS[language]) < config.script * sum(weights.values()):
+            yield "other script"
+    if config.ratio and max(sizes) > config.ratio * min(sizes):
+        yield "length ratio"
+    if config.identical and pair[0] == pair[1]:
+        yield "identical"
+    if least is not None and score < least:
+        yield "low score"
+
+
+@settings(max_examples=80)
+@given(
+    pairs=st.lists(
+        st.tuples(*[st.text("aé1 .дが漢ー\uff21\u3000", max_size=6)] * 2, st.sampled_from([0.4, 0.5, 0.6])), max_size=9
+    ),
+    languages=st.sampled_from([("en", "ja"), ("zh", "de"), ("ja", "zh")]),
+    config=st.builds(
+        CleanConfig,
+        min_characters=st.integers(0, 3),
+        letters=st.sampled_from([0.0, 0.5, 1.0]),
+        script=st.sampled_from([0.0, 0.5, 0.75]),
+        ratio=st.sampled_from([0.0, 1.0, 2.0]),
+        identical=st.booleans(),
+    ),
+    longest=st.integers(3, 6),
+    least=st.sampled_from([None, 0.5]),
+)
+def test_a_pair_is_dropped_for_the_first_reason_that_its_definition_gives(pairs, languages, config, longest, least):
+    source, target, scores = ([one[k] for one in pairs] for k in range(3))
+    rows = Rows(Texts.of(source), Texts.of(target), np.array(scores))
+    found = [["", *REASONS][number] for number in Cleaner(languages, config, longest)(rows, least).reason]
+    order = {reason: number for number, reason in enumerate([*REASONS, ""])}
+    expected = [
+        min([*reasons_by_definition(pair, languages, config, longest, score, least), ""], key=order.__getitem__)
+        for *pair, score in pairs
+    ]
+    assert found == expected
 
 
 def test_script_of_chinese_is_han_and_accents_are_latin(tmp_path):
