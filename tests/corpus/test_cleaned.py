@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import xswe
 from tests.clusters import slices
 from xswe.bitext import lines as blocks
 from xswe.bitext.source import find_pairs
+from xswe.corpus import cleaned as cutting
 from xswe.corpus import convert as converting
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cleaned import CleanedBlocks
@@ -154,3 +156,19 @@ def test_the_line_of_an_error_is_counted_from_the_beginning(files, tmp_path):
     (tmp_path / "whole.jsonl").write_text('\n{"en": "A cat.", "de": "Ein Kater."}\n{"en": \n', encoding="utf-8")
     with pytest.raises(XsweError, match=r"whole\.jsonl:3: "):  # which is never cut
         convert(find_pairs([tmp_path / "whole.jsonl"], EN_DE), EN_DE, CorpusConfig(), tmp_path / "q", execution=how)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 20])
+def test_lines_are_counted_and_found_however_the_file_is_read(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(cutting, "_CHUNK", chunk)
+    path, draws = tmp_path / "a", np.random.default_rng(chunk)
+    for _ in range(30):
+        data = bytes(draws.choice([*b"ab\n"], draws.integers(0, 12)).tolist())
+        path.write_bytes(data)
+        begun = [0, *(k + 1 for k, byte in enumerate(data) if byte == 10)]  # a final line feed begins an empty line
+        total = sum(start < len(data) for start in begun) or 1
+        ends = sorted(draws.integers(1, len(data) + 2, 3).tolist())
+        assert cutting._lines_before(path, ends) == ([sum(start < end for start in begun) for end in ends], total)
+        lines = sorted({*draws.integers(1, 8, 3).tolist()})
+        expected = [begun[line] if line < len(begun) else len(data) for line in lines]
+        assert cutting._places_of(path, lines) == (expected, total)

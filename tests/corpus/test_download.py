@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import signal
 import subprocess
 import sys
@@ -60,7 +61,7 @@ class Server:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/file"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
 
 @pytest.fixture
@@ -172,6 +173,50 @@ def test_the_message_without_network_says_what_to_do_by_hand(tmp_path):
 def test_a_full_disk_is_noticed_before_the_download(server, tmp_path, monkeypatch):
     import shutil
 
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 20})())
-    with pytest.raises(InputError, match="MiB are needed and 1 are free"):
+    usage = type("Usage", (), {"free": len(DATA) - 1})()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(InputError, match="2 MiB are needed and 2 are free"):
         fetch([server.url], tmp_path / "a", pause=0.0)
+    usage.free = len(DATA)
+    assert fetch([server.url], tmp_path / "a").stat().st_size == len(DATA)
+
+
+def test_attempts_are_further_and_further_apart_until_something_arrives(server, tmp_path, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(download.time, "sleep", lambda seconds: seconds and pauses.append(seconds))
+    server.drops = [0, 0, 0, 1_000_000, 0, 0, 0, 0, 0, 0]
+    with pytest.raises(InputError, match=r"cannot be fetched \(127\.0\.0\.1:\d+: "):
+        fetch([server.url], tmp_path / "a", pause=3.0)
+    assert pauses == [3.0, 6.0, 12.0, 3.0, 3.0, 6.0, 12.0]
+    assert len(server.seen) == 8
+    pauses.clear()
+    server.drops, server.refusals = [], [503, 500]
+    assert fetch([server.url], tmp_path / "a").read_bytes() == DATA
+    assert pauses == [2.0, 4.0]  # a server's own trouble passes
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_part_that_the_server_has_nothing_to_add_to_is_whole_or_another_files(server, tmp_path, lost):
+    (tmp_path / "a.part").write_bytes(DATA[lost:])
+    state = {"url": server.url, "validator": '"one"', "total": len(DATA)}
+    (tmp_path / "a.part.json").write_text(json.dumps(state))
+    server.refusals = [416]
+    if not lost:
+        assert fetch([server.url], tmp_path / "a").read_bytes() == DATA
+        return
+    with pytest.raises(InputError, match="416"):
+        fetch([server.url], tmp_path / "a")
+    assert not (tmp_path / "a.part").exists()
+    assert fetch([server.url], tmp_path / "a").read_bytes() == DATA
+
+
+def test_the_record_holds_only_as_long_as_the_file_is_as_it_was_fetched(server, tmp_path):
+    target = fetch([server.url], tmp_path / "a", sha256=hashlib.sha256(DATA).hexdigest().upper())
+    state, digest = target.stat(), hashlib.sha256(DATA).hexdigest()
+    record = {"url": server.url, "sha256": digest, "size": len(DATA), "mtime_ns": state.st_mtime_ns}
+    assert json.loads((tmp_path / "a.json").read_text()) == record
+    download.os.utime(target, ns=(state.st_mtime_ns, state.st_mtime_ns + 1))
+    assert recorded_digest(target) is None
+    assert download.digest_of(target) == digest
+    download.os.utime(target, ns=(state.st_mtime_ns, state.st_mtime_ns))
+    assert recorded_digest(target) == digest
