@@ -23,7 +23,7 @@ from xswe.model.static import StaticModel, pool
 from xswe.phrases.kernels.bound import LANES, TILE, spell, words_of_part
 from xswe.phrases.kernels.norms import Block, measure_spans, tiles_of
 from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed, search_block
-from xswe.phrases.kernels.top import Distinct, Top, distinct_words, merge
+from xswe.phrases.kernels.top import HIT, PLACE, Distinct, Top, distinct_words, merge
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import Cut, cut_texts, make_cutter, places_of, words_at
 from xswe.work.checkpoint import load_checkpoint, save_checkpoint
@@ -111,7 +111,8 @@ class TeacherWords:
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
         """Run the teacher once over each text; every token's state is a row of the table."""
-        rows: list[np.ndarray] = [np.zeros((0, self.teacher.dim), np.float32)] * len(texts)
+        none = np.zeros((0, self.teacher.dim), np.float32)
+        rows = [none] * len(texts)
         groups: list[list[tuple[int, int]]] = [[] for _ in texts]
         self._places = {}
         for row, hidden, found in self._words(texts):
@@ -120,8 +121,8 @@ class TeacherWords:
             rows[row], groups[row] = hidden[kept], [(first, last) for first, last, _, _ in found]
         words = bounds_of([last - first for group in groups for first, last in group])
         ends = bounds_of([len(group) for group in groups])
-        matrix = np.concatenate(rows) if rows else np.zeros((0, self.teacher.dim), np.float32)
-        return np.ascontiguousarray(matrix), Cut(np.arange(len(matrix), dtype=np.int32), words, ends)
+        matrix = np.concatenate([none, *rows])
+        return matrix, Cut(np.arange(len(matrix), dtype=np.int32), words, ends)
 
     def places(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return where the words of each text stand, int32 (words, 2)."""
@@ -213,13 +214,13 @@ class Search:
                 "equal phrases can only be counted with a static model; an encoder gives each place its own vector: "
                 "search for places (mode=phrases)"
             )
-        if (size := len(queries) * config.k * (40 + 16 * config.examples)) > _MAX_BYTES:
+        if (size := len(queries) * config.k * (HIT.itemsize + PLACE.itemsize * config.examples)) > _MAX_BYTES:
             raise ConfigError(f"k={config.k}: the lists of {len(queries)} queries would take {size >> 30} GiB")
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.texts: dict[int, str] = {}
         self.done = self.spans = self.pairs = self.scored = 0
-        # The largest float32 below min_score, with some tolerance; only scores above it enter a list.
-        self._floor = np.nextafter(np.float32(config.min_score or 0.0), np.float32(-4.0)) - np.float32(1e-7)
+        # Only scores above this enter a list; it leaves some tolerance.
+        self._floor = np.float32(config.min_score or 0.0) - np.float32(1e-7)
 
     def read(self, passages: Iterable[str]) -> Iterator[int]:
         """Search the passages after the first :attr:`done`; yield the number of passages in each block."""
@@ -302,10 +303,9 @@ class Search:
 
     def _floors(self) -> np.ndarray:
         """Return the score that a span must exceed to enter each query's list, float32 (n,); 4 for a zero vector."""
-        full = self.top.used == self.config.k
         # Ties go to the earlier passage, so a later one must score higher; to be counted only, it may score the same.
         last = self.top.of_hits("score")[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))
-        floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
+        floors = np.maximum(last, self._floor)  # a list that is not full ends in scores below all others
         floors[~self.queries.any(1)] = np.float32(4.0)
         return floors
 
