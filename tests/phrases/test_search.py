@@ -6,11 +6,14 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from xswe.errors import ConfigError
-from xswe.phrases.find import PassageFile, find_phrases
+from xswe.phrases import search as searching
+from xswe.phrases.find import FoundPhrases, Hit, PassageFile, Place, find_phrases, mark_best
 from xswe.phrases.kernels.top import Top
-from xswe.phrases.search import Search, SpanConfig
+from xswe.phrases.search import Search, SpanConfig, _even_parts
 from xswe.text.spans import Cut
 
 
@@ -124,7 +127,11 @@ def test_the_search_finds_what_scoring_every_span_finds(n, longest, config):
     source, passages = make(), texts(n, longest)
     phrases = [" ".join(passage.split()[2:5]) for passage in texts(70, 12, seed=5)]
     queries = source.queries(phrases)
-    top = search(source, passages, queries, config).top
+    done = search(source, passages, queries, config)
+    top, counts = done.top, [len(passage.split()) for passage in passages]
+    sizes = range(config.min_size, config.max_size + 1)
+    assert done.spans == len(queries) * sum(max(0, count + 1 - size) for count in counts for size in sizes)
+    assert done.pairs == queries.any(1).sum() * sum(-(-count // 64) for count in counts if count >= config.min_size)
     expected = naive(source, passages, queries.astype(np.float64), config)
     for q in range(len(queries)):
         found = hits(top, q)
@@ -183,7 +190,7 @@ def test_threads_and_blocks_change_nothing_and_the_bound_spares_most_of_the_work
         for name, a, b in zip(Top._fields, first.top, other.top, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=name)
         assert other.spans == first.spans
-    assert first.scored < 0.8 * first.pairs
+    assert 0 < first.scored < 0.8 * first.pairs
 
 
 def test_of_equal_scores_the_earlier_passage_wins():
@@ -207,7 +214,7 @@ def test_lists_full_of_the_query_itself_end_the_search(others, block):
     assert {score for score, *_ in hits(found.top, 0)} == {1.0}
     for q in range(1, len(queries), 10):  # what is searched beside it finds what it finds alone
         assert hits(found.top, q) == hits(search(source, passages, queries[q : q + 1], SpanConfig(k=5)).top, 0)
-    assert found.scored < found.pairs
+    assert 0 < found.scored < found.pairs
 
 
 def test_distinct_phrases_are_counted_and_keep_the_first_examples():
@@ -282,3 +289,118 @@ def test_settings_that_cannot_work_are_refused():
     ):
         with pytest.raises(ConfigError):
             SpanConfig(**wrong)
+
+
+def directions(*angles):
+    """One-letter words whose vectors lie in a plane."""
+    return Digits(np.array([[np.cos(angle), np.sin(angle)] for angle in angles], np.float32))
+
+
+@pytest.mark.parametrize("cosine", [-1.0, -0.5, 0.0, 0.5, 1.0])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_a_hit_has_at_least_the_least_score(cosine, distinct):
+    source = directions(0.0, np.arccos(cosine))
+    query, word = chr(0x100), chr(0x101)
+    for least, found in ((cosine, 1), (cosine + 1e-5, 0), (cosine - 1e-5, 1)):
+        if -1 <= least <= 1:
+            hits = find_phrases(source, [query], [word], min_score=least, distinct=distinct)[0]
+            assert [hit.score for hit in hits] == [pytest.approx(cosine, abs=1e-6)] * found
+    assert len(find_phrases(source, [query], [word])[0]) == (cosine >= 0)  # 0 if none is given
+
+
+@settings(max_examples=25)
+@given(
+    passages=st.lists(st.lists(st.integers(0, 5), max_size=8), max_size=12),
+    k=st.integers(1, 7),
+    examples=st.integers(1, 4),
+    threads=st.integers(1, 3),
+    block=st.integers(1, 12),
+    parts=st.booleans(),
+)
+def test_equal_words_are_counted_as_by_hand(passages, k, examples, threads, block, parts):
+    angles = [0.3, 1.0, -0.7, 2.0, -2.5, 3.0]
+    source, config = directions(*angles), SpanConfig(1, 1, k, -1.0, True, examples, threads)
+    texts = [" ".join(chr(0x100 + n) for n in passage) for passage in passages]
+    queries = np.array([[1, 0], [0, 1]], np.float32)
+    found = Search(source, queries, config)
+    for start in range(0, len(texts), block):
+        some = texts[start : start + block]
+        if parts:  # as shards are, with numbers of their own
+            part = Search(source, queries, SpanConfig(1, 1, 6, -1.0, True, examples, threads))
+            part.add(some, 0)
+            part.texts, part.done = dict(enumerate(some)), len(some)
+            found.merge(part)
+        else:
+            found.add(some, start)
+    places = [(p, i, n) for p, passage in enumerate(passages) for i, n in enumerate(passage)]
+    for q, turn in enumerate((np.cos, np.sin)):
+        best = sorted({n for _, _, n in places}, key=lambda n: -turn(angles[n]))[:k]
+        hits = found.top.hits[q * k : q * k + found.top.used[q]]
+        assert hits["score"].tolist() == pytest.approx([turn(angles[n]) for n in best], abs=2e-6)
+        where = [[(p, i) for p, i, m in places if m == n] for n in best]
+        assert hits["times"].tolist() == list(map(len, where))
+        assert hits["spread"].tolist() == [len({p for p, _ in one}) for one in where]
+        for r, one in enumerate(where, q * k):
+            kept = found.top.places[r * examples : (r + 1) * examples].tolist()
+            assert kept[: len(one)] == [(p, i, i + 1) for p, i in one[:examples]]
+            assert [p for p, _, _ in kept[len(one) :]] == [-1] * max(0, examples - len(one))
+    if parts:
+        shown = {p for p, _, _ in found.top.places.tolist() if p >= 0}
+        assert found.texts == {p: texts[p] for p in sorted(shown)}
+        assert found.done == len(texts)
+
+
+def test_blocks_have_as_many_characters_as_the_longest_spans_leave_room_for(monkeypatch):
+    monkeypatch.setattr(searching, "_BLOCK_SIZE", 12)
+    source, query = directions(0.0), np.array([[1, 0]], np.float32)
+    passages = [chr(0x100) * size for size in (3, 4, 3, 30, 0, 1, 0, 2, 1, 2)]
+    for longest, blocks in ((1, [3, 1, 6]), (20, [3, 1, 6]), (30, [2, 2, 5, 1]), (40, [2, 2, 4, 2]), (240, [1] * 10)):
+        assert list(Search(source, query, SpanConfig(1, longest)).read(passages)) == blocks, longest
+    source.block_characters = 4
+    assert list(Search(source, query, SpanConfig(1, 2)).read(passages)) == [1, 1, 1, 1, 3, 2, 1]
+    assert list(Search(source, query, SpanConfig()).read(passages[:0])) == []
+
+
+def test_lists_that_take_too_much_memory_are_refused(monkeypatch):
+    source, queries = directions(0.0), np.ones((3, 2), np.float32)
+    monkeypatch.setattr(searching, "_MAX_BYTES", 3 * 7 * (40 + 16 * 2))
+    assert len(Search(source, queries, SpanConfig(k=7, examples=2)).top.hits) == 21
+    with pytest.raises(ConfigError) as caught:
+        Search(source, queries, SpanConfig(k=8, examples=2))
+    assert str(caught.value) == "k=8: the lists of 3 queries would take 0 GiB"
+
+
+def test_hits_as_rows_and_with_what_is_around_them():
+    context = "before the word after"
+    place = Place(4, 11, 15, context)
+    assert place.text == "word"
+    assert place.around(5) == ("… the ", " afte…")
+    assert place.around(6) == ("…e the ", " after")
+    assert place.around(10) == ("…efore the ", " after")
+    assert place.around(11) == ("before the ", " after")
+    hits = (Hit(0.9, 3, 2, (place, Place(5, 0, 6, context))), Hit(0.5, 1, 1, (Place(5, 0, 6, context),)))
+    found = FoundPhrases(("a", "b", "c"), (hits, (), hits[1:]))
+    assert repr(found) == "FoundPhrases(3 phrases, 3 hits)"
+    assert list(found.records()) == [
+        ("a", 0.9, "word", 3, 2, 4, context),
+        ("a", 0.5, "before", 1, 1, 5, context),
+        ("c", 0.5, "before", 1, 1, 5, context),
+    ]
+
+
+def test_the_best_span_of_a_text_is_marked_unless_it_is_the_whole():
+    source = directions(0.0, 1.0, 2.0)
+    a, b, c = (chr(0x100 + n) for n in range(3))
+    texts = [f"{b}  {a} {b}", f" {a} ", "", f"{c}{b}"]
+    assert list(mark_best(source, a, texts)) == [f"{b}  [{a}] {b}", f" {a} ", "", f"{c}{b}"]
+    assert list(mark_best(source, a, texts[:1], "<", ">")) == [f"{b}  <{a}> {b}"]
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.integers(1, 5))
+def test_passages_are_shared_out_by_their_words(sizes, parts):
+    texts = np.cumsum([0, *sizes])
+    found = _even_parts(texts, parts)
+    assert [row for a, b in found for row in range(a, b)] == list(range(len(sizes)))
+    assert 1 <= len(found) <= parts
+    assert all(a < b for a, b in found)
+    assert max(texts[b] - texts[a] for a, b in found) < texts[-1] / parts + 2 * max(sizes) + 1
