@@ -45,7 +45,7 @@ class Digits:
         )
 
     def queries(self, texts):
-        sums = np.array([self.vectors(text).sum(0) for text in texts])
+        sums = np.array([self.vectors(text).sum(0) for text in texts]).reshape(-1, self.matrix.shape[1])
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         return np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0).astype(np.float32)
 
