@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.cli.verbs import command, composed, run_verb
 from xswe.errors import ConfigError, ModelError
+from xswe.evaluation.evaluate import Comparison, Measured, PairedTest, _checked, figures_of, of_marks, title
+from xswe.evaluation.metrics import LEVEL, Row
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 
@@ -31,6 +34,7 @@ def setting(tokenizer, tmp_path, sample):
 def test_compare_marks_the_best_and_tests_the_others(setting, monkeypatch):
     monkeypatch.chdir(setting)
     (setting / "zero.vec").write_text("notaword 1 0\n")
+    (setting / "run.json").write_text('{"seconds": {"pca": 1.26, "refine": 2}}')  # of the run whose folder this is
     values = composed(
         "compare",
         "models=[good,bad,{path: good, name: twin},zero.vec]",
@@ -49,6 +53,7 @@ def test_compare_marks_the_best_and_tests_the_others(setting, monkeypatch):
     found = json.loads((setting / "compare.json").read_text())
     assert [model["name"] for model in found["models"]] == ["good", "bad", "twin", "zero.vec"]
     assert all(model["sentences_per_second"] > 0 and model["bytes"] > 0 for model in found["models"])
+    assert {model["training_seconds"] for model in found["models"]} == {3.3}
     assert {row["model"] for row in found["rows"]} == {"good", "bad", "twin", "zero.vec"}
     tests = {(t["subset"], t["metric"], t["other"]): t for t in found["tests"]}
     assert tests["own.tsv", "f1", "twin"]["p"] == 1.0
@@ -56,6 +61,60 @@ def test_compare_marks_the_best_and_tests_the_others(setting, monkeypatch):
     assert {t["best"] for t in found["tests"]} == {"good"}
     row = next(row for row in found["rows"] if row["model"] == "good" and row["metric"] == "f1")
     assert row["low"] <= row["value"] <= row["high"]
+
+
+def figures(name, f1, rate=None, **changes):
+    rows = (
+        Row("tatoeba", "en-ja", "f1", f1, 9, "xswe", None, "test"),
+        Row("tatoeba", "en-ja", "accuracy", 0.1, 9, "xswe", None, "test"),
+        Row("bucc", "-", "skipped", None, 0, note="there is nothing"),
+    )
+    return Measured(name, 8, 1_250_000, 2, ("en", "ja"), rate, rows, **changes)
+
+
+def test_the_table_of_a_comparison():
+    """Marked are the best, and what is not shown to be worse: p of 0.05 or more."""
+    models = (figures("a", 0.5, 1234.5), figures("b", 0.25), figures("c", 0.4, training=7.16), figures("d", None))
+    key = "tatoeba", "en-ja", "f1", "test"
+    tests = (PairedTest(*key, "a", "b", 0.25, 0.1, 0.4, 0.001, 0.049), PairedTest(*key, "a", "c", 0.1, 0, 1, 0.04, LEVEL))
+    found = Comparison(models, tests, 2)
+    assert str(found) == (
+        "model  dims   MB  sentences/s  tatoeba en-ja\n"
+        "-----  ----  ---  -----------  -------------\n"
+        "a         8  1.2        1,234          50.0*\n"
+        "b         8  1.2            -          25.0\n"
+        "c         8  1.2            -          40.0=\n"
+        "d         8  1.2            -             -\n\n"
+        "* best; = not shown to be worse (paired bootstrap, p >= 0.05 corrected for 2 tests (Holm))\n"
+        "skipped bucc: there is nothing (a, b, c, d)"
+    )
+    assert found.layout()[0] == ["model", "dims", "MB", "sentences/s", "tatoeba en-ja"]
+    assert found.layout()[1][0] == ["a", 8, "1.2", "1,234", "50.0*"]
+    written = found.as_json()
+    assert [model["training_seconds"] for model in written["models"]] == [None, None, 7.2, None]
+    assert [model["sentences_per_second"] for model in written["models"]] == [1234, None, None, None]
+    assert of_marks(1) == "* best; = not shown to be worse (paired bootstrap, p >= 0.05)"
+    assert repr(found) == "Comparison(a, b, c, d)"
+    found.check()
+    with pytest.raises(ConfigError, match=r"nothing was measured: skipped bucc -: there is nothing \(all rows: x\.md\)$"):
+        Comparison(tuple(replace(one, rows=one.rows[2:]) for one in models), (), 2).check("x.md")
+
+
+def test_columns_are_named_by_what_tells_them_apart():
+    keys = [("file", "a.tsv", "f1", None), ("t", "en", "f1", "dev"), ("t", "en", "f1", "test"), ("t", "de", "f1", "dev")]
+    keys.append(("t", "de", "average_s2s", "dev"))
+    assert [title(key, keys) for key in keys] == ["a.tsv", "t en dev", "t en test", "t de f1", "t de average_s2s"]
+    rows = [Row(task, subset, metric, 0.5, 1, split=split) for task, subset, metric, split in keys]
+    assert figures_of([*rows, Row("t", "de", "mrr", 0.5, 1, split="dev"), rows[0]]) == keys
+
+
+def test_the_results_of_mteb_lie_beside_the_output(setting):
+    file = str(setting / "own.tsv")
+    assert _checked([file], None, setting / "d" / "all.json", None) == setting / "d" / "mteb"
+    assert _checked([file], None, setting / "d" / "all.json", setting / "own") == setting / "own"
+    assert _checked([file], None, None, None) is None
+    with pytest.raises(ConfigError, match="data does nothing"):
+        _checked([file], setting, None, None)
 
 
 def test_mistakes_are_found_before_any_work(setting, monkeypatch):

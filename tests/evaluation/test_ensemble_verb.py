@@ -7,7 +7,7 @@ import xswe
 from tests.cli.verbs import command, run_verb
 from xswe.cli.run import run
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.ensembles import score_of
+from xswe.evaluation.ensembles import make_ensemble, score_of
 from xswe.evaluation.metrics import weighted_f1
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
@@ -36,11 +36,34 @@ def settings(folder, **changes):
 
 
 def test_given_weights(folders):
-    out = command("ensemble", settings(folders, weights=[1, 3]))
-    assert "0.250" in out
+    command("ensemble", settings(folders, weights=[1, 3]))
     model = xswe.load(folders / "both")
     assert model.weights == (0.25, 0.75)
     assert model.description["models"] == [str(folders / "noise"), str(folders / "good")]
+
+
+def test_the_table_has_a_row_for_each_part_and_one_for_the_ensemble(folders):
+    names = [str(folders / "noise"), str(folders / "good")]
+    found = make_ensemble(names, weights=[1, 3], threads=1)
+    rows = [(names[0], 8, 0.25), (names[1], 60, 0.75), ("ensemble", found.ensemble.dim, 1.0)]
+    assert found.records() == rows
+    assert found.columns() == ("model", "dims", "weight")
+    assert [line.split() for line in str(found).splitlines()[2:]] == [[name, str(dim), f"{w:.3f}"] for name, dim, w in rows]
+    assert make_ensemble(names, threads=1).ensemble.weights == (0.5, 0.5)
+    assert not (folders / "both").exists()
+    scored = make_ensemble(names, fit=[folders / "dev.tsv"], threads=1)
+    each = score_of(scored.ensemble.parts, folders / "dev.tsv", ("en", "de"), 1)
+    weights = ((1.0, 0.0), (0.0, 1.0), scored.ensemble.weights)
+    assert scored.scores == tuple((each(np.array(one)),) for one in weights)
+    assert scored.columns()[3:] == ("dev.tsv",)
+
+
+def test_languages_are_asked_only_of_models_of_other_libraries(folders):
+    names = [str(folders / "noise"), str(folders / "good")]
+    with pytest.raises(ConfigError, match=r"languages=\['en'\]: every model knows its own; leave languages out$"):
+        make_ensemble(names, languages=["en"], threads=1)
+    with pytest.raises(ConfigError, match=r"a folder is written there; leave \.tsv out$"):
+        make_ensemble(names, folders / "dev.tsv", threads=1)
 
 
 def test_fitted_weights_prefer_the_better_part(folders):

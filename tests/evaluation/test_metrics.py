@@ -5,7 +5,17 @@ import pytest
 
 from xswe.bitext.source import Source
 from xswe.errors import InputError
-from xswe.evaluation.metrics import CORRELATIONS, bitext_items, neighbourhood, search, weighted_f1
+from xswe.evaluation.metrics import (
+    CORRELATIONS,
+    PRIMARY,
+    Row,
+    bitext_items,
+    correlation_rows,
+    neighbourhood,
+    primary_metrics,
+    search,
+    weighted_f1,
+)
 from xswe.evaluation.tasks import evaluate_bitext, evaluate_scored, is_scored
 from xswe.io.results import table
 from xswe.mining.margin import score_candidates
@@ -100,7 +110,11 @@ def test_figures_are_means_of_their_items():
     a, b = vectors(noise=1.2)
     for margin in (False, True):
         items = bitext_items(a, b, margin)
-        assert items["f1_forward"].mean() == pytest.approx(weighted_f1(search(a, b).nearest)) or margin
+        found = (nearest_by_margin if margin else nearest)(a, b)
+        assert items["f1_forward"].mean() == pytest.approx(weighted_f1(found))
+        assert items["accuracy_forward"].tolist() == (found == np.arange(300)).tolist()
+    assert nearest(a, b).tolist() != nearest_by_margin(a, b).tolist()
+    np.testing.assert_array_equal(bitext_items(a, b)["mrr"], bitext_items(a, b, False)["mrr"])
 
 
 def test_hubs_are_what_the_margin_is_for():
@@ -111,15 +125,58 @@ def test_hubs_are_what_the_margin_is_for():
     assert bitext_retrieval(a, b, margin=True)["accuracy"] >= bitext_retrieval(a, b)["accuracy"]
 
 
-def test_correlations_are_scipys():
+def test_correlations_are_scipys_with_ties_and_at_any_scale():
     from scipy.stats import pearsonr, spearmanr
 
-    a, b = vectors()
-    scores = np.random.default_rng(2).random(300)
-    cosines = (a * b).sum(1)
-    found = {name: correlate(cosines, scores) for name, correlate in CORRELATIONS.items()}
-    assert found["spearman"] == pytest.approx(spearmanr(cosines, scores).statistic, abs=1e-4)
-    assert found["pearson"] == pytest.approx(pearsonr(cosines, scores).statistic, abs=1e-4)
+    rng = np.random.default_rng(2)
+    for n, values, scale in ((300, 1000, 1.0), (9, 4, 1e-3), (20, 3, 1e3), (2, 1000, 1e-4)):
+        x, y = (rng.integers(0, values, n) * scale for _ in range(2))
+        x[0], y[0], x[1], y[1] = 0, 0, scale, 2 * scale  # never constant
+        found = {name: correlate(x, y) for name, correlate in CORRELATIONS.items()}
+        assert found["spearman"] == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+        assert found["pearson"] == pytest.approx(pearsonr(x, y).statistic, abs=1e-12)
+    for _ in range(50):  # rounding leads beyond 1
+        x = rng.normal(size=5)
+        assert 1 - 1e-12 < CORRELATIONS["pearson"](x, 3 * x) <= 1
+        assert -1 <= CORRELATIONS["pearson"](x, -3 * x) < -1 + 1e-12
+    assert np.isnan([correlate(np.ones(3), rng.random(3)) for correlate in CORRELATIONS.values()]).all()
+
+
+def test_a_place_is_represented_by_the_first_of_its_metrics():
+    rng = np.random.default_rng(0)
+    names = (*PRIMARY, "accuracy", "mrr")
+    for _ in range(200):
+        found = [("ab"[rng.integers(2)], names[rng.integers(len(names))]) for _ in range(rng.integers(5))]
+        known = {place: [metric for where, metric in found if where == place and metric in PRIMARY] for place in "ab"}
+        assert primary_metrics(found) == {place: min(has, key=PRIMARY.index) for place, has in known.items() if has}
+
+
+def test_a_neighbourhood_is_the_mean_of_what_is_nearest():
+    a, b = vectors(7)
+    for k in (1, 2, 6, 7, 8):
+        np.testing.assert_allclose(neighbourhood(a, b, k), np.sort(a @ b.T, 1)[:, -min(k, 7) :].mean(1), rtol=1e-5)
+    np.testing.assert_array_equal(neighbourhood(a, b), neighbourhood(a, b, 4))
+
+
+def test_without_pairs_no_figure_is_above_zero():
+    assert weighted_f1(np.zeros(0, np.int64)) == 0.0
+    none = np.zeros((0, 4), np.float32)
+    assert {len(items) for items in bitext_items(none, none, margin=True).values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("found", "scores", "reason"),
+    [
+        ([0.5, 0.5], [1.0, 2.0], "all cosines are equal"),
+        ([0.5, 0.25], [1.0, 1.0], "all scores are equal"),
+        ([0.5, np.inf], [1.0, 2.0], "of all cosines, or of the scores, some are not finite"),
+        ([0.5], [1.0], "1 pair is too few"),
+    ],
+)
+def test_a_correlation_that_is_undefined_says_why(found, scores, reason):
+    rows = correlation_rows(np.array(found), np.array(scores), "file", "a.tsv")
+    note = f"no correlation: {reason}"
+    assert rows == [Row("file", "a.tsv", metric, None, len(found), note=note) for metric in CORRELATIONS]
 
 
 def letters(texts):

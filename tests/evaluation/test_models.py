@@ -11,13 +11,29 @@ import xswe
 from tests.conftest import OTHER_LIBRARIES
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation.encoders import StaticEncoder
-from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
+from xswe.evaluation.models import ModelSpec, _unit, check_exists, open_encoder
 from xswe.evaluation.speed import sentences_per_second
 from xswe.model.ensemble import Ensemble
 from xswe.model.precision import convert
 from xswe.teacher.protocol import TeacherConfig
+from xswe.text.languages import LANGUAGES
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
+
+
+def test_vectors_of_others_get_norm_one():
+    given = np.array([[3, 4], [0, 0], [1e-3, 0], [np.nan, -2], [np.inf, 2], [-np.inf, 0]])
+    found = _unit(given)
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [1, 0], [0, -1], [0, 1], [0, 0]], atol=1e-7)
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["tests", "user/repository"])
+def test_names_of_a_hub_are_not_looked_for(name):
+    check_exists(ModelSpec.of(f"st:{name}"))
+    check_exists(ModelSpec.of("mini"))
+    with pytest.raises(ModelError, match=r"^nowhere/at/all: no such folder or file; give a model folder, a file of"):
+        check_exists(ModelSpec.of("nowhere/at/all"))
 
 
 def test_our_folder(random_model):
@@ -109,6 +125,8 @@ def test_word_vectors_of_a_teachers_tokens(tmp_path, tokenizer_json):
 def test_teachers_by_the_name_of_their_settings(tiny_teacher):
     encoder = open_encoder(f"teacher:{tiny_teacher}", 1)
     assert (encoder.dim, encoder.name) == (32, f"teacher:{tiny_teacher.name}")
+    assert (encoder.size, encoder.about.static, encoder.about.max_tokens) == (4 * encoder.parameters, False, 512.0)
+    assert encoder.languages == tuple(LANGUAGES)
     np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1.0, atol=1e-5)
     assert TeacherConfig.named("minilm").model.startswith("package:")
     assert TeacherConfig.named("mini", 2) == TeacherConfig(prompt="", batch_tokens=4096, threads=2)

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.evaluation.evaluate import Measured, significance
-from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, corrected, resample, with_interval
+from xswe.evaluation.metrics import Bootstrap, Row, compare_draws, compare_rows, corrected, enough, resample, with_interval
 
 row = eval_script("parity.significance").row
 
@@ -104,6 +104,21 @@ def test_p_of_many_tests_is_corrected_by_holms_steps():
     assert corrected([0.02]) == [0.02]
     assert corrected([0.9, 0.8]) == [1.0, 1.0]
     assert corrected([]) == []
+
+
+def test_draws_are_enough_for_the_smallest_corrected_p():
+    assert enough(Bootstrap(10), 20).rounds == 800  # with 2 / 801 * 20 below 0.05
+    assert enough(Bootstrap(801), 20).rounds == 801
+    assert enough(Bootstrap(0), 20).rounds == 0
+
+
+def test_p_is_twice_the_share_of_draws_that_say_the_contrary():
+    draws = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -0.1, 0.0, np.nan])
+    found = compare_draws(0.25, draws, 0.5)
+    assert found.p == pytest.approx(2 * (2 + 1) / (8 + 1))
+    assert (found.difference, found.low, found.high) == (0.25, pytest.approx(0.075), pytest.approx(0.425))
+    assert compare_draws(-0.25, -draws, 0.5).p == found.p
+    assert compare_draws(1.0, np.ones(99), 0.5).p == pytest.approx(2 / 100)
 
 
 def measured(name, figures):

@@ -11,8 +11,8 @@ import pytest
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation import tasks as module
-from xswe.evaluation.metrics import Row, pearson
-from xswe.evaluation.mteb_bridge import _both_ways, _note, _rows, _scored
+from xswe.evaluation.metrics import Row, pearson, search, weighted_f1
+from xswe.evaluation.mteb_bridge import _both_ways, _hub_hint, _is_hub_error, _localise, _note, _rows, _scored
 from xswe.evaluation.tasks import (
     Job,
     Preset,
@@ -211,9 +211,49 @@ def test_a_row_for_each_score_of_mteb():
             ("main_score", 0.25, n, "en-de", "mteb 2.0", "test", "local"),
             ("accuracy", 0.5, n, "en-de", "mteb 2.0", "test", "local"),
         ]
-    result.scores["test"][0]["main_score"] = float("nan")
+    theirs = {"hf_subset": "theirs", "main_score": 0.0, "f1": weighted_f1(search(*sides()).nearest)}
+    result.scores["test"] = [theirs]
+    wrapped.sides["theirs", "test"] = sides()
+    kept = _rows(job_of("BitextMining"), result, wrapped, None)
+    own = {row.metric: row for row in score_vectors(*sides(), "x", "en-de")}
+    assert [row.metric for row in kept] == ["main_score", "f1"] + [f"{name}_both_ways" for name in own if name[-1] != "d"]
+    np.testing.assert_array_equal(kept[1].items, own["f1_forward"].items)
+    for row in kept[2:]:
+        assert (row.value, row.source) == (own[row.metric.removesuffix("_both_ways")].value, "xswe")
+    result.scores["test"] = [entry | {"main_score": float("nan")}]
     skipped, _ = _rows(job_of("STS", data_loaded=False), result, wrapped, None)
     assert (skipped.metric, skipped.value, skipped.note) == ("skipped", None, "mteb's main score is nan")
+
+
+def test_a_task_is_read_from_the_folder_of_its_data_set(tmp_path):
+    class Metadata(SimpleNamespace):
+        def model_copy(self, update):
+            return Metadata(**vars(self) | update)
+
+    def task():
+        return SimpleNamespace(metadata=Metadata(dataset={"path": "own/set", "revision": "r"}))
+
+    with pytest.raises(Exception, match=r"own/set is missing; put the data set own/set there, or set data=null$"):
+        _localise(task(), tmp_path)
+    (tmp_path / "own" / "set" / "deep").mkdir(parents=True)
+    file = tmp_path / "own" / "set" / "deep" / "a.jsonl"
+    states = []
+    for content in ("a", "ab"):
+        file.write_text(content)
+        found = task()
+        states.append(_localise(found, tmp_path))
+        assert found.metadata.dataset == {"path": str((tmp_path / "own" / "set").resolve()), "revision": "r"}
+    assert states[0] != states[1] == _localise(task(), tmp_path)
+
+
+def test_what_the_hub_does_not_give_has_a_hint():
+    failed = type("HubError", (Exception,), {"__module__": "huggingface_hub.errors"})
+    errors = (OSError("x"), failed("y"), ValueError("z"))
+    assert [_is_hub_error(error) for error in errors] == [True, True, False]
+    parts = [SimpleNamespace(metadata=SimpleNamespace(dataset={"path": path})) for path in ("o/a", "o/b", "o/a")]
+    hint = "neither the hub nor its cache has it (why); check the network, or put it into DIR/o/a{} and set data=DIR"
+    assert _hub_hint(SimpleNamespace(tasks=parts), "why") == hint.format(" and DIR/o/b")
+    assert _hub_hint(parts[0], "why") == hint.format("")
 
 
 def test_pairs_with_an_empty_side_are_left_out_of_a_bitext(tmp_path):

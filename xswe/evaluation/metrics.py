@@ -231,7 +231,7 @@ def corrected(p: Sequence[float]) -> list[float]:
     The smallest is multiplied by the number of tests, the next by one less, and so on, and none becomes smaller than the
     one before. The probability that any difference is found by chance is then at most the level of a single test.
     """
-    out, least = [1.0] * len(p), 0.0
+    out, least = list(p), 0.0
     for rank, place in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
         least = max(least, min(1.0, (len(p) - rank) * p[place]))
         out[place] = least
@@ -271,7 +271,7 @@ def resample(row: Row, settings: Bootstrap) -> np.ndarray:
         raise ValueError(f"{row.key} has no items to draw from")
     n = items.shape[-1]
     generator = np.random.default_rng([settings.seed, n])
-    correlate = CORRELATIONS[row.metric.rsplit("_", 1)[-1]] if items.ndim == 2 else None
+    correlate = CORRELATIONS[row.metric.rpartition("_")[2]] if items.ndim == 2 else None
     out, step = np.empty(settings.rounds), max(1, _BLOCK_ITEMS // max(1, n))
     for start in range(0, settings.rounds, step):
         resampled = items[..., generator.integers(0, n, (min(step, settings.rounds - start), n))]
