@@ -135,6 +135,13 @@ def test_the_workers_of_a_heavy_job_are_stopped_at_its_end(cluster_here, how, tm
         assert (most, len(cluster_here.cluster.kept)) == (4, 0)
 
 
+@HEAVY
+def test_more_workers_than_fit_into_the_cluster_are_not_waited_for(any_cluster, how, tmp_path, heavy):
+    stage = stage_in(tmp_path, 20, heavy=heavy)
+    run_shards(stage, replace(how, workers=8))
+    assert made(stage) == [str(n**2) for n in range(20)]
+
+
 def test_what_is_not_begun_is_called_off(real_cluster, how, tmp_path):
     for shard in range(12):
         (tmp_path / f"trouble-{shard}").write_text("slow")
