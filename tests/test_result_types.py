@@ -5,20 +5,25 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xswe
+from tests.cli.verbs import command, composed
+from tests.conftest import eval_script
 from xswe.alignment.documents import align_files, pair_documents
 from xswe.alignment.phrase_table import phrase_table
 from xswe.alignment.term_check import check_terms
 from xswe.alignment.terms import bilingual_terms
+from xswe.cli.verbs import VERBS
 from xswe.evaluation.metrics import Bootstrap, Row
 from xswe.io.results import Result, Rows
 from xswe.training.sweep import Sweep, SweepPoint
 from xswe.work.status import StageStatus
 
+script = eval_script("experiments.local_faults")
 EN = ["The train is late.", "A cat sleeps on the roof.", "We buy bread.", "It is raining."]
 DE = ["Der Zug hat Verspätung.", "Eine Katze schläft auf dem Dach.", "Wir kaufen Brot.", "Es regnet."]
 PAIRS = list(zip(EN, DE, strict=True))
@@ -60,7 +65,7 @@ def _documents(mini, folder):
     return align_files(mini, folder / "en", folder / "de", folder / "out")
 
 
-# How one of each is made: of the model mini, a bitext to measure on, and an empty folder.
+# How one of each is made: of the model mini, a bitext to measure on, and an empty folder. Any other is what a verb returns.
 MAKERS = {
     "AlignedDocuments": lambda mini, file, folder: _documents(mini, folder),
     "AlignedTexts": lambda mini, file, folder: xswe.align(mini, EN, DE),
@@ -93,8 +98,6 @@ MAKERS = {
     "WordLinks": lambda mini, file, folder: xswe.align_words(mini, EN, DE),
     "WorkStatus": lambda mini, file, folder: xswe.types.WorkStatus("out", (_stage("a"), _stage("b"), _stage("c"))),
 }
-# Made by verbs that need models trained for it, or lists of words; what is said of their bases holds for them.
-_ELSEWHERE = {"Dictionary", "FittedEnsemble"}
 
 
 def _kinds(base: type) -> set[str]:
@@ -102,12 +105,28 @@ def _kinds(base: type) -> set[str]:
     return {one.__name__ for one in own}.union(*map(_kinds, own))
 
 
-def test_every_type_of_result_is_tried():
+def _commands() -> dict[str, list[str]]:
+    """Commands by the kind of result that their verb returns."""
+    found = {}
+    for words in (case.words.split() for case in script.CASES.values()):
+        module, _, name = next(iter(VERBS[words[0]].calls.values())).partition(":")
+        kinds = getattr(importlib.import_module(f"xswe.{module}"), name).__annotations__["return"]
+        found |= dict.fromkeys(kinds.split(" | "), words)
+    return found
+
+
+def test_what_a_verb_returns_is_a_sequence_that_prints_converts_and_writes(tmp_path, monkeypatch):
     for name in dir(xswe.types):
         getattr(xswe.types, name)
-    for module in ("xswe.alignment.dictionary", "xswe.evaluation.tasks"):
-        importlib.import_module(module)
-    assert _kinds(Result) == {*MAKERS, *_ELSEWHERE}
+    commands, returned = _commands(), list[Result]()
+    monkeypatch.setattr("xswe.cli.run._summary", lambda verb, mode, result, *_: returned.append(result) or "")
+    monkeypatch.chdir(tmp_path)
+    script.write_inputs(tmp_path)
+    others = _kinds(Result) - MAKERS.keys()
+    assert others <= commands.keys(), "which no verb returns: MAKERS of tests/test_result_types.py must make them"
+    for kind in others:
+        command(verb := commands[kind][0], composed(verb, *commands[kind][1:]))
+        check(returned.pop(), kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", sorted(MAKERS))
@@ -115,6 +134,10 @@ def test_a_result_is_a_sequence_that_prints_converts_and_writes(kind, mini, meas
     for library in {"Sweep": ["torch"], "TrainResult": ["torch"]}.get(kind, []):
         pytest.importorskip(library)
     result = MAKERS[kind](mini, measured, tmp_path)
+    check(result, kind, tmp_path)
+
+
+def check(result: Result, kind: str, folder: Path) -> None:
     assert isinstance(result, Sequence)
     assert type(result).__name__ == kind
     entries = list(result)
@@ -132,8 +155,8 @@ def test_a_result_is_a_sequence_that_prints_converts_and_writes(kind, mini, meas
     assert "<" in result._repr_html_()
     rows = list(map(tuple, result.records()))
     assert all(len(row) == len(result.columns()) for row in rows)
-    result.write(tmp_path / "result.jsonl")
-    assert [json.loads(line) for line in (tmp_path / "result.jsonl").read_text("utf-8").splitlines()]
+    result.write(folder / "result.jsonl")
+    assert [json.loads(line) for line in (folder / "result.jsonl").read_text("utf-8").splitlines()]
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     frame = result.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
