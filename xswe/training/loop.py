@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io import parallel
-from xswe.io.compiler import changes
+from xswe.io.compiler import INNER, LEAN, changes
 from xswe.io.files import whole_file
 from xswe.io.ragged import read_only
 from xswe.progress import bar, every
@@ -45,18 +45,10 @@ class PairTexts(NamedTuple):
     alike: bool  # sources are numbered with the targets, because a text may be on either side
 
 
-@njit(nogil=True, cache=True)
-def _add_if_free(
-    row: int,
-    batch: int,
-    source: np.ndarray,
-    target: np.ndarray,
-    negatives: np.ndarray,
-    bounds: np.ndarray,
-    in_source: np.ndarray,
-    in_target: np.ndarray,
-) -> bool:
+@njit(**INNER)
+def _add_if_free(row: int, batch: int, texts: PairTexts, in_source: np.ndarray, in_target: np.ndarray) -> bool:
     """If no text of a pair is in the batch yet, add them and return True."""
+    source, target, negatives, bounds = texts.source, texts.target, texts.negatives, texts.bounds
     if in_source[source[row]] == batch or in_target[target[row]] == batch:
         return False
     for t in range(bounds[row], bounds[row + 1]):
@@ -70,14 +62,12 @@ def _add_if_free(
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _fill(
     order: np.ndarray,
+    following: np.ndarray,
     size: int,
-    source: np.ndarray,
-    target: np.ndarray,
-    negatives: np.ndarray,
-    bounds: np.ndarray,
+    texts: PairTexts,
     in_source: np.ndarray,
     in_target: np.ndarray,
     rows: np.ndarray,
@@ -85,17 +75,17 @@ def _fill(
 ) -> None:
     """Fill batches with the pairs of ``order``, postponing a pair with a text that is in the batch already to the next.
 
-    If too few are left to fill a batch, pairs are taken again from the start of ``order``. ``rows`` receives the batches
-    one after the other, ``starts`` the start of each.
+    If too few are left to fill a batch, pairs are taken again from the start of ``order``. ``following``, 1, 2, … on input,
+    is a linked list of the pairs not taken yet, as places in ``order``; ``in_source`` and ``in_target`` have the batch that
+    each text was last in. ``rows`` receives the batches one after the other, ``starts`` the start of each.
     """
     n, head, filled = len(order), 0, 0
-    following = np.arange(1, n + 1)  # linked list of the pairs not taken yet, as places in order
     for batch in range(len(starts) - 1):
         starts[batch] = filled
         end, before, place = filled + size, -1, head
         while place < n and filled < end:
             after = following[place]
-            if _add_if_free(order[place], batch, source, target, negatives, bounds, in_source, in_target):
+            if _add_if_free(order[place], batch, texts, in_source, in_target):
                 rows[filled] = order[place]
                 filled += 1
                 if before < 0:
@@ -107,7 +97,7 @@ def _fill(
             place = after
         place = 0
         while place < n and filled < end:
-            if _add_if_free(order[place], batch, source, target, negatives, bounds, in_source, in_target):
+            if _add_if_free(order[place], batch, texts, in_source, in_target):
                 rows[filled] = order[place]
                 filled += 1
             place += 1
@@ -171,11 +161,13 @@ class Schedule:
         size, count = min(self.batch, len(order)), max(1, len(order) // self.batch)
         if self.texts is None or not len(order):
             return order, np.minimum(np.arange(count + 1) * self.batch, len(order))
-        *texts, alike = self.texts[k]
-        in_target = np.full(int(max(*(side.max(initial=0) for side in texts[:3]), 0)) + 1, -1, np.int32)
+        source, target, negatives, bounds, alike = self.texts[k]
+        last = max(int(side.max(initial=0)) for side in (source, target, negatives))
+        in_target = np.full(last + 1, -1, np.int32)
         in_source = in_target if alike else np.full(len(in_target), -1, np.int32)
         rows, starts = np.empty(count * size, np.int64), np.zeros(count + 1, np.int64)
-        _fill(order, size, *map(read_only, texts), in_source, in_target, rows, starts)
+        texts = PairTexts(read_only(source), read_only(target), read_only(negatives), read_only(bounds), alike)
+        _fill(order, np.arange(1, len(order) + 1), size, texts, in_source, in_target, rows, starts)
         return rows[: starts[-1]], starts
 
     def at(self, step: int) -> tuple[int, np.ndarray]:
@@ -235,16 +227,36 @@ class BestTable:
         self.history, self.running = values["history"], values["running"]
 
 
+class Training(NamedTuple):
+    """A table that is trained, and its checkpoint."""
+
+    name: str  # to show
+    table: BestTable
+    schedule: Schedule
+    config: Any  # with ``max_steps``, ``eval_steps`` and ``threads``
+    checkpoint: Path | None  # None for none
+    identity: str  # of the checkpoint: one of another identity is left aside
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one."""
+        if found := load_checkpoint(self.checkpoint, self.identity):
+            self.table.restore(*found)
+            self.schedule.restore(*found)
+            logger.info("resuming the %s at step %d", self.name, self.table.optimiser.steps)
+
+    def save(self) -> None:
+        """Write the checkpoint, if one is wanted."""
+        if self.checkpoint is not None:
+            (arrays, values), (orders, epoch) = self.table.state(), self.schedule.state()
+            where = f"after step {self.table.optimiser.steps:,} of the {self.name}"
+            save_checkpoint(self.checkpoint, self.identity, arrays | orders, values | epoch, where)
+
+
 def take_steps(
-    state: BestTable,
-    schedule: Schedule,
-    config: Any,
+    training: Training,
     take: Callable[[int], float],
     measure: Callable[[], dict[str, float]],
     *,
-    name: str,
-    checkpoint: Path | None,
-    identity: str,
     log: Callable[[History], None],
     enough: Callable[[int], bool] = lambda _: False,
 ) -> None:
@@ -252,35 +264,29 @@ def take_steps(
 
     ``take`` takes the step with the given number, from 0, and returns the loss before it; ``measure`` returns
     ``development_loss`` and any other figures, or nothing without development data. ``log`` gets the history after each
-    evaluation; ``enough``, given the steps without improvement, returns True to stop early. ``config`` has ``max_steps``,
-    ``eval_steps`` and ``threads``; ``name`` is the name to show. Training resumes from a ``checkpoint`` of the same
-    identity; None for no checkpoint.
+    evaluation; ``enough``, given the steps without improvement, returns True to stop early.
     """
-    if found := load_checkpoint(checkpoint, identity):
-        state.restore(*found)
-        schedule.restore(*found)
-        logger.info("resuming the %s at step %d", name, state.optimiser.steps)
-    if not state.history and (first := measure()):
-        state.begin(**first)
+    training.resume()
+    table, config = training.table, training.config
+    if not table.history and (first := measure()):
+        table.begin(**first)
     due = every()
-    with awake(config.threads), bar(name, config.max_steps, "step", state.optimiser.steps) as progress:
-        while (step := state.optimiser.steps) < config.max_steps:
-            state.running += take(step)
+    with awake(config.threads), bar(training.name, config.max_steps, "step", table.optimiser.steps) as progress:
+        while (step := table.optimiser.steps) < config.max_steps:
+            table.running += take(step)
             progress.update()
             if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
-                state.look(**measure())
+                table.look(**measure())
                 shown = {"loss": "loss", "dev": "development_loss"}  # to fit 80 columns with the bar
-                last = state.history[-1]
+                last = table.history[-1]
                 progress.set_postfix({short: f"{last[name]:.3g}" for short, name in shown.items() if name in last})
-                log(state.history)
-                if enough(step + 1 - state.step):
-                    logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
+                log(table.history)
+                if enough(step + 1 - table.step):
+                    logger.info("stopped early at step %d: no improvement since step %d", step + 1, table.step)
                     progress.total = progress.n
                     break
-            if checkpoint is not None and due():
-                (arrays, values), (orders, epoch) = state.state(), schedule.state()
-                where = f"after step {state.optimiser.steps:,} of the {name}"
-                save_checkpoint(checkpoint, identity, arrays | orders, values | epoch, where)
+            if due():
+                training.save()
 
 
 def write_history(path: Path, history: History) -> None:

@@ -26,7 +26,7 @@ from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.model.static import pool
 from xswe.text.spans import Cut, join_cuts
 from xswe.training.graded import GradedLoss
-from xswe.training.loop import BestTable, Schedule, take_steps
+from xswe.training.loop import BestTable, Schedule, Training, take_steps
 from xswe.training.losses import best_spans, span_max_loss, through_norm
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam, Optimiser
@@ -306,14 +306,9 @@ def refine(
         return trainer.step(bitexts[which], rows, config.rate_at(step))
 
     take_steps(
-        state,
-        schedule,
-        config,
+        Training("refinement", state, schedule, config, checkpoint, identity),
         take,
         lambda: _measured(trainer, development) if development else {},
-        name="refinement",
-        checkpoint=checkpoint,
-        identity=identity,
         log=log,
         enough=lambda steps: bool(development) and config.waited(steps, schedule.per_epoch),
     )
@@ -433,14 +428,9 @@ def train_spans(
         return trainer.step(triplets, config.learning_rate * min(1.0, 2.0 * (config.max_steps - step) / config.max_steps))
 
     take_steps(
-        state,
-        schedule,
-        config,
+        Training("span training", state, schedule, config, checkpoint, identity),
         take,
         lambda: {"development_loss": _mean_loss(trainer, fixed)} if fixed else {},
-        name="span training",
-        checkpoint=checkpoint,
-        identity=identity,
         log=log,
     )
     return state.best, state.history
