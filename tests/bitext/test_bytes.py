@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from xswe.bitext.kernels import FINE, LONG, NOT_UTF8, NUL, characters, cut_lines
-from xswe.bitext.rows import stripped
+from xswe.bitext.rows import one_line, stripped
 from xswe.io.ragged import Texts
 
 EVERY = [chr(code) for code in (*range(1, 0x3100), 0xFEFF, 0xFFFD, 0x10000, 0x10FFFF) if not 0xD800 <= code < 0xE000]
@@ -27,6 +27,13 @@ def cut(lines, first=-1, second=0, longest=1000):
 def test_blanks_are_those_of_python():
     texts = [f"{c}a{c}" for c in EVERY] + [form.format(c) for c in EVERY if not c.strip() for form in FORMS]
     assert list(stripped(Texts.of(texts))) == [text.strip() for text in texts]
+
+
+def test_line_ends_and_tabs_within_a_text_become_blanks():
+    texts = ["", "a", "a\nb", "\ra\tb\n", "猫\r\n犬", "a\x0bb\x0cc\x0e", "\n"]
+    assert list(one_line(Texts.of(texts))) == ["", "a", "a b", "a b", "猫  犬", "a\x0bb\x0cc\x0e", ""]
+    for one in "\t\n\r":  # whichever of them it has
+        assert list(one_line(Texts.of([f"a{one}b"]))) == ["a b"]
 
 
 def test_characters_are_counted_as_python_counts_them():

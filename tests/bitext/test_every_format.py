@@ -132,6 +132,62 @@ def test_training_and_records_read_the_same_pairs(tmp_path, suffix, packing):
     assert [record.texts for record in Source((str(path),), languages=LANGUAGES).read()] == wanted
 
 
+A, B = ("It rains in Tokyo (東京).", "In Tokio (東京) regnet es.")
+ESCAPED = json.dumps(A), json.dumps(B)
+TUVS = f'<tuv xml:lang="en-GB"><seg>{A}</seg></tuv><tuv xml:lang="de"><seg>{B}</seg></tuv>'
+PO_HEAD = '#\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+# By suffix: the number of the last record, the record, the same with its score, and what comes before and after records.
+LAST = {
+    ".tsv": (4, f"{A}\t{B}\tnote", f"{A}\t{B}\tnote\t0.333333", "", ""),
+    ".csv": (5, f"3,{A},{B}", f"3,{A},{B},0.333333", "n,en,de\n", ""),
+    ".jsonl": (
+        4,
+        '{{"en": {}, "de": {}, "n": 1}}'.format(*ESCAPED),
+        f'{{"en": "{A}", "de": "{B}", "n": 1, "score": 0.333333}}',
+        "",
+        "",
+    ),
+    ".parquet": (4, f'{{"n": 3, "en": "{A}", "de": "{B}", "tags": ["x"]}}', None, "", ""),
+    ".xlsx": (5, f'{{"n": 3, "en": "{A}", "de": "{B}"}}', None, "", ""),
+    ".tmx": (
+        4,
+        f'<tu tuid="3">{TUVS}</tu>',
+        f'<tu tuid="3"><prop type="x-score">0.333333</prop>{TUVS}</tu>',
+        '<tmx version="1.4"><header srclang="en-GB"/><body>\n',
+        "</body>\n</tmx>\n",
+    ),
+    ".po": (
+        4,
+        f'#. seen\nmsgid "{A}"\nmsgstr "{B}"\n',
+        f'#. score 0.333333\n#. seen\nmsgid "{A}"\nmsgstr "{B}"\n',
+        PO_HEAD,
+        "",
+    ),
+    ".xlf": (4, f"{A}\t{B}", None, "", ""),
+    ".xliff": (4, f"{A}\t{B}", None, "", ""),
+}
+
+
+@pytest.mark.parametrize("suffix", LAST)
+def test_a_record_is_passed_on_with_all_that_stands_beside_its_texts(tmp_path, suffix):
+    source = Source((str(put(tmp_path, suffix)),), languages=LANGUAGES)
+    number, raw, scored, before, after = LAST[suffix]
+    records = list(source.read())
+    assert (records[-1].raw.decode(), records[-1].end, records[-1].texts) == (raw, b"\n", (A, B))
+    assert source.frame() == (before.encode(), after.encode())
+    if scored is not None:  # other formats have writers of their own
+        assert source.scored(records[-1], 1 / 3).decode() == scored
+    if suffix == ".jsonl":
+        assert source.scored(records[-1], float("nan")).decode() == scored.replace("0.333333", "null")
+    if FORMATS[BY_SUFFIX[suffix]].family != "lines":
+        numbers = [number for number, *_ in source.units(Skipped())]
+        assert numbers == list(range(number - 3, number + 1))
+    raws = source.raw_blocks()
+    assert (raws is None) == (suffix not in (".tsv", ".jsonl"))
+    if raws is not None:
+        assert b"".join(block.data.tobytes() for block in raws) == made(suffix)
+
+
 @pytest.mark.parametrize("suffix", BY_SUFFIX)
 @pytest.mark.parametrize("packing", ["", *ARCHIVES])
 def test_a_corpus_to_serve_an_evaluation_and_phrases_read_the_same_pairs(tmp_path, mini, suffix, packing):

@@ -56,6 +56,11 @@ def test_columns_are_found_by_their_names_or_numbers(columns, found):
     assert find_columns(["a", "b", "c"], columns, ()) == found
 
 
+def test_the_first_two_numbers_stand_for_the_usual_names_with_negatives_too():
+    assert find_columns(["negative", "anchor", "positive"], (0, 1, 2), ("en", "en")) == [1, 2, 0]
+    assert find_columns(["negative", "anchor", "positive"], (0, 2, 1), ("en", "en")) == [0, 2, 1]
+
+
 def test_numbers_do_not_count_among_names_that_have_no_order():
     assert find_columns(["a", "source", "target"], (2, 0), (), by_number=False) == [1, 2]
     assert find_columns(["a", "source", "target"], ("a", "source"), (), by_number=False) == [0, 1]

@@ -6,7 +6,8 @@ import zipfile
 
 import pytest
 
-from xswe.bitext.source import Source, check_columns, files_of, find_pairs
+from xswe.bitext.formats import HubSet
+from xswe.bitext.source import Source, check_columns, files_of, find_pairs, least_score
 from xswe.errors import ConfigError, InputError
 
 
@@ -36,6 +37,9 @@ def test_files_are_those_of_a_folder_or_a_pattern(tmp_path):
     (tmp_path / "folder").mkdir()
     assert [path.name for path in files_of(tmp_path)] == ["a.tsv", "b.tsv", "x[1].tsv"]
     assert [path.name for path in files_of(tmp_path / "?.tsv")] == ["a.tsv", "b.tsv"]
+    (tmp_path / "folder" / "c.tsv").touch()
+    assert [path.name for path in files_of(tmp_path / "**" / "?.tsv")] == ["a.tsv", "b.tsv", "c.tsv"]
+    (tmp_path / "folder" / "c.tsv").unlink()
     assert [path.name for path in files_of(tmp_path / "x[1].tsv")] == ["x[1].tsv"]  # a name, if there is one
     assert files_of(tmp_path / "none.tsv") == [tmp_path / "none.tsv"]  # which is missed when it is read
     for nothing in (tmp_path / "folder", tmp_path / "*.csv"):
@@ -87,3 +91,46 @@ def test_what_is_read_is_told_by_kind_columns_and_score():
     assert Source(("a.zip!b.tsv",), (0, 1), score=3, min_score=0.5).layout[2:] == [("b.tsv",), 3, None, 0.5]
     assert Source(("a.csv",), ("x", "y")).layout == ["csv", (0, 1), (), None, ("x", "y")]
     assert Source(("a.tsv",), (0, 1, 4, 5)).layout[-1] == {"negatives": (4, 5)}
+    assert Source(("a.tsv",), (0, 1, 4)).layout == ["tsv", (0, 1), (), None, None, {"negatives": (4,)}]
+    hub = Source((), ("x", "y"), hub=HubSet("owner/set", split="test"))
+    assert hub.layout == ["hub", (0, 1), (), None, ("x", "y")]
+    assert hub.name == "owner/set/test"
+
+
+def test_two_columns_are_named_in_the_way_of_the_format():
+    for columns in ((0,), (), (0, -1), (0, True), (0, 1.0)):
+        with pytest.raises(ConfigError, match=r"columns=\[.*\]: name two columns, the source's first, counted from 0"):
+            Source(("a.tsv",), columns)
+    with pytest.raises(ConfigError, match=r"columns=\['en', 'de'\]: columns of tab-separated text are counted from 0"):
+        Source(("a.tsv",), ("en", "de"))
+    for name in ("a.tsv", "a.csv"):  # records have no negatives
+        for read in (lambda source: list(source.read()), lambda source: list(source.blocks())):
+            with pytest.raises(ConfigError, match=r"columns=\[0, 1, 2\]: name two columns, the source's first$"):
+                read(Source((name,), (0, 1, 2)))
+
+
+def test_negatives_are_columns_of_text_alone_unless_fields_are_named(tmp_path):
+    for name in ("a.tsv", "a.csv", "b.en", "b.de"):
+        (tmp_path / name).touch()
+
+    def columns(name, **more):
+        (found,) = find_pairs([{"path": tmp_path / name, **more}], ("en", "de"), (0, 1, 2))
+        return found.columns
+
+    assert [columns(name) for name in ("a.tsv", "a.csv", "b.en")] == [(0, 1, 2), (0, 1), (0, 1)]
+    assert columns("a.csv", fields=["a", "b", "c"]) == ("a", "b", "c")
+    assert columns("a.tsv", columns=[3, 4, 5]) == (3, 4, 5)
+    entry = {"hub": "owner/set", "config": "en-de", "revision": "abc", "streaming": False}
+    (found,) = find_pairs([entry], ("en", "de"))
+    assert (found.columns, found.paths, str(found.hub)) == ((0, 1), (), "owner/set/en-de/train")
+    assert found.hub == HubSet("owner/set", "en-de", "train", "abc", False)
+    (found,) = find_pairs([{"hub": "owner/set", "fields": ["a", "b"]}], ("en", "de"))
+    assert (found.columns, found.hub) == (("a", "b"), HubSet("owner/set"))
+
+
+def test_the_least_score_of_an_entry_is_a_number():
+    assert [least_score({"min_score": one}) for one in (None, 0, 1, 0.5)] == [None, 0.0, 1.0, 0.5]
+    assert least_score({}) is None
+    for wrong in (True, "0.5", [0.5]):
+        with pytest.raises(ConfigError, match=r"corpus\.paths: min_score=.* must be a number$"):
+            least_score({"min_score": wrong})
