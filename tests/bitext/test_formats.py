@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from itertools import pairwise
 
 import pytest
 
-from xswe.bitext.source import find_pairs, read_pairs
+from xswe.bitext.source import Source, find_pairs, read_pairs
+from xswe.bitext.tables import _texts, column_names, table_texts
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped
+from xswe.io.results import write_table
 
 EN_JA = ("en", "ja")
 TMX = """<?xml version="1.0" encoding="{encoding}"?>
@@ -211,6 +214,25 @@ def test_comma_separated_values(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("names", "languages", "columns", "said"),
+    [
+        (["id", "text"], ("en", "ja"), ("english", "ja"), "[english, ja]} (or columns=[id,text])"),
+        (["id", "text"], ("en", "ja"), (0, 5), "[en, ja]} (or columns=[id,text])"),
+        (["id", "text"], ("en", "en"), (0, 5), "[anchor, positive]} (or columns=[id,text])"),
+        (["id", "text"], (), (0, 5), "[anchor, positive]} (or columns=[id,text])"),
+        (["x", "id", "text"], ("en", "ja"), ("english", 1), "[en, ja]} (or columns=[id,text])"),
+        (["text"], ("en", "ja"), (0, 1), "[en, ja]}"),
+    ],
+)
+def test_which_columns_a_table_has_and_lacks_is_said(tmp_path, names, languages, columns, said):
+    (tmp_path / "a.csv").write_text(f"{','.join(names)}\n", "utf-8")
+    with pytest.raises(InputError) as caught:
+        list(Source((str(tmp_path / "a.csv"),), columns, languages).units(Skipped()))
+    fields = f"name its fields, as in {{path: ..., fields: {said}"
+    assert str(caught.value) == f"{tmp_path / 'a.csv'}:1: it has the columns {', '.join(names)}; {fields}"
+
+
 def load(path, **entry):
     """Return pairs of one language with their negatives."""
     (file,) = find_pairs([{"path": path, **entry}], ("en", "en"))
@@ -234,6 +256,42 @@ def test_json_lines(tmp_path):
     assert skipped.counts == {"no text under 'english' and 'x'": 2, "not JSON": 2}
 
 
+def test_objects_with_and_without_negatives(tmp_path):
+    path = tmp_path / "a.jsonl"
+    records = [
+        {"anchor": "a", "positive": "b"},
+        {"anchor": " c ", "positive": "d", "negative": ["e", " f"]},
+        {"anchor": "g", "positive": "h", "negative": None},
+    ]
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), "utf-8")
+    expected = [("a", "b", []), ("c", "d", ["e", "f"]), ("g", "h", [])]
+    assert load(path) == expected
+    assert load(path, columns=[2, 1, 0]) == expected  # objects have no first field
+    assert read(path, ("en", "ja"), fields=["positive", "anchor"]) == [("b", "a"), ("d", "c"), ("h", "g")]
+    for wrong in (3, ["e", 3], {"e": "f"}):
+        path.write_text(json.dumps({"anchor": "a", "positive": "b", "negative": wrong}), "utf-8")
+        with pytest.raises(InputError, match=r"a\.jsonl:1: no text, nor list of texts, under 'negative'; name its fields"):
+            load(path)
+    path.write_text('{"x": "a"}\n', "utf-8")
+    for languages, sides in ((("en", "en"), "'anchor' and 'positive'"), (("en", "de"), "'en' and 'de'")):
+        with pytest.raises(InputError, match=rf"a\.jsonl:1: no text under {sides}; name its fields"):
+            read(path, languages)
+
+
+def test_fields_are_those_of_the_first_object_with_texts(tmp_path):
+    path = tmp_path / "a.jsonl"
+    pairs = "".join(f'{{"n": {n}, "x": "{n}", "y": "a cat", "z": ""}}\n' for n in range(20))
+    for first in ("", "\n", "x\n", '{"n": 1}\n'):
+        path.write_text(first + pairs, "utf-8")
+        source = Source((str(path),), ("x", "y"), on_error="skip")
+        assert column_names(source) == ["n", "x", "y", "z"]
+        with pytest.raises(InputError, match=r"its source side is a number in .* as in columns=\[y,z\]: n, x, y, z$"):
+            list(source.read())
+    for nothing in ("", "\n", "x\n"):
+        path.write_text(nothing, "utf-8")
+        assert column_names(Source((str(path),), ("x", "y"), on_error="skip")) == []
+
+
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("large", [False, True])
 def test_parquet(tmp_path, nested, large):
@@ -252,6 +310,40 @@ def test_parquet(tmp_path, nested, large):
         read(tmp_path / "a.parquet", fields=["english", "japanese"])
 
 
+def test_negatives_in_parquet_are_texts_or_lists(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "a.parquet"
+    columns = {"anchor": ["a", "c"], "positive": ["b", "d"], "negative_1": [["e", " f"], []], "negative_2": ["g", None]}
+    pq.write_table(pa.table(columns), path)
+    assert load(path) == [("a", "b", ["e", "f", "g"]), ("c", "d", [])]
+    (job,) = find_pairs([{"path": path}], ("en", "en"))[0].jobs()
+    pq.write_table(pa.table({"anchor": ["a"], "positive": ["b"]}), path)
+    (job,) = find_pairs([{"path": path}], ("en", "en"))[0].jobs()
+    assert job().negatives is None
+    pq.write_table(pa.table({"anchor": ["a"], "positive": ["b"], "negative": [3]}), path)
+    with pytest.raises(InputError, match=r"a\.parquet: a negative is neither a text nor a list of texts; name its fields"):
+        load(path)
+
+
+def test_a_part_of_an_arrow_column_is_read_from_its_beginning():
+    pa = pytest.importorskip("pyarrow")
+    whole = pa.array(["a", "猫", None, "", "bc", "d"], pa.large_string())
+    for start in range(7):
+        for size in range(7 - start):
+            expected = [text or "" for text in whole[start : start + size].to_pylist()]
+            assert list(_texts(whole.slice(start, size))) == expected
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])
+def test_the_rows_of_a_table_are_numbered_with_its_header(tmp_path, kind):
+    write_table(tmp_path / f"a.{kind}", f".{kind}", ["n", "text"], [(1, " a"), (2.5, ""), (3.0, "c")], {})
+    assert list(table_texts(tmp_path / f"a.{kind}", kind)) == [
+        *((1, ["n", "text"]), (2, ["1", "a"]), (3, ["2.5", ""]), (4, ["3" if kind != "csv" else "3.0", "c"]))
+    ]
+
+
 def test_parquet_whose_texts_are_no_unicode(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
@@ -268,6 +360,52 @@ def test_damaged_parquet(tmp_path, content):
     (tmp_path / "a.parquet").write_bytes(content)
     with pytest.raises(InputError, match="not a Parquet file"):
         read(tmp_path / "a.parquet")
+
+
+class FakeHub:
+    """Stands for ``datasets``: a data set of records, in batches."""
+
+    def __init__(self, records):
+        self.records, self.asked = records, []
+
+    def load_dataset(self, *names, **how):
+        if self.records is None:
+            raise FileNotFoundError("not  there\n")
+        self.asked.append((names, how))
+        return self
+
+    def iter(self, batch_size):
+        for start in range(0, len(self.records), 2):
+            batch = self.records[start : start + 2]
+            yield {name: [record[name] for record in batch] for name in batch[0]}
+
+
+@pytest.mark.parametrize(
+    ("records", "languages", "found"),
+    [
+        (
+            [{"id": n, "de": f"d{n}", "en": f" e\n{n}"} for n in range(3)],
+            ("en", "de"),
+            [(f"e {n}", f"d{n}") for n in range(3)],
+        ),
+        ([{"translation": {"en": "a", "de": None}}, {"translation": {"en": "b"}}], ("en", "de"), [("a", ""), ("b", "")]),
+        ([{"x": "a", "y": "b"}], ("en", "de"), "owner/set/train: it has the fields x, y; name its fields, as in"),
+        ([{"translation": {"fr": "a"}}], ("en", "de"), "owner/set/train: it has the fields translation; name its fields"),
+        ([{"en": "a", "de": 3}], ("en", "de"), "owner/set/train: no text under 'en' and 'de'; name its fields, as in"),
+        (None, ("en", "de"), "owner/set/train: cannot be read (FileNotFoundError: not there); see that the network"),
+    ],
+)
+def test_a_data_set_is_read_in_batches(monkeypatch, records, languages, found):
+    hub = FakeHub(records)
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+    (file,) = find_pairs([{"hub": "owner/set"}], languages)
+    if isinstance(found, str):
+        with pytest.raises(InputError) as caught:
+            list(read_pairs(file))
+        assert str(caught.value).startswith(found)
+        return
+    assert list(read_pairs(file)) == found
+    assert hub.asked == [(("owner/set", None), {"split": "train", "revision": None, "streaming": True})]
 
 
 @pytest.mark.slow

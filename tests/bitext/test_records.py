@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from xswe.bitext import lines
+from xswe.bitext import lines, rows
 from xswe.bitext.records import Record, side_by_side
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
@@ -29,6 +30,52 @@ def test_a_block_has_as_many_records_as_are_asked_for(tmp_path):
     assert [len(block) for block in file.raw_blocks(2)] == [2, 2, 1]
     assert [len(block.damaged) for block in file.blocks(2)] == [2, 2, 1]
     assert [len(block.damaged) for block in file.blocks(2, window=4)] == [1] * 5  # a line is four bytes
+
+
+@pytest.mark.parametrize("window", [0, 10, 25])
+def test_blocks_are_read_again_at_their_places(tmp_path, window):
+    path = tmp_path / "a.tsv"
+    pairs = [(f"a{n}" * (n % 4), f"猫{n}") for n in range(12)]
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
+    file = Source((str(path),))
+    found = list(file.blocks(5, window))
+    places, spans = np.concatenate([block.places for block in found]), np.concatenate([block.spans for block in found])
+    assert places[0].tolist()[0] == 0
+    assert (places[1:, 0] == places[:-1, :2].sum(1)).all()
+    again = list(file.blocks_at(places, spans))
+    assert [len(block) for block in again] == [len(block) for block in found]
+    assert [pair for block in again for pair in zip(block.rows.source, block.rows.target, strict=True)] == pairs
+    assert not any(block.damaged.any() for block in again)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"a\.tsv: became shorter while it was read; start again"):
+        list(file.blocks_at(places, spans))
+
+
+def test_a_byte_order_mark_belongs_to_no_text_but_to_the_line(tmp_path):
+    for name, text in (("a.en", "\ufeffcat\ndog\n"), ("a.de", "\ufeffKatze\nHund\n"), ("a.tsv", "\ufeffcat\tKatze\n")):
+        (tmp_path / name).write_text(text, "utf-8")
+    (first, second) = Source((str(tmp_path / "a.en"), str(tmp_path / "a.de"))).read()
+    assert (first.texts, second.texts) == (("cat", "Katze"), ("dog", "Hund"))
+    assert first.raw.decode() == "\ufeffcat\t\ufeffKatze"
+    (only,) = Source((str(tmp_path / "a.tsv"),)).read()
+    assert (only.texts, only.raw.decode()) == (("cat", "Katze"), "\ufeffcat\tKatze")
+    (other,) = Source((str(tmp_path / "a.tsv"),), (1, 0)).read()
+    assert other.texts == ("Katze", "cat")
+    (tmp_path / "a.tsv").write_text("\ufeff\tKatze\n", "utf-8")
+    assert [record.texts for record in Source((str(tmp_path / "a.tsv"),)).read()] == [("", "Katze")]
+
+
+def test_only_the_first_pairs_of_a_table_must_be_texts(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "BLOCK_PAIRS", 20)
+    numbers, texts = [(str(n), "eins") for n in range(20)], [("a cat", "eine Katze")] * 20
+
+    def read(pairs):
+        (tmp_path / "a.csv").write_text("".join(f"{a},{b}\n" for a, b in [("source", "target"), *pairs]), "utf-8")
+        return list(read_pairs(Source((str(tmp_path / "a.csv"),))))
+
+    assert read(texts + numbers) == texts + numbers
+    with pytest.raises(InputError, match=r"a\.csv:1: its source side is a number in 20 of the first 20 lines; name the"):
+        read(numbers + texts)
 
 
 @pytest.mark.parametrize(

@@ -396,11 +396,11 @@ def table_rows(path: str | Path, kind: str) -> Iterator[tuple[int, Sequence[Any]
 
 
 def column_names(source: Described) -> list[str]:
-    """Return the names of a table's columns, or of its first object's fields; none for other formats."""
+    """Return the names of a table's columns, or of the fields of its first object with texts; none for other formats."""
     path, kind = source.paths[0], source.kind
     if kind == "jsonl":
-        first = next(jsonl_units(source, True, Skipped()), None)
-        return list(fields_within(json.loads(first[1][0]))) if first and first[2] else []
+        found = (line for _, (line, _), texts in jsonl_units(source, True, Skipped()) if isinstance(texts, tuple))
+        return list(fields_within(json.loads(next(found, "{}"))))
     return next(table_texts(path, kind), (1, []))[1] if kind in _ROWS else []
 
 
