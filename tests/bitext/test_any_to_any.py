@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polib
 import pytest
 from lxml import etree
 
-from xswe.bitext.convert import read_units, rewrite_bitext
+from xswe.bitext.convert import _note_properties, read_units, rewrite_bitext
+from xswe.bitext.memories import Unit
 from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.prepare import prepare_corpus
@@ -54,6 +57,62 @@ def test_what_a_format_has_no_place_for_is_counted(tmp_path, memory):
     assert found.left_out == {"ids": 3, "notes": 1, "scores": 2, "statuses": 1}
     assert "left out: 3 ids, 1 notes, 2 scores, 1 statuses" in str(found)
     assert (tmp_path / "a.tsv").read_text("utf-8").splitlines()[1] == "A back\\slash\t雨"
+
+
+def test_each_format_holds_all_in_its_own_way(tmp_path, memory):
+    def made(suffix):
+        rewrite_bitext([memory], tmp_path / f"b{suffix}", ("en", "zh"))
+        return (tmp_path / f"b{suffix}").read_text("utf-8").splitlines()
+
+    assert made(".jsonl") == [
+        '{"en-GB": "A \\"cat\\" & a dog.", "zh-Hant": "一隻貓和一隻狗。", "id": "a1", "notes": "look at this", '
+        '"score": 0.5, "status": "right"}',
+        '{"en-GB": "A back\\\\slash", "zh-Hant": "雨", "id": "a2"}',
+        '{"en-GB": "Alone", "zh-Hant": "", "id": "a3", "score": -0.25}',
+    ]
+    assert made(".csv") == [
+        "en-GB,zh-Hant,id,notes,score,status,lines",
+        '"A ""cat"" & a dog.",一隻貓和一隻狗。,a1,look at this,0.5,right,',
+        "A back\\slash,雨,a2,,,,",
+        "Alone,,a3,,-0.25,,",
+    ]
+    found = rewrite_bitext([memory] * 2, tmp_path / "b.tsv", ("zh", "en"))
+    assert (found.pairs, found.languages) == (6, ("zh-Hant", "en-GB"))
+    for suffix in (".json", ".md", ".tex"):
+        with pytest.raises(ConfigError):
+            rewrite_bitext([memory], tmp_path / f"b{suffix}", ("en", "zh"))
+
+
+def test_lines_are_converted_with_their_scores_and_without_damaged_ones(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("\ufeff0.5\tcat\tKatze\nx\tdog\tHund\ncow\n-1\ta\tb\n", "utf-8")
+    source = Source((str(path),), (1, 2), ("en", "de"), "skip", score=0)
+    left_out = Skipped()
+    assert list(read_units(source, left_out)) == [
+        Unit(0.5, "cat", "Katze", ""),
+        Unit(None, "dog", "Hund", ""),
+        None,
+        Unit(-1.0, "a", "b", ""),
+    ]
+    assert left_out.counts == {"too few columns": 1}
+    assert [unit.score for unit in read_units(replace(source, score=None), Skipped()) if unit] == [None] * 3
+    found = rewrite_bitext([path], tmp_path / "b.csv", ("en", "de"), columns=(1, 2), on_error="skip")
+    assert (found.pairs, found.left_out) == (3, {"too few columns": 1})
+    path.write_text("a\tb\tc\n", "utf-8")
+    rewrite_bitext([path], tmp_path / "b.csv", ("en", "de"))
+    assert (tmp_path / "b.csv").read_text("utf-8") == "en,de,id,notes,score,status,lines\na,b,,,,,\n"
+
+
+def test_a_note_may_hold_the_score_and_status_that_were_written():
+    for first, expected in (
+        ("score 0.500000", {"score": "0.500000", "status": ""}),
+        ("score -1.000000, right", {"score": "-1.000000", "status": "right"}),
+        ("score 0.5 points", None),
+    ):
+        rest = ["more", "and more"]
+        notes = "\n".join(rest if expected else [first, *rest])
+        assert _note_properties(("id", [first, *rest])) == ("id", notes, expected or {})
+    assert _note_properties(("id", [])) == ("id", "", {})
 
 
 def test_catalogues_and_memories_are_what_their_tools_read(tmp_path, memory):

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from xswe.bitext.catalogues import write_catalogue
-from xswe.bitext.memories import Unit, unit_notes, write_tmx, write_xliff, write_xliff2
+from xswe.bitext.memories import (
+    Unit,
+    copy_xliff,
+    named_codes,
+    read_memory,
+    unit_notes,
+    unit_properties,
+    write_tmx,
+    write_xliff,
+    write_xliff2,
+)
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
 from xswe.version import __version__
@@ -261,6 +271,68 @@ def test_notes_that_another_tool_adds_to_a_segment_are_read(tmp_path):
     segments = list(etree.fromstring(bytes(found)).iter("{*}segment"))
     assert unit_notes(segments[0]) == ("u1", ["score 0.900000", "by another tool"])
     assert unit_notes(segments[1])[1][-1] == "ask <the client>"
+
+
+XLIFF_IN = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="a" \
+source-language="en" target-language="de"><body><group id="g"><trans-unit id="1"><source>a</source><target>A</target>\
+<note>n</note></trans-unit> x <trans-unit id="2"><source>b</source><target>B</target></trans-unit>
+</group></body></file></xliff>"""
+XLIFF2_IN = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en" trgLang="de"><file id="f">\
+<unit id="1"><notes><note>n</note></notes><segment><source>a</source><target>A</target></segment></unit>
+<unit id="2"><segment><source>b</source><target>B</target></segment><segment><source>c</source><target>C</target></segment>\
+</unit></file></xliff>"""
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "changes"),
+    [
+        (XLIFF_IN, {0: 0.5, 1: 0.25}, {"<note>n</note>": "<note>n</note><note>score 0.500000</note>",
+          "<target>B</target>": "<target>B</target><note>score 0.250000</note>"}),
+        (XLIFF_IN, {1: 0.25}, {'<trans-unit id="1"><source>a</source><target>A</target><note>n</note></trans-unit> x ': "",
+          "<target>B</target>": "<target>B</target><note>score 0.250000</note>"}),
+        (XLIFF_IN, {0: 0.5}, {"<note>n</note>": "<note>n</note><note>score 0.500000</note>",
+          '<trans-unit id="2"><source>b</source><target>B</target></trans-unit>\n': ""}),
+        (XLIFF2_IN, {0: 0.5, 2: 0.25}, {"<note>n</note>": "<note>n</note><note>score 0.500000</note>",
+          '<unit id="2"><segment><source>b</source><target>B</target></segment>':
+              '<unit id="2"><notes><note>score 0.250000</note></notes>'}),
+        (XLIFF2_IN, {}, {XLIFF2_IN[XLIFF2_IN.index("<unit") : XLIFF2_IN.index("</file>")]: ""}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("scored", [True, False])
+def test_a_copy_holds_the_segments_that_are_kept(tmp_path, given, kept, changes, scored):
+    (tmp_path / "a.xlf").write_text(given, encoding="utf-8")
+    expected = given
+    for old, new in changes.items():
+        assert old in expected
+        expected = expected.replace(old, new)
+    if not scored:
+        expected = re.sub("<note>score [^<]*</note>", "", expected).replace("<notes></notes>", "")
+    copy_xliff(str(tmp_path / "a.xlf"), tmp_path / "b.xlf", kept, scored)
+    found = (tmp_path / "b.xlf").read_text("utf-8").partition("?>\n")[2]
+    assert etree.tostring(etree.fromstring(found), method="c14n") == etree.tostring(
+        etree.fromstring(expected), method="c14n"
+    )
+
+
+def test_comments_within_a_text_are_left_out(tmp_path):
+    seg = "<seg> a<!-- x -->b<?y z?>c<ph>d</ph><hi>e<it>f</it></hi>g </seg>"
+    (tmp_path / "a.tmx").write_text(
+        f'<tmx><body><tu><!-- x --><tuv xml:lang="en">{seg}</tuv><tuv lang="DE-at">{seg}{seg}</tuv>'
+        '<tuv xml:lang="de"><prop>x</prop><seg>second</seg></tuv></tu></body></tmx>',
+        encoding="utf-8",
+    )
+    source = Source((str(tmp_path / "a.tmx"),), languages=("en", "de"))
+    assert [record.texts for record in source.read()] == [("abceg", "abceg")]
+    assert list(read_memory(tmp_path / "a.tmx")) == [{"en": "abceg", "de": "abceg"}]
+    assert named_codes(tmp_path / "a.tmx") == ["en", "DE-at", "de"]
+
+
+def test_a_unit_of_tmx_is_read_with_its_properties():
+    unit = etree.fromstring(
+        '<tu tuid="7"><note> one </note><prop type="x-a"> 1 </prop><prop>2</prop><prop type="b"/><note>two</note></tu>'
+    )
+    assert unit_properties(unit) == ("7", "one\ntwo", {"a": "1", "": "2", "b": ""})
+    assert unit_properties(etree.fromstring("<tu/>")) == ("", "", {})
 
 
 def test_what_is_lost_behind_damage_is_said_to_all_who_skip_it(tmp_path, caplog):

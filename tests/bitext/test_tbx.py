@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from xswe.bitext.termbases import Candidate, write_concepts, write_tbx
+from xswe.bitext.termbases import Candidate, read_tbx, write_concepts, write_tbx
 from xswe.errors import ConfigError
 
 etree = pytest.importorskip("lxml.etree")
@@ -70,6 +70,64 @@ def test_terms_with_candidates_are_valid():
     tree = checked("".join(write_tbx(found, ("en", "de"))))
     assert [entry.get("id") for entry in tree.iter("termEntry")] == ["c1", "c3"]
     assert [term.text for term in tree.iter("term")][:3] == ["train", "Zug", "Bahn"]
+
+
+def test_terms_are_written_to_the_byte():
+    terms = [("a", []), ("b", [Candidate("B", note="n"), Candidate("B2", "x\ny", "", "noun")]), ("c<", [Candidate("C")])]
+    assert (
+        "".join(write_tbx(terms, ("en", "de")))
+        == """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE martif SYSTEM "TBXBasiccoreStructV02.dtd">
+<martif type="TBX-Basic" xml:lang="en">
+<martifHeader><fileDesc><sourceDesc><p>Candidates found by xswe</p></sourceDesc></fileDesc><encodingDesc>\
+<p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc></martifHeader>
+<text><body>
+<termEntry id="c2">
+<langSet xml:lang="en"><tig><term>b</term></tig></langSet>
+<langSet xml:lang="de">
+<tig><term>B</term><note>n</note></tig>
+<tig><term>B2</term><termNote type="partOfSpeech">noun</termNote><descrip type="context">x y</descrip></tig>
+</langSet>
+</termEntry>
+<termEntry id="c3">
+<langSet xml:lang="en"><tig><term>c&lt;</term></tig></langSet>
+<langSet xml:lang="de"><tig><term>C</term></tig></langSet>
+</termEntry>
+</body></text>
+</martif>
+"""
+    )
+
+
+def test_terms_are_read_with_whether_they_may_be_used(tmp_path):
+    def tig(term, status=""):
+        return (
+            f'<tig><term>{term}</term>{status and f"""<termNote type="administrativeStatus">{status}</termNote>"""}</tig>'
+        )
+
+    english = tig("a <b>cat</b>\n ") + tig("tom-cat", "deprecatedTerm-admn-sts") + tig("")
+    german = tig("Katze", "preferredTerm-admn-sts") + tig("Kater", "deprecatedTerm-admn-sts")
+    entries = (
+        f'<termEntry><langSet xml:lang="en-US">{english}</langSet><langSet xml:lang="fr">{tig("chat")}</langSet>'
+        f'<langSet xml:lang="de">{german}</langSet>'
+        f'</termEntry><termEntry><langSet xml:lang="en">{tig("alone")}</langSet></termEntry>'
+    )
+    (tmp_path / "a.tbx").write_text(f"<martif><text><body>{entries}</body></text></martif>", "utf-8")
+    assert list(read_tbx(tmp_path / "a.tbx", "en", "de")) == [
+        (a, b, allowed) for a in ("a cat", "tom-cat") for b, allowed in (("Katze", True), ("Kater", False))
+    ]
+    new = "<conceptEntry>{}{}</conceptEntry>".format(
+        *(
+            f'<langSec xml:lang="{code}"><termSec><term>{term}</term>{more}</termSec></langSec>'
+            for code, term, more in (
+                ("de", "Hund", ""),
+                ("en", "dog", "<min:administrativeStatus>deprecatedTerm-admn-sts</min:administrativeStatus>"),
+            )
+        )
+    )
+    (tmp_path / "b.tbx").write_text(f'<tbx xmlns:min="urn:min"><text><body>{new}</body></text></tbx>', "utf-8")
+    assert list(read_tbx(tmp_path / "b.tbx", "de", "en")) == [("Hund", "dog", False)]
+    assert list(read_tbx(tmp_path / "b.tbx", "en", "de")) == [("dog", "Hund", True)]
 
 
 def test_concepts_of_four_languages_are_valid():

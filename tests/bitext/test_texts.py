@@ -6,6 +6,7 @@ import pytest
 
 import xswe
 from xswe.alignment.sentences import read_side
+from xswe.bitext.source import Source
 from xswe.bitext.texts import TextSource
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.monolingual import describe_sentences, load_sentences, sentence_files
@@ -50,6 +51,22 @@ def test_lines_are_the_file_and_all_else_is_written_once(tmp_path, page):
         list(TextSource(str(page)))
     with pytest.raises(InputError, match=r"a \.tmx file has no text line by line"):
         list(TextSource(str(tmp_path / "a.tmx")))
+
+
+def test_a_side_of_bitexts_is_read(tmp_path):
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_bytes(f"{name} cat\tKatze\n\n".encode() + b"\xff\tx\nlast\t\n")
+    bitexts = tuple(Source((str(tmp_path / name),)) for name in ("a.tsv", "b.tsv"))
+    for side, expected in ((0, ["a.tsv cat", "last", "b.tsv cat", "last"]), (1, ["Katze", "", "Katze", ""])):
+        texts, left_out = TextSource(str(tmp_path / "a.tsv"), "en", on_error="skip", bitexts=bitexts, side=side), Skipped()
+        assert list(texts.read(left_out)) == expected
+        assert left_out.counts == {"not UTF-8": 2}
+        assert (texts.sources, texts.is_cut) == (bitexts, False)
+        lines = texts.lines(tmp_path, left_out := Skipped())
+        assert [text for _, text in read_lines(lines)] == expected
+    assert TextSource(str(tmp_path / "a.tsv")).sources == bitexts[:1]
+    names = (("a.txt", None, False), ("a.txt", True, True), ("a.md", None, True), ("a.md", False, False))
+    assert [TextSource(name, split=split).is_cut for name, split, _ in names] == [cut for *_, cut in names]
 
 
 def test_documents_of_a_storage_are_cut_like_those_here(page):

@@ -33,6 +33,7 @@ _base = lru_cache(base_language)
 _FILES = ("xliff", "file")  # elements of XLIFF that name the languages
 _FIRST_UNITS = 1000  # from which the languages of a file are read
 _PLACE = re.compile(r"(?:, use XML_PARSE_HUGE option)?, line \d+, column \d+.*", re.DOTALL)  # in messages of libxml2
+_SAFE: Any = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
 _MEMORY_HINT = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
@@ -42,8 +43,8 @@ class _LimitedStream:
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path, self._since = stream, path, 0
 
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(min(size, 1 << 16) if size > 0 else 1 << 16)
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
         self._since += len(data)
         if self._since > _MAX_UNIT_BYTES:
             raise InputError(
@@ -168,11 +169,10 @@ def elements(
     """Parse a file; yield ("start", element) for ``opening`` elements, ("end", unit) for ``units``, freed after that."""
     with needs("lxml", "corpora", "reading TMX and XLIFF"):
         from lxml import etree
-    safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
     names = [f"{{*}}{name}" for name in (*units, *opening)]
     with open_binary(path) as raw:
         stream = _LimitedStream(raw, path)
-        how: Any = {"tag": names, "remove_comments": True, "remove_pis": True, **safe}
+        how: Any = {"tag": names, "remove_comments": True, "remove_pis": True, **_SAFE}
         how["events"] = ("start", "end") if opening else ("end",)
         first = True
         try:
@@ -232,7 +232,7 @@ def copy_xliff(path: str, output: Path, kept: Mapping[int, float], scored: bool)
     """Copy an XLIFF file with only the segments ``kept`` (0-based number: score), with scores as notes if ``scored``."""
     from lxml import etree
 
-    safe = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    safe = etree.XMLParser(**_SAFE)
     with open_binary(path) as stream:
         tree = etree.ElementTree(etree.fromstring(read_whole(stream, path, "an XLIFF file to be copied"), safe))
     wanted = [f"{{*}}{name}" for name in SEGMENTS]
