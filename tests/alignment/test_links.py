@@ -6,6 +6,8 @@ import gzip
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,9 +15,9 @@ import pytest
 import xswe
 from xswe.__main__ import main
 from xswe.alignment import kernels, words
-from xswe.alignment.phrase_table import phrase_spans, phrase_table
+from xswe.alignment.phrase_table import phrase_spans, phrase_table, with_whole_words
 from xswe.alignment.terms import _class_at, bilingual_terms
-from xswe.alignment.words import LinkedPair
+from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks
 from xswe.errors import ConfigError, ModelError
 
 METHODS = ("transport", "intersection", "itermax", "forward", "backward", "union")
@@ -103,21 +105,86 @@ def test_the_counterpart_of_a_span(mini):
     assert pair.counterpart(0, 2) == (0, 1)  # 私
 
 
+LINKED = (
+    LinkedPair("A <cat>!", "Die Katze", ((0, 1), (3, 6)), ((0, 3), (4, 9)), ((0, 0), (1, 1)), (0.5, 0.123456789)),
+    LinkedPair("a b c", "x y z", *[((0, 1), (2, 3), (4, 5))] * 2, ((0, 0), (0, 1), (2, 1)), (1.0, 0.25, 0.75)),
+    LinkedPair("", "x", (), ((0, 1),), (), ()),
+)
+
+
 def test_every_form_of_links(mini, tmp_path):
-    links = xswe.align_words(mini, ["A <cat> sleeps."], ["Eine Katze schläft."], method="intersection")
+    links = WordLinks(LINKED)
+    assert repr(links) == "WordLinks(3 pairs, 5 links)"
     links.write(tmp_path / "a.pharaoh")
-    assert (tmp_path / "a.pharaoh").read_text() == "0-0 1-1 2-2\n"
+    assert (tmp_path / "a.pharaoh").read_text() == "0-0 1-1\n0-0 0-1 2-1\n\n"
     links.write(tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text("utf-8")
-    assert "&lt;" in page
-    assert page.count("<span") == 6
-    ET.fromstring(page[page.index("<table>") : page.index("</html>")])
+    assert page == links.html()
+    red, green = '<span style="background:hsl(0 75% 82%)">', '<span style="background:hsl(138 75% 82%)">'
+    assert page.startswith("<!doctype html><html><meta charset='utf-8'><title>Word links</title><style>body{")
+    assert page.partition("</style>")[2] == (
+        f"\n<table><tr><td>{red}A</span> &lt;{green}cat</span>&gt;!</td><td>{red}Die</span> {green}Katze</span></td></tr>\n"
+        f"<tr><td>{red}a</span> b {red}c</span></td><td>{red}x</span> {red}y</span> z</td></tr>\n"
+        "<tr><td></td><td>x</td></tr>\n</table></html>\n"
+    )
     links.write(tmp_path / "a.jsonl")
-    assert json.loads((tmp_path / "a.jsonl").read_text("utf-8"))["links"] == [[0, 0], [1, 1], [2, 2]]
+    first = json.loads((tmp_path / "a.jsonl").read_text("utf-8").splitlines()[0])
+    assert first == json.loads(json.dumps(LINKED[0]._asdict()))
     xswe.align_words(mini, ["A \ud800 cat."], ["Eine Katze."]).write(tmp_path / "b.jsonl")
     assert json.loads((tmp_path / "b.jsonl").read_text("utf-8"))["source"] == "A \ud800 cat."
     links.write(tmp_path / "a.tsv")
-    assert (tmp_path / "a.tsv").read_text("utf-8").splitlines()[2].split("\t")[1:3] == ["cat", "Katze"]
+    assert (tmp_path / "a.tsv").read_text("utf-8").splitlines()[:4] == [
+        "pair\tsource\ttarget\tscore\tsource_start\tsource_end\ttarget_start\ttarget_end",
+        "0\tA\tDie\t0.5\t0\t1\t0\t3",
+        "0\tcat\tKatze\t0.123457\t3\t6\t4\t9",
+        "1\ta\tx\t1.0\t0\t1\t0\t1",
+    ]
+    for wrong in ("a.tmx", "a.docx"):
+        with pytest.raises(
+            ConfigError, match=rf"{wrong}: links are not written as \.\w+; use \.txt, \.html, \.jsonl, \.csv"
+        ):
+            links.write(tmp_path / wrong)
+
+
+def test_numbers_that_say_how_to_link_have_bounds():
+    for right in (
+        {"prior": 0.0},
+        {"heat": 1e-9},
+        {"share": 1.0},
+        {"method": "itermax", "turns": 0, "keep": 1.0},
+    ):
+        LinkConfig(**right)
+    for wrong in ({"prior": -1e-9}, {"method": "itermax", "turns": -1}):
+        with pytest.raises(ConfigError, match=r"prior=.*, turns=.*: give no negative number"):
+            LinkConfig(**wrong)
+    for wrong in (
+        {"heat": 0.0},
+        {"share": 0.0},
+        {"share": 1.01},
+        {"method": "itermax", "keep": 0.0},
+        {"method": "itermax", "keep": 1.01},
+    ):
+        with pytest.raises(ConfigError, match=r"heat=.*, share=.*, keep=.*: give numbers above 0, up to 1"):
+            LinkConfig(**wrong)
+    for name, value, method in (("turns", 2, "transport"), ("keep", 0.5, "union"), ("heat", 0.2, "itermax")):
+        with pytest.raises(ConfigError, match=name):
+            LinkConfig(method, **{name: value})
+
+
+def test_the_counterpart_is_the_run_of_words_with_the_highest_scores():
+    """The plain definition, for each span of words: a gap of one word does not end a run."""
+    for pair in random_pairs(np.random.default_rng(1), 60):
+        for a, b in combinations(range(len(pair.source_words) + 1), 2):
+            found = sorted((j, score) for (i, j), score in zip(pair.links, pair.scores, strict=True) if a <= i < b)
+            runs = []
+            for j, score in found:
+                if not runs or j > runs[-1][1] + 2:
+                    runs.append([j, j, 0.0])
+                runs[-1][1:] = [j, runs[-1][2] + score]
+            first, last, _ = max(runs, key=lambda run: run[2], default=(None, None, 0))
+            expected = None if first is None else (pair.target_words[first][0], pair.target_words[last][1])
+            assert pair.counterpart(2 * a, 2 * b - 1) == expected
+    assert LINKED[0].counterpart(1, 3) is None  # between two words
 
 
 def test_what_cannot_be_linked_is_refused(mini):
@@ -130,29 +197,99 @@ def test_what_cannot_be_linked_is_refused(mini):
     assert len(xswe.align_words(mini, [], [])) == 0
 
 
-def test_phrases_are_consistent_with_links():
-    words = tuple((2 * k, 2 * k + 1) for k in range(4))
-    pair = LinkedPair("a b c d", "w x y z", words, words, ((0, 0), (1, 2), (2, 1), (3, 3)), (1.0,) * 4)
-    spans = set(phrase_spans(pair, 4))
-    assert ((1, 3), (1, 3)) in spans
-    assert ((0, 2), (0, 3)) not in spans
-    assert ((0, 4), (0, 4)) in spans
-    assert set(phrase_spans(pair, 1)) == {((i, i + 1), (j, j + 1)) for i, j in pair.links}
+def random_pairs(draws, count):
+    """Pairs of up to five words of one letter, with any links."""
+    for _ in range(count):
+        sides = [draws.choice(list(letters), int(draws.integers(1, 6))).tolist() for letters in ("abc", "xyz")]
+        every = [(i, j) for i in range(len(sides[0])) for j in range(len(sides[1]))]
+        links = tuple(link for link in every if draws.random() < 0.3)
+        places = [tuple((2 * k, 2 * k + 1) for k in range(len(side))) for side in sides]
+        yield LinkedPair(*map(" ".join, sides), *places, links, tuple(draws.random(len(links)).tolist()))
 
 
-def test_a_table_holds_probabilities():
-    one = LinkedPair("a b", "x y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
-    other = LinkedPair("A b", "z y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
-    table = {(row.source, row.target): row for row in phrase_table([one, one, one, other], most=2)}
-    assert table["a", "x"].times == 3
-    assert table["a", "x"].forward == 0.75
-    assert table["a", "x"].backward == 1.0
-    assert table["b", "y"].forward == 1.0
-    assert table["a b", "x y"].times == 3
-    assert table["a b", "x y"].lexical_forward == 0.75
-    assert set(phrase_table([one, one, other], min_count=2).phrases[0]) >= {"a", "x", 2}
-    with pytest.raises(ConfigError):
-        phrase_table([one], most=0)
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_phrases_are_runs_that_no_link_leaves(most):
+    for pair in random_pairs(np.random.default_rng(most), 80):
+        wanted = []
+        for a, b in (ends for ends in combinations(range(len(pair.source_words) + 1), 2) if ends[1] - ends[0] <= most):
+            here, there = [i for i, _ in pair.links if a <= i < b], [j for i, j in pair.links if a <= i < b]
+            if not here or (min(here), max(here)) != (a, b - 1):
+                continue
+            c, d = min(there), max(there) + 1
+            if d - c <= most and all(a <= i < b for i, j in pair.links if c <= j < d):
+                wanted.append(((a, b), (c, d)))
+        assert list(phrase_spans(pair, most)) == wanted
+
+
+@pytest.mark.parametrize(("most", "least"), [(1, 1), (2, 1), (3, 2)])
+def test_a_table_holds_counts_probabilities_and_lexical_weights(most, least):
+    pairs = list(random_pairs(np.random.default_rng(most), 40))
+    times, words, inside = Counter(), Counter(), defaultdict(set)
+    for pair in pairs:
+        words.update(pair.linked)
+        a, b = pair.source.split(), pair.target.split()
+        for (low, high), (first, last) in phrase_spans(pair, most):
+            texts = " ".join(a[low:high]), " ".join(b[first:last])
+            times[texts] += 1
+            inside[texts].add(tuple((i - low, j - first) for i, j in pair.links if low <= i < high))
+
+    def chance(of, given, side):
+        both = (given, of) if side == 0 else (of, given)
+        return words[both] / sum(count for pair, count in words.items() if pair[side] == given)
+
+    def weight(texts, links, side):
+        given, said = texts[side].split(), texts[1 - side].split()
+        of = [[given[link[side]] for link in links if link[1 - side] == k] for k in range(len(said))]
+        each = (
+            np.mean([chance(word, one, side) for one in own]) if own else 1e-7 for word, own in zip(said, of, strict=True)
+        )
+        return np.prod(list(each))
+
+    table = phrase_table(pairs, most=most, min_count=least)
+    assert repr(table) == f"PhraseTable({len(table):,} pairs)"
+    assert {row[:2]: row.times for row in table} == {texts: count for texts, count in times.items() if count >= least}
+    assert [row[:2] for row in table] == [
+        row[:2] for row in sorted(table, key=lambda row: (row.source, -row.times, row.target))
+    ]
+    for row in table:
+        assert row.forward == row.times / sum(count for texts, count in times.items() if texts[0] == row.source)
+        assert row.backward == row.times / sum(count for texts, count in times.items() if texts[1] == row.target)
+        if len(inside[row[:2]]) == 1:
+            (links,) = inside[row[:2]]
+            assert row[5:] == pytest.approx([weight(row[:2], links, side) for side in (0, 1)])
+    for wrong in ({"most": 0}, {"min_count": 0}):
+        with pytest.raises(ConfigError, match=r"most=\d, min_count=\d: give at least 1"):
+            phrase_table(pairs, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "han", "became"),
+    [
+        (["a", "b"], ["x", "y"], True, (["a", "b"], ["x", "y"])),
+        (["a"], ["ドラ", "イバー", "は"], False, (["a"], ["ドライバー", "は"])),
+        (["a"], ["のドラ", "イバーを"], False, (["a"], ["のドライバーを"])),
+        (["a"], ["治", "世", "の"], True, (["a"], ["治世", "の"])),
+        (["a"], ["治", "世", "の"], False, (["a"], ["治", "世", "の"])),
+        (["a"], ["推", "古", "朝", "の"], True, (["a"], ["推", "古", "朝", "の"])),
+        (["a"], ["治", "世"], True, (["a"], ["治", "世"])),  # without kana it may be Chinese
+        (["ア", "a"], ["ア"], True, (["ア", "a"], ["ア"])),  # one character is no word
+    ],
+)
+def test_parts_of_one_word_become_one_with_the_links_of_all(source, target, han, became):
+    pair = pair_of("".join(source), "".join(target), source, target, [(0, j) for j in range(len(target))])
+    pair = pair._replace(scores=tuple(0.1 * (j + 1) for j in range(len(target))))
+    found = with_whole_words(pair, han)
+    cut = [
+        [text[a:b] for a, b in places]
+        for text, places in ((found.source, found.source_words), (found.target, found.target_words))
+    ]
+    assert tuple(cut) == became
+    if became != (source, target):
+        assert found.links == tuple((0, j) for j in range(len(became[1])))
+        ends = [target.index(next(one for one in reversed(target) if one in word)) for word in became[1]]
+        assert found.scores == tuple(pair.scores[end] for end in ends)  # the best score of all parts
+    else:
+        assert found is pair
 
 
 def test_terms_come_out_of_a_bitext(mini, tmp_path):
