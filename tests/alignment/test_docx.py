@@ -38,6 +38,48 @@ def test_each_row_has_both_sides(tmp_path):
     assert {one.get(f"{W}val") for one in root.iter(f"{W}lang")} == {"en", "ja"}
 
 
+def cell(width, *paragraphs):
+    """A cell of paragraphs, each with its properties and its lines."""
+    texts = "".join(
+        f"<w:p><w:r>{style and f'<w:rPr>{style}</w:rPr>'}"
+        + "<w:br/>".join(f'<w:t xml:space="preserve">{line}</w:t>' for line in lines)
+        + "</w:r></w:p>"
+        for style, *lines in paragraphs
+    )
+    return f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/></w:tcPr>{texts}</w:tc>'
+
+
+def test_a_table_has_a_column_of_numbers_and_two_of_texts(tmp_path):
+    en, ja = (f'<w:lang w:val="{code}" w:eastAsia="{code}"/>' for code in ("en", "ja"))
+    widths = 700, 6935, 6935
+    row = "<w:tr><w:trPr><w:cantSplit/></w:trPr>{}</w:tr>"
+    rows = [
+        ((("", "1"),), ((en, "A &amp; b"),), ((ja, "C ", "d"), ("<w:i/>", "n"))),
+        ((("", "–"),), ((en, ""),), ((ja, "猫"),)),
+    ]
+    expected = "".join(
+        row.format("".join(cell(width, *texts) for width, texts in zip(widths, cells, strict=True))) for cells in rows
+    )
+    write_docx(tmp_path / "a.docx", [("1", "A & b", "C\x0b\nd", "n"), ("–", "", "猫", "")], ["en", "ja"])
+    write_docx(tmp_path / "b.docx", [("1", "a", "b", "")], ["en"])
+    write_docx(tmp_path / "empty.docx", [], ["en", "ja"])
+
+    def body(name):
+        with ZipFile(tmp_path / name) as archive:
+            assert archive.namelist() == ["[Content_Types].xml", "_rels/.rels", "word/document.xml"]
+            assert {one.date_time for one in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+            text = archive.read("word/document.xml").decode()
+        grid = "".join(f'<w:gridCol w:w="{width}"/>' for width in widths)
+        assert '<w:tblW w:w="14570" w:type="dxa"/>' in text
+        head, _, rest = text.partition(f"<w:tblGrid>{grid}</w:tblGrid>")
+        assert head.endswith('<w:tblLayout w:type="fixed"/></w:tblPr>')
+        return rest.partition("</w:tbl><w:p/>")[0]
+
+    assert body("a.docx") == expected
+    assert body("b.docx") == row.format("".join(cell(w, ("", t)) for w, t in zip(widths, "1ab", strict=True)))
+    assert body("empty.docx") == f"<w:tr>{''.join(cell(width, ('', '')) for width in widths)}</w:tr>"
+
+
 def test_the_same_beads_make_the_same_bytes(tmp_path):
     for name in ("a.docx", "b.docx"):
         write_beads(tmp_path / name, "docx", BEADS, Manner())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from xswe.alignment.formats import Manner, Written, joined, write_beads
+from xswe.alignment.formats import Manner, Written, bead_format, joined, write_beads
+from xswe.errors import ConfigError
 
 BEADS = [
     Written(0.123456789, "A & b", "C", (0, 1), (0,)),
@@ -43,14 +45,62 @@ def test_a_table_has_lines_from_one(tmp_path):
     assert written(tmp_path, "csv", bom=True)[0] == "\ufeff"
 
 
+PAGE = """<!doctype html>
+<html><head><meta charset="utf-8"><title>TITLE</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>STYLE</style></head>
+<body><table>
+<tr><td class="n">1</td><td lang="en">A &amp; b</td><td lang="de-AT">C</td></tr>
+<tr><td class="n">–</td><td lang="en"></td><td lang="de-AT">D<p class="note">so</p></td></tr>
+<tr class="moved" title="out of order"><td class="n">5</td><td lang="en">E</td><td lang="de-AT">F</td></tr>
+</table></body></html>
+"""
+
+
 def test_a_page_numbers_lines_from_one_and_marks_what_moved(tmp_path):
-    page = written(tmp_path, "html", languages=("en", "de-AT"), original="a <b>.txt")
-    assert "<title>a &lt;b&gt;.txt</title>" in page
-    assert '<tr><td class="n">1</td><td lang="en">A &amp; b</td><td lang="de-AT">C</td></tr>' in page
-    assert '<tr><td class="n">–</td><td lang="en"></td><td lang="de-AT">D<p class="note">so</p></td></tr>' in page
-    assert '<tr class="moved" title="out of order"><td class="n">5</td>' in page
-    assert "<title>Parallel texts</title>" in (plain := written(tmp_path, "html", languages=("en",)))
-    assert "lang=" not in plain
+    def page(**manner):
+        return re.sub("<style>.*</style>", "<style>STYLE</style>", written(tmp_path, "html", **manner), flags=re.DOTALL)
+
+    assert page(languages=("en", "de-AT"), original="a <b>.txt") == PAGE.replace("TITLE", "a &lt;b&gt;.txt")
+    plain = PAGE.replace("TITLE", "Parallel texts").replace(' lang="en"', "").replace(' lang="de-AT"', "")
+    assert page(languages=("en",)) == plain
+
+
+def test_pairs_have_a_score_and_memories_have_lines(tmp_path):
+    assert written(tmp_path, "laser") == "0.123457\tA & b\tC\n0.000000\t\tD\n0.500000\tE\tF\n"
+    assert written(tmp_path, "laser", gaps=False) == "0.123457\tA & b\tC\n0.500000\tE\tF\n"
+    both = {"languages": ("en", "de"), "date": "2026-01-31", "original": "o.txt"}
+    memory = written(tmp_path, "tmx", **both)
+    lines = re.findall('<prop type="x-lines">(.*?)</prop>', memory)
+    assert (lines, memory.count("20260131T000000Z")) == (["1 2 | 1", " | 2 3", "a.txt:5 | b.txt:4"], 4)
+    assert '<file original="o.txt" datatype="plaintext"' in written(tmp_path, "xliff", **both)
+    assert '<file id="f1" original="o.txt">' in written(tmp_path, "xliff2", **both)
+    with pytest.raises(ConfigError, match="date=soon: write now, or a date"):
+        Manner(date="soon")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "output", "found"),
+    [
+        ("auto", "a.htm", "html"),
+        ("auto", "a.docx", "docx"),
+        ("auto", "a.ladder.gz", "ladder"),
+        ("auto", "a.jsonl", "jsonl"),
+        ("auto", "a.tsv", "laser"),
+        ("auto", "a", "laser"),
+        ("ladder", "a.txt", "ladder"),
+        ("xliff2", "a.xlf", "xliff2"),
+        ("auto", "a.xlf", "xliff"),
+    ],
+)
+def test_the_format_is_the_wanted_one_or_that_of_the_name(wanted, output, found):
+    assert bead_format(wanted, output, ("en", "de")) == found
+
+
+def test_a_format_that_beads_cannot_have_is_refused():
+    with pytest.raises(ConfigError, match="format=bucc is for pairs of ids, but beads have line numbers: use ladder"):
+        bead_format("bucc", "a.tsv", ())
+    with pytest.raises(ConfigError, match="set languages"):
+        bead_format("auto", "a.tmx", ("en",))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +111,10 @@ def test_a_page_numbers_lines_from_one_and_marks_what_moved(tmp_path):
         (["猫", "a"], "猫 a"),
         (["a", "猫"], "a 猫"),
         (["", "a", "", "b"], "a b"),
+        (["a。", "猫"], "a。猫"),
+        (["a.", "猫"], "a. 猫"),
+        (["猫。", "a"], "猫。 a"),
+        (["「a」", "猫", "犬"], "「a」猫犬"),
         ([], ""),
     ],
 )
