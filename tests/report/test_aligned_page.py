@@ -120,6 +120,13 @@ def test_beads_of_one_kind_that_follow_each_other_are_a_stretch():
     apart = [(0, 1, 0, 1), (1, 2, 3, 4), (2, 3, 4, 5)]
     assert list(stretches(aligned(apart))) == [Stretch("aligned", (0, 1), (0, 1)), Stretch("aligned", (1, 3), (3, 5))]
     assert [run.kind for run in stretches(aligned(apart, moved=[0, 1, 0]))] == ["aligned", "moved", "aligned"]
+    # a passage that stands elsewhere leaves a gap in the other text: no break for lines that are alone in theirs
+    (run,) = stretches(aligned([(0, 1, 0, 0), (1, 2, 3, 3)]))
+    assert (run.kind, run.source) == ("source", (0, 2))
+    (run,) = stretches(aligned([(0, 0, 0, 1), (4, 4, 1, 2)]))
+    assert (run.kind, run.target) == ("target", (0, 2))
+    gap = [(0, 0, 0, 1), (0, 0, 5, 6)]
+    assert list(stretches(aligned(gap))) == [Stretch("target", (0, 0), (0, 1)), Stretch("target", (0, 0), (5, 6))]
     assert list(stretches(aligned([]))) == []
 
 
@@ -131,6 +138,7 @@ def test_stretches_too_small_to_be_seen_are_drawn_with_others():
     assert list(_coarse([first, gap, second], 1.5)) == [gap, first, second]
     back = Stretch("aligned", (7, 9), (4, 5))  # before the last one in the target
     assert list(_coarse([first, back], 3)) == [first, back]
+    assert list(_coarse([first, Stretch("aligned", (6, 9), (5, 9))], 3)) == [Stretch("aligned", (0, 9), (0, 9))]
     assert list(_coarse([first, Stretch("aligned", (6, 9), (8, 9))], 3)) == [Stretch("aligned", (0, 9), (0, 9))]
     assert list(_coarse([first, Stretch("aligned", (6, 9), (9, 10))], 3)) == [first, Stretch("aligned", (6, 9), (9, 10))]
     assert list(_coarse([], 3)) == []
@@ -142,6 +150,7 @@ def test_both_texts_are_drawn_to_the_same_width():
     assert 'points="0.0,14 500.0,14 500.0,106 0.0,106"' in drawn
     assert '<rect class="alone" x="500.0" y="0" width="500.0" height="14"><title>source 6 to 10' in drawn
     assert '<rect class="alone" x="500.0" y="106" width="500.0" height="14"><title>target 3 to 4' in drawn
+    assert 'points="0.0,14 1000.0,14 1000.0,106 0.0,106"' in str(_map([Stretch("aligned", (0, 1), (0, 1))], 1, 1))
     thin = str(_map([Stretch("source", (0, 1), (0, 0))], 1000, 0))
     assert 'width="1.5"' in thin
     assert "Source above, 1,000 lines, and target below, 0" in thin
@@ -159,6 +168,9 @@ def test_a_mark_writes_the_lines_that_it_is_about():
     assert set(_rungs(found, 5)) == {"right", "wrong", "split"}  # of six
     assert set(_rungs(found, 6)) == {"right", "wrong", "split"}
     assert set(_rungs(aligned([(0, 1, 0, 2)]), 0)) == {"right", "wrong", "split"}
+    assert _rungs(aligned([(0, 1, 0, 1), (1, 2, 1, 2)]), 0)["merge"] == [[0, 2, 0, 2], ""]
+    for elsewhere in ((1, 2, 5, 6), (5, 6, 1, 2)):
+        assert set(_rungs(aligned([(0, 1, 0, 1), elsewhere]), 0)) == {"right", "wrong"}
 
 
 def test_the_worst_pairs_are_unconfirmed_ones_with_two_beads_around(mini):
@@ -175,6 +187,7 @@ def test_the_worst_pairs_are_unconfirmed_ones_with_two_beads_around(mini):
         assert len(one["beads"]) == min(len(found), one["row"] + _CONTEXT + 1) - max(0, one["row"] - _CONTEXT)
     alone = next(_shown(found, place, False) for place in range(len(found)) if not found.is_pair[place])
     assert (alone["lines"], alone["sides"][1]["text"]) == ("3 · –", "")
+    assert [side["languages"] for side in _shown(aligned([(0, 1, 0, 1)]), 0, True)["sides"]] == [("en",), ("de",)]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,6 +60,32 @@ def test_bins_are_as_high_as_their_counts_and_as_wide_as_their_edges():
     for cut, place in ((0.0, 0.0), (9.0, 100.0)):  # a cut beyond the bins stands at their end
         drawn = figures.histogram(edges, {"all": counts}, "score", "Scores", cut=cut)
         assert list(attributes(drawn, 'line class="cut"', "x1", "x2")) == [[place, place]]
+
+
+def drawings():
+    """One small figure of each kind."""
+    yield figures.histogram(
+        np.array([0.0, 1.0, 2.0]),
+        {"all": np.array([3.0, 0.0]), "wrong": np.array([1.0, 2.0])},
+        "score",
+        "Scores of <pairs>",
+        1.5,
+        "pairs",
+    )
+    several = {
+        name: [(1.0, 0.5), (100.0, share)] for name, share in zip("abcdef", (1.0, 0.9, 0.8, 0.7, 0.6, 0.5), strict=True)
+    }
+    yield figures.lines(several | {"g": [(10.0, 0.0)]}, "step", "share", "Shares", log_x=True, mark=10.0)
+    yield figures.dots(
+        {"": [(0.0, 2.0, "x<y"), (1.0, 4.0, "")]}, "p", "q", "Dots", named=True, front=[(0.0, 2.0), (1.0, 4.0)], height=99
+    )
+    yield figures.bars({"g": {"a": (2.0, 1.0, 3.0), "b": (4.0, None, None)}, "h": {"b": (1.0, None, 2.0)}}, "%", "Bars")
+
+
+def test_the_same_values_give_the_same_bytes():
+    """The golden file shows the figures one below the other when a browser opens it with the style of pages."""
+    golden = Path(__file__).with_name("golden_figures.html").read_text("utf-8")
+    assert golden == "".join(f"{drawn}\n" for drawn in drawings())
 
 
 def test_lines_and_dots_stand_where_their_values_are():

@@ -7,11 +7,15 @@ import math
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 
+from tests.report.conftest import comparison, swept
 from xswe.evaluation.metrics import Row
+from xswe.report import comparison as module
+from xswe.report import figures
 from xswe.report.comparison import _against, _bars, _plots, _quality, _seconds, _size, _spread
 from xswe.report.page import as_json, figure, language_of, number, percent, policy, shortened
 
@@ -116,3 +120,90 @@ def test_bars_are_in_per_cent_and_of_what_has_a_value():
     assert task == "a"
     assert re.findall(r"<title>([^<]*)<", drawn) == ["x, a en: 25", "y, a en: 50"]
     assert drawn.count("whisker") == 1
+
+
+def titles(plots):
+    """The names of drawings, and what is seen on hovering over each."""
+    return [(name, re.findall(r"<title>([^<]*)<", str(drawn))) for name, drawn in plots]
+
+
+def test_what_the_page_of_a_comparison_says(monkeypatch):
+    monkeypatch.setattr(module, "render", lambda template, **context: context)
+    rows = [np.array([1.0, 1.0, 0.0, 1.0] * 20), np.array([1.0, 0.0, 0.0, 1.0] * 20)]
+    models = [SimpleNamespace(matrix=np.zeros((250_000, dim), np.float32), dim=dim) for dim in (8, 4)]
+    told = module.comparison_page(comparison(models, rows), {"a": 1})
+    plots, bars = told.pop("plots"), told.pop("bars")
+    sets = [f"{task} {pair}" for task in ("tatoeba", "news") for pair in ("en-de", "en-ja")]
+    sections = {"table": "Table", "cost": "Quality and cost", "languages": "By task and language", "tests": "Tests"}
+    assert told == {
+        "title": "Comparison",
+        "about": "2 models on the same 4 figures, times 100.",
+        "sections": [*sections.items(), ("settings", "Settings")],
+        "overview": [("models", "2", ""), ("figures", "4", ""), ("threads", "1", "")],
+        "header": ["model", "dims", "MB", "sentences/s", *sets],
+        "lines": [["model 0", "8", "8.0", "1,000", *["75.0*"] * 4], ["model 1", "4", "4.0", "1,001", *["50.0 "] * 4]],
+        "notes": ["* best; = not shown to be worse (paired bootstrap, p >= 0.05 corrected for 4 tests (Holm))"],
+        "mean": "the mean of all figures that every model has",
+        "tests": [(one, "model 0", "model 1", "+25.0 (+15.0 to +35.0)", "0.010", "0.040") for one in sets],
+        "settings": {"a": 1},
+    }
+    names = ["model 1", "model 0"]  # by what they cost
+    assert titles(plots) == [
+        (f"Quality against {what}", own)
+        for what, own in zip(("size", "speed", "training"), (names, names[::-1], names), strict=True)
+    ]
+    assert titles(bars) == [
+        (task, [f"model {k}, {task} {pair}: {(75, 50)[k]}" for pair in ("en-de", "en-ja") for k in (0, 1)])
+        for task in ("tatoeba", "news")
+    ]
+    told = module.comparison_page(comparison(models[:1], rows[:1]))
+    assert (told["plots"], told["settings"]) == ([], None)
+    assert told["sections"] == [one for one in sections.items() if one[0] != "cost"]
+
+
+def test_what_the_page_of_a_sweep_says(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "render", lambda template, **context: context)
+    told = module.sweep_page(swept(None, tmp_path), {"a": 1})
+    plots, bars = told.pop("plots"), told.pop("bars")
+    dims = ["dim=64", "dim=128", "dim=256"]
+    assert told == {
+        "title": "Sweep",
+        "about": "3 choices of pca.dim, 2 seeds each, times 100.",
+        "sections": [
+            ("table", "Table"),
+            ("cost", "Quality and cost"),
+            ("languages", "By task and language"),
+            ("tests", "Tests"),
+        ],
+        "overview": [("choices", "3", ""), ("seeds", "2", "")],
+        "header": ["pca.dim", "held-out en-ja"],
+        "lines": [["64", "60.5 ± 0.7 "], ["128", "70.5 ± 0.7 "], ["256", "80.5 ± 0.7*"]],
+        "notes": [
+            "mean ± deviation over seeds; * best; = not shown to be worse "
+            "(paired bootstrap, p >= 0.05 corrected for 2 tests (Holm))"
+        ],
+        "mean": "the mean of all figures",
+        "tests": [
+            ("held-out en-ja", "dim=256", other, lost, "0.010", "0.020")
+            for other, lost in zip(dims, ("20.0 %", "10.0 %"), strict=False)
+        ],
+        "settings": {"a": 1},
+    }
+    assert titles(plots) == [("Quality against size", dims), ("Quality against training", dims)]
+    labels = re.findall(r'aria-label="([^"]*)"', "".join(str(drawn) for _, drawn in plots))
+    assert [label.partition(",")[0] for label in labels] == [
+        "Quality against MB of the model",
+        "Quality against seconds of training",
+    ]
+    values = zip(dims, (60.5, 70.5, 80.5), strict=True)
+    assert titles(bars) == [("held-out", [f"{name}, held-out en-ja: {value}" for name, value in values])]
+
+
+def test_of_equals_the_cheapest_is_joined_and_five_groups_stand_side_by_side():
+    drawn = str(_against({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 2.0}, "MB", True))
+    assert 'class="front"' not in drawn
+    keys = [key("a", f"{k}") for k in range(6)]
+    rows = {"x": {one: Row(*one[:3], 0.5, 9, low=0.25, high=0.75) for one in keys}}
+    drawn = _bars(rows, keys)
+    assert titles(drawn) == [("a", [f"x, a {k}: 50" for k in range(5)]), ("a", ["x, a 5: 50"])]
+    assert str(drawn[1][1]) == str(figures.bars({"a 5": {"x": (50.0, 25.0, 75.0)}}, "%", "a: a 5"))

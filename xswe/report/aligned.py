@@ -169,6 +169,6 @@ def _rungs(found: AlignedTexts, row: int) -> dict[str, list[Any]]:
     if row + 1 < len(found):
         e, f, g, h = found.spans[row + 1].tolist()
         follows = (e in (b, f)) and (g in (d, h))
-        if follows and (e < f or g < h) and max(f - a, h - c) <= 5:
+        if follows and max(f - a, h - c) <= 5:
             out["merge"] = [[a, max(b, f), c, max(d, h)], ""]
     return out
