@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,22 +12,33 @@ import pytest
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 
+from xswe.errors import InputError
 from xswe.mining.evidence import Evidence, Hubs, Removed
+from xswe.mining.gold import GoldCheck
+from xswe.mining.learning import Noise
 from xswe.mining.samples import Group, Shown
 from xswe.mining.threshold import PrecisionEstimate, Threshold
+from xswe.report import figures
 from xswe.report import pairs as module
 from xswe.report.pairs import (
     PairsView,
+    _curve,
     _data,
     _degrees,
     _expected,
     _group,
+    _histogram,
     _lengths,
     _noise,
+    _overview,
     _parts,
     _removed,
+    _scored,
     _script,
+    _scripts,
     _span,
+    pairs_context,
+    view_of_file,
 )
 
 
@@ -151,3 +165,153 @@ def test_drawings_of_hubs_and_lengths():
     assert "below the cut" in lengths
     assert _lengths(view([0.6], groups=groups[1:])).count("<circle") == 1
     assert _lengths(view([0.6])) == ""
+
+
+def test_the_overview_says_what_is_known():
+    bare = view([0.9, 0.4, 0.2], -np.inf)
+    assert _overview(bare) == [("pairs before the cut", "3", ""), ("pairs kept", "3", "")]
+    known = Threshold(
+        0.5, "mismatched neighbours", 0.9, 0.8, within=(0.851, 0.949), recall_within=(0.7, 0.9), share=(0.1, 0.05, 0.2)
+    )
+    noise = Noise((("copies", 0.25, 0.5), ("cut", 0.125, None)))
+    full = replace(
+        bare,
+        threshold=known,
+        read=1234,
+        noise=noise,
+        gold=GoldCheck(1000, 0.75, 40, 0.5),
+        seconds=(("a", 1.0), ("b", 2.26)),
+    )
+    full = replace(full, evidence=replace(full.evidence, reciprocity=0.25))
+    assert _overview(full) == [
+        ("read", "1,234", "lines or records"),
+        ("pairs before the cut", "3", ""),
+        ("pairs kept", "3", ""),
+        ("threshold", "0.5000", "mismatched neighbours"),
+        ("expected precision", "90 %", "of the kept pairs, 85 to 95 %"),
+        ("expected recall", "80 %", "of the right pairs, 70 to 90 %"),
+        ("lines with a translation", "10.0 %", "estimated, 5 to 20 %"),
+        ("precision on gold", "75.0 %", "of 1,000 kept pairs"),
+        ("recall on gold", "50.0 %", "of 40 gold pairs"),
+        ("estimated noise", "38 %", f"of the pairs compared: {noise.by_kind}"),
+        ("reciprocity", "25.0 %", "nearest neighbours both ways"),
+        ("seconds", "3.3", "a 1.0, b 2.3"),
+    ]
+
+    def told(gold=None, **changed):
+        return _overview(replace(bare, threshold=Threshold(0.5, "given", **changed), gold=gold))[3:]
+
+    assert told(precision=0.9, aside=("copies", "cut")) == [
+        ("expected precision", "90 %", "of the kept pairs, but for copies and cut")
+    ]
+    assert told(within=(0.5, 0.8)) == [("expected precision", "50 to 80 %", "of the kept pairs: cannot be narrowed down")]
+    assert told(recall=0.5) == [("expected recall", "50 %", "of the right pairs")]
+    assert told(share=(0.11, 0.1, 0.12)) == [("lines with a translation", "11 %", "estimated, 10 to 12 %")]
+    assert [name for name, *_ in told(GoldCheck(0, np.nan, 9, 0.5))] == ["recall on gold"]
+    assert [name for name, *_ in told(GoldCheck(9, 0.5, 0, np.nan))] == ["precision on gold"]
+    on_gold = _overview(replace(bare, threshold=Threshold(0.5, "gold pairs", recall=0.5)))
+    assert on_gold[-1] == ("recall", "50 %", "measured on gold")
+
+
+def test_the_histogram_holds_all_pairs_over_the_expected_mismatches():
+    scores, others = np.arange(60.0)[::-1], np.array([0.0, 0.0, 59.0], np.float32)
+
+    def edges_and_counts(of, *every):
+        """Sixty bins, of which the outer ones also hold what lies beyond them."""
+        low, high = _span(*every)
+        edges = np.linspace(low, high, 61)
+        inside = [min(max(value, low), high) for value in of]
+        counts = [sum(a <= value < b for value in inside) for a, b in pairwise(edges[:-1])]
+        return edges, np.array([*counts, len(inside) - sum(counts)])
+
+    found = PrecisionEstimate(scores, np.zeros(60), 60, others, weight=2.0)
+    title = "Histogram of the scores of 60 pairs"
+    edges, pairs = edges_and_counts(scores, scores, others)
+    wrong = 2.0 * edges_and_counts(others, scores, others)[1]
+    series = {"pairs": pairs, "mismatches, as many as are expected among the pairs": wrong}
+    both = figures.histogram(edges, series, "cosine", f"{title} over that of mismatches", 30.0, "pairs")
+    assert _histogram(view(scores, 30.0, found), scores) == both
+    edges, pairs = edges_and_counts(scores, scores, np.zeros(0))
+    alone = figures.histogram(edges, {"pairs": pairs}, "cosine", title, edges[0], "pairs")
+    assert _histogram(view(scores, -np.inf), scores) == alone
+
+
+def test_the_curve_is_of_what_can_be_expected_from_thirty_pairs_on():
+    scores = np.arange(99, -1, -1) / 100.0
+    expected = PrecisionEstimate(scores, np.arange(1, 101) * 0.9, 100)
+    span = low, _ = _span(scores, np.zeros(0))
+    steps = np.linspace(low, scores[29], 120)
+    above = np.array([(scores >= step).sum() for step in steps])
+    series = {"expected precision": [(step, 90.0) for step in steps]}
+    series["expected recall"] = [(step, count / 1.0) for step, count in zip(steps, above, strict=True)]
+    label = "Expected precision rises and expected recall falls with the threshold"
+    drawn = figures.lines(series, "cosine", "%", label, zero=True, mark=0.5, span=span)
+    assert _curve(view(scores, 0.5, expected)) == drawn
+    assert _curve(view(scores, 0.5)) == ""
+    assert _curve(view(scores, 0.5, replace(expected, right=expected.right / 100))) == ""  # nothing can be expected
+
+
+def test_the_share_of_each_script_on_either_side():
+    texts = [("a", "猫が"), ("b", "猫"), ("", "猫"), ("кот", "犬")]
+    pairs = tuple(Shown(row, 0.5, *own) for row, own in enumerate(texts))
+    drawn = str(_scripts(view([0.5], groups=(Group("top", 0, 1, 4, (0, 1, 2, 3), pairs),))))
+    shares = {"source": (66.67, 0, 0, 33.33), "target": (0, 75, 25, 0)}
+    names = ("Latin", "Han", "with Kana", "other")
+    expected = [f"{name}, {side}: {share}" for side, own in shares.items() for name, share in zip(names, own, strict=True)]
+    assert re.findall(r"<title>([^<]*)<", drawn) == expected
+    assert _scripts(view([0.5])) == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns", "score"),
+    [
+        ("0.5\ta\tb\n", (1, 2), 0),
+        ("a\tb\t0.5\n", (0, 1), -1),
+        ("a\tb\t-1\n", (0, 1), -1),
+        ("1.5e-3\t1\t2\n", (1, 2), 0),  # numbers on both sides: the first
+        ("0.5\t1\t2\nnan\ta\t3\n", (1, 2), 0),
+        ("1\ta\t0.5\nb\tc\t0.5\n", (0, 1), -1),  # a text that is a number
+        ("\ufeff0.5\ta\tb\n", (1, 2), 0),
+    ],
+)
+def test_the_column_of_the_score_is_the_one_of_numbers(tmp_path, lines, columns, score):
+    path = tmp_path / "a.tsv"
+    path.write_text(lines, "utf-8")
+    found = _scored(str(path), ())
+    assert (found.columns, found.score) == (columns, score)
+
+
+def test_what_is_no_file_of_scored_pairs_is_refused(tmp_path):
+    for name, lines, said in (
+        ("a.tsv", "a\tb\n", "a.tsv:1: no score"),
+        ("b.csv", "a,b\nc,d\n", "b.csv:1: its columns are a, b"),
+        ("c.csv", "score,b\n1,d\n", "c.csv:1: its columns are score, b"),
+        ("d.tsv", "", "d.tsv: no pair in it"),
+    ):
+        path = tmp_path / name
+        path.write_text(lines, "utf-8")
+        with pytest.raises(InputError, match=said):
+            view_of_file(path)
+    path.write_text("0.5\ta\tb\n0.75\t\t\n", "utf-8")
+    found = view_of_file(path)
+    assert found.about == "The 2 pairs of d.tsv: their scores, and samples."
+    assert (list(found.evidence.scores), found.kept, found.cut) == ([0.75, 0.5], 2, None)
+
+
+def test_a_page_has_the_sections_that_there_is_something_for():
+    def sections(given, **how):
+        return " ".join(name for name, _ in pairs_context(given, None, how.get("settings"))["sections"])
+
+    pair = Group("top", 0, 1, 1, (0,), (Shown(0, 0.6, "a", "b"),))
+    assert sections(view([])) == ""
+    assert sections(view([np.nan])) == ""
+    assert sections(view([0.5])) == "scores samples marks"
+    assert sections(view([0.5], groups=(pair,))) == "scores samples marks texts"
+    hubs = Hubs("source", (5, 2), 0.0, ())
+    assert sections(view([0.5], hubs=(hubs,), removed=(Removed("x", "target", 1),))) == "scores samples marks removed hubs"
+    assert sections(view([0.5]), settings={"a": 1}) == "scores samples marks run"
+    assert sections(replace(view([]), summary="x")) == "run"
+    found = pairs_context(view([0.5], groups=(pair, Group("random", 0, 1, 0, ()))), None, None)
+    assert [group["name"] for group in found["groups"]] == ["The very top"]
+    assert not found["linked"]
+    assert found["data"]["groups"] == [{"name": "The very top", "kind": "top", "size": 1, "low": 0}]
