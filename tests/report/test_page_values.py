@@ -39,6 +39,7 @@ def test_values_are_written_short(written, expected):
 
 
 def test_data_of_a_page_cannot_end_its_block():
+    assert as_json({"a": "ü<", "b": 1}) == '{"a":"ü\\u003c","b":1}'
     text = as_json({"a": "</script><!-- & \u2028", "n": [1, None, True]})
     assert not set(text) & set("<>&")
     assert json.loads(text) == {"a": "</script><!-- & \u2028", "n": [1, None, True]}

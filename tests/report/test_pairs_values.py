@@ -13,9 +13,12 @@ import pytest
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 
 from xswe.errors import InputError
+from xswe.io.ragged import Texts
 from xswe.mining.evidence import Evidence, Hubs, Removed
 from xswe.mining.gold import GoldCheck
 from xswe.mining.learning import Noise
+from xswe.mining.mined import MinedPairs
+from xswe.mining.pipeline import MineReport, SideReport
 from xswe.mining.samples import Group, Shown
 from xswe.mining.threshold import PrecisionEstimate, Threshold
 from xswe.report import figures
@@ -39,6 +42,7 @@ from xswe.report.pairs import (
     _span,
     pairs_context,
     view_of_file,
+    view_of_mined,
 )
 
 
@@ -315,3 +319,23 @@ def test_a_page_has_the_sections_that_there_is_something_for():
     assert [group["name"] for group in found["groups"]] == ["The very top"]
     assert not found["linked"]
     assert found["data"]["groups"] == [{"name": "The very top", "kind": "top", "size": 1, "low": 0}]
+
+
+def test_mined_pairs_without_evidence_are_shown_with_their_lines():
+    scores, rows = np.array([0.75, 0.5], np.float32), (np.array([4, 0]), np.array([7, 2]))
+    report = MineReport(SideReport(10, 9, {}), SideReport(20, 19, {}), {}, 2, 2, [], "none", {"a": 1.0, "b": 2.0})
+    mined = MinedPairs(
+        scores, *rows, Texts.of(["a", "b"]), Texts.of(["c", "d"]), Threshold(0.5, "given"), ("en", "de"), report
+    )
+    found = view_of_mined(mined)
+    assert list(found.evidence.scores) == [0.75, 0.5]
+    shown = {pair for group in found.evidence.groups for pair in group.pairs}
+    assert shown == {Shown(0, 0.75, "a", "c", "5", "8"), Shown(1, 0.5, "b", "d", "1", "3")}
+    assert (found.kept, found.score, found.languages, found.read) == (2, "score", ("en", "de"), 30)
+    assert (found.summary, found.seconds) == (str(report), (("a", 1.0), ("b", 2.0)))
+    vectors = view_of_mined(MinedPairs(scores, *rows, None, None, Threshold(0.5, "given")))
+    shown = {pair for group in vectors.evidence.groups for pair in group.pairs}
+    assert shown == {Shown(0, 0.75, "", "", "5", "8"), Shown(1, 0.5, "", "", "1", "3")}
+    assert (vectors.summary, vectors.seconds, vectors.read) == ("", (), 0)
+    alone = MinedPairs(scores, *rows, None, None, Threshold(0.5, "given"), (), replace(report, target=None))
+    assert view_of_mined(alone).read == 10
