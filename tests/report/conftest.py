@@ -220,3 +220,18 @@ def comparison(models, items):
         rows = tuple(with_intervals(rows, Bootstrap(200)))
         measured.append(Measured(f"model {k}", model.dim, size, 1, ("en", "de"), 1000.0 + k, rows, 60.0 - k))
     return Comparison(tuple(measured), tuple(significance(measured, Bootstrap(200))), 1)
+
+
+def of_spans(spans, moved=None):
+    """Aligned texts of such spans, their lines named by their numbers from 1."""
+    from xswe.alignment.beads import Prices
+    from xswe.alignment.sentences import AlignedTexts
+    from xswe.io.ragged import Texts
+
+    spans = np.array(spans, np.int64).reshape(-1, 4)
+    sizes = ("s", spans[:, 1].max(initial=0)), ("t", spans[:, 3].max(initial=0))
+    source, target = (Texts.of([f"{side}{k + 1}" for k in range(size)]) for side, size in sizes)
+    no = np.zeros(len(spans), bool)
+    scores = np.full(len(spans), 0.5, np.float32)
+    moved = no if moved is None else np.array(moved, bool)
+    return AlignedTexts(np.zeros((1, 2), np.int64), spans, scores, no, moved, source, target, Prices(), ("en", "de"))

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.alignment.beads import Prices
-from xswe.alignment.sentences import AlignedTexts
-from xswe.io.ragged import Texts
+from tests.report.conftest import of_spans
 from xswe.report.aligned import (
     _CONTEXT,
     Stretch,
@@ -80,24 +78,13 @@ def test_a_page_of_little_or_nothing(mini):
         assert ("1 stretch<" in page) == (len(texts[0]) > len(texts[1]))
 
 
-def aligned(spans, moved=None):
-    """Aligned texts of such spans, their lines named by their numbers from 1."""
-    spans = np.array(spans, np.int64).reshape(-1, 4)
-    sizes = ("s", spans[:, 1].max(initial=0)), ("t", spans[:, 3].max(initial=0))
-    source, target = (Texts.of([f"{side}{k + 1}" for k in range(size)]) for side, size in sizes)
-    no = np.zeros(len(spans), bool)
-    scores = np.full(len(spans), 0.5, np.float32)
-    moved = no if moved is None else np.array(moved, bool)
-    return AlignedTexts(np.zeros((1, 2), np.int64), spans, scores, no, moved, source, target, Prices(), ("en", "de"))
-
-
 def test_what_a_stretch_is_called_and_where_it_stands():
     assert _place_of(Stretch("aligned", (0, 1), (0, 2))) == "source 1, target 1 to 2"
     assert _place_of(Stretch("moved", (999, 1200), (4, 5))) == "source 1,000 to 1,200, target 5, out of order"
     assert _place_of(Stretch("source", (3, 5), (3, 3))) == "source 4 to 5, without a counterpart"
     assert _place_of(Stretch("target", (3, 3), (6, 7))) == "target 7, without a counterpart"
     assert Stretch("source", (3, 5), (3, 3)).size == Stretch("target", (1, 1), (0, 2)).size == 2
-    found = aligned([(0, 1, 0, 3)])
+    found = of_spans([(0, 1, 0, 3)])
     assert _listed(found, Stretch("target", (0, 0), (0, 3))) == {
         **{"where": "target 1 to 3, without a counterpart", "lines": 3},
         **{"first": "t1", "last": "t3", "languages": ("de",)},
@@ -110,7 +97,7 @@ def test_what_a_stretch_is_called_and_where_it_stands():
 
 def test_beads_of_one_kind_that_follow_each_other_are_a_stretch():
     spans = [(0, 1, 0, 1), (1, 3, 1, 2), (3, 4, 2, 2), (4, 5, 2, 2), (5, 5, 2, 4), (5, 5, 4, 5), (5, 6, 5, 6), (6, 7, 9, 9)]
-    assert list(stretches(aligned(spans))) == [
+    assert list(stretches(of_spans(spans))) == [
         Stretch("aligned", (0, 3), (0, 2)),
         Stretch("source", (3, 5), (2, 2)),
         Stretch("target", (5, 5), (2, 5)),
@@ -118,16 +105,16 @@ def test_beads_of_one_kind_that_follow_each_other_are_a_stretch():
         Stretch("source", (6, 7), (9, 9)),
     ]
     apart = [(0, 1, 0, 1), (1, 2, 3, 4), (2, 3, 4, 5)]
-    assert list(stretches(aligned(apart))) == [Stretch("aligned", (0, 1), (0, 1)), Stretch("aligned", (1, 3), (3, 5))]
-    assert [run.kind for run in stretches(aligned(apart, moved=[0, 1, 0]))] == ["aligned", "moved", "aligned"]
+    assert list(stretches(of_spans(apart))) == [Stretch("aligned", (0, 1), (0, 1)), Stretch("aligned", (1, 3), (3, 5))]
+    assert [run.kind for run in stretches(of_spans(apart, moved=[0, 1, 0]))] == ["aligned", "moved", "aligned"]
     # a passage that stands elsewhere leaves a gap in the other text: no break for lines that are alone in theirs
-    (run,) = stretches(aligned([(0, 1, 0, 0), (1, 2, 3, 3)]))
+    (run,) = stretches(of_spans([(0, 1, 0, 0), (1, 2, 3, 3)]))
     assert (run.kind, run.source) == ("source", (0, 2))
-    (run,) = stretches(aligned([(0, 0, 0, 1), (4, 4, 1, 2)]))
+    (run,) = stretches(of_spans([(0, 0, 0, 1), (4, 4, 1, 2)]))
     assert (run.kind, run.target) == ("target", (0, 2))
     gap = [(0, 0, 0, 1), (0, 0, 5, 6)]
-    assert list(stretches(aligned(gap))) == [Stretch("target", (0, 0), (0, 1)), Stretch("target", (0, 0), (5, 6))]
-    assert list(stretches(aligned([]))) == []
+    assert list(stretches(of_spans(gap))) == [Stretch("target", (0, 0), (0, 1)), Stretch("target", (0, 0), (5, 6))]
+    assert list(stretches(of_spans([]))) == []
 
 
 def test_stretches_too_small_to_be_seen_are_drawn_with_others():
@@ -158,7 +145,7 @@ def test_both_texts_are_drawn_to_the_same_width():
 
 def test_a_mark_writes_the_lines_that_it_is_about():
     spans = [(0, 1, 0, 1), (1, 3, 1, 2), (3, 3, 2, 3), (3, 4, 3, 4), (9, 10, 4, 5), (10, 14, 5, 6), (14, 16, 6, 7)]
-    found = aligned(spans)
+    found = of_spans(spans)
     right, wrong = [[0, 1, 0, 1], ""], [[0, 1, 0, 1], "rejected"]
     assert _rungs(found, 0) == {"right": right, "wrong": wrong, "merge": [[0, 3, 0, 2], ""]}
     assert _rungs(found, 1)["split"] == [[1, 3, 1, 2], "rejected"]
@@ -167,10 +154,10 @@ def test_a_mark_writes_the_lines_that_it_is_about():
     assert _rungs(found, 4)["merge"] == [[9, 14, 4, 6], ""]  # of five lines
     assert set(_rungs(found, 5)) == {"right", "wrong", "split"}  # of six
     assert set(_rungs(found, 6)) == {"right", "wrong", "split"}
-    assert set(_rungs(aligned([(0, 1, 0, 2)]), 0)) == {"right", "wrong", "split"}
-    assert _rungs(aligned([(0, 1, 0, 1), (1, 2, 1, 2)]), 0)["merge"] == [[0, 2, 0, 2], ""]
+    assert set(_rungs(of_spans([(0, 1, 0, 2)]), 0)) == {"right", "wrong", "split"}
+    assert _rungs(of_spans([(0, 1, 0, 1), (1, 2, 1, 2)]), 0)["merge"] == [[0, 2, 0, 2], ""]
     for elsewhere in ((1, 2, 5, 6), (5, 6, 1, 2)):
-        assert set(_rungs(aligned([(0, 1, 0, 1), elsewhere]), 0)) == {"right", "wrong"}
+        assert set(_rungs(of_spans([(0, 1, 0, 1), elsewhere]), 0)) == {"right", "wrong"}
 
 
 def test_the_worst_pairs_are_unconfirmed_ones_with_two_beads_around(mini):
@@ -187,7 +174,7 @@ def test_the_worst_pairs_are_unconfirmed_ones_with_two_beads_around(mini):
         assert len(one["beads"]) == min(len(found), one["row"] + _CONTEXT + 1) - max(0, one["row"] - _CONTEXT)
     alone = next(_shown(found, place, False) for place in range(len(found)) if not found.is_pair[place])
     assert (alone["lines"], alone["sides"][1]["text"]) == ("3 · –", "")
-    assert [side["languages"] for side in _shown(aligned([(0, 1, 0, 1)]), 0, True)["sides"]] == [("en",), ("de",)]
+    assert [side["languages"] for side in _shown(of_spans([(0, 1, 0, 1)]), 0, True)["sides"]] == [("en",), ("de",)]
 
 
 @pytest.mark.slow

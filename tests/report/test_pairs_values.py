@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 
+from tests.report.conftest import of_spans
 from xswe.errors import InputError
 from xswe.io.ragged import Texts
 from xswe.mining.evidence import Evidence, Hubs, Removed
@@ -41,7 +42,9 @@ from xswe.report.pairs import (
     _scripts,
     _span,
     pairs_context,
+    view_of_aligned,
     view_of_file,
+    view_of_filtered,
     view_of_mined,
 )
 
@@ -296,6 +299,13 @@ def test_what_is_no_file_of_scored_pairs_is_refused(tmp_path):
         path.write_text(lines, "utf-8")
         with pytest.raises(InputError, match=said):
             view_of_file(path)
+    path = tmp_path / "e.jsonl"
+    path.write_text('{"source": "a", "target": "b", "score": 1}\n{"source": "c", "target": "d"}\n', "utf-8")
+    with pytest.raises(InputError, match=r"e\.jsonl:2: no score"):
+        view_of_file(path)
+    path.write_text('{"source": "a", "target": "b", "score": 1}\n{"source": "c", "target": ""}\n', "utf-8")
+    assert np.isnan(view_of_file(path).evidence.scores).sum() == 1  # nothing to score
+    path = tmp_path / "d.tsv"
     path.write_text("0.5\ta\tb\n0.75\t\t\n", "utf-8")
     found = view_of_file(path)
     assert found.about == "The 2 pairs of d.tsv: their scores, and samples."
@@ -339,3 +349,27 @@ def test_mined_pairs_without_evidence_are_shown_with_their_lines():
     assert (vectors.summary, vectors.seconds, vectors.read) == ("", (), 0)
     alone = MinedPairs(scores, *rows, None, None, Threshold(0.5, "given"), (), replace(report, target=None))
     assert view_of_mined(alone).read == 10
+
+
+def test_aligned_texts_are_shown_with_their_pairs_and_the_lines_that_are_alone():
+    spans = [(0, 1, 0, 2), (1, 2, 2, 2), (2, 3, 2, 2), (3, 3, 2, 3), (3, 4, 3, 4), (4, 5, 4, 5)]
+    found = view_of_aligned(of_spans(spans, moved=[0, 0, 0, 0, 0, 1]))
+    shown = {pair for group in found.evidence.groups for pair in group.pairs}
+    assert shown == {Shown(0, 0.5, "s1", "t1 t2", "1", "1, 2"), Shown(1, 0.5, "s4", "t4", "4", "4")}  # none that moved
+    alone = [Removed("no counterpart", "source", 2, (("s2",), ("s3",))), Removed("no counterpart", "target", 1, (("t3",),))]
+    assert sorted(found.evidence.removed, key=lambda one: one.side) == alone
+    assert (found.kept, found.read, found.languages) == (2, 10, ("en", "de"))
+
+
+def test_filtered_pairs_without_evidence_are_shown_by_their_scores():
+    class Filtered(list):
+        scores, kept, evidence = np.array([0.5, np.nan, 0.75], np.float32), np.array([1, 0, 1], bool), None
+        threshold, languages, noise, gold = Threshold(0.5, "given"), ("en", "de"), None, None
+
+    given = Filtered([0, 1, 2])
+    found = view_of_filtered(given)
+    assert list(found.evidence.scores) == [0.75, 0.5]
+    assert found.about == ("3 pairs were read and 2 kept. What each filter left out, and the pairs around the cut.")
+    assert (found.kept, found.read, found.score) == (2, 3, "cosine")
+    given.noise = Noise(())
+    assert view_of_filtered(given).score == "probability"
