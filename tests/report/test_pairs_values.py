@@ -75,6 +75,23 @@ def test_the_slider_counts_the_pairs_from_each_place_on():
         assert (data["precision"], data["recall"], data["unsure"]) == ([], [], "")
 
 
+def test_the_slider_begins_where_all_pairs_are_kept():
+    scores = np.array([0.9, 0.5, 0.25])
+    for others, first in (
+        (np.zeros(0, np.float32), 0.25),
+        (np.array([0.125, 0.75], np.float32), _span(scores, [0.125, 0.75])[0]),
+    ):
+        found = PrecisionEstimate(scores, np.ones(3), 3, others)
+        for value in (0.5, 0.01, 2.0):
+            data = _data(view(scores, value, found), scores)
+            low, high = _span(scores, others)
+            steps = sorted({*np.linspace(low, high, 400).tolist(), value})
+            steps[0] = min(first, value)
+            assert data["steps"] == [round(step, 6) for step in steps]
+            assert data["above"] == [sum(score >= step for score in scores) for step in steps]
+            assert (data["low"], data["high"], data["value"], data["at"]) == (low, high, value, steps.index(value))
+
+
 def test_the_slider_tells_what_is_expected():
     scores = np.arange(99, -1, -1) / 100.0
     expected = PrecisionEstimate(scores, np.arange(1, 101) * 0.9, 100)
@@ -148,11 +165,15 @@ def test_what_was_left_out_and_what_noise_there_is():
     removed = (
         Removed("short", "source", 3, (("a",),)),
         Removed("copies", "pairs", 9, (("b", "c"),)),
-        Removed("x", "target", 1),
+        Removed("x", "target", 1, (("d",),)),
     )
     found = _removed(view([0.5], removed=removed))
     assert [(one["reason"], one["count"]) for one in found] == [("copies", 9), ("short", 3), ("x", 1)]
-    assert [[side["languages"] for side in one["examples"][0]] for one in found[:2]] == [[("en",), ("de",)], [("en",)]]
+    assert [[side["languages"] for side in one["examples"][0]] for one in found] == [
+        [("en",), ("de",)],
+        [("en",)],
+        [("de",)],
+    ]
     noise = SimpleNamespace(kinds=[("copies", 0.1, 0.25), ("other", 0.3, 0.0)])
     shown = _noise(SimpleNamespace(noise=noise, evidence=SimpleNamespace(removed=removed)))
     assert [row[0] for row in shown] == ["other", "copies"]
@@ -163,8 +184,10 @@ def test_what_was_left_out_and_what_noise_there_is():
 
 def test_drawings_of_hubs_and_lengths():
     drawn = _degrees(view([0.5]), Hubs("source", (5, 0, 2), 0.0, ()))
-    assert drawn.count("<rect") == 2
-    assert "the last: 2 and more" in drawn
+    label = "How many source lines are among the nearest of how many lines of the other side"
+    title = "times among the nearest (the last: 2 and more)"
+    counts = {"lines": np.array([5.0, 0.0, 2.0])}
+    assert drawn == figures.histogram(np.array([-0.5, 0.5, 1.5, 2.5]), counts, title, label, y_title="lines")
     pairs = (Shown(0, 0.6, "abc", "ü"), Shown(1, 0.4, "a", "b"), Shown(2, 0.9, "", "b"))
     groups = (Group("band", 0, 1, 9, (0, 1, 2), pairs), Group("top", 0, 1, 9, (0,), pairs[:1]))
     lengths = _lengths(view([0.6, 0.4], groups=groups))
