@@ -11,7 +11,17 @@ pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[repor
 
 from xswe.errors import ConfigError, InputError
 from xswe.report import space as module
-from xswe.report.space import Space, _components, _lines, _norms, _reciprocity, _speech, _without, open_space
+from xswe.report.space import (
+    Space,
+    _components,
+    _lines,
+    _norms,
+    _reciprocity,
+    _speech,
+    _without,
+    export_space,
+    open_space,
+)
 
 
 def unit(rows):
@@ -145,3 +155,36 @@ def test_what_no_space_is_made_of(tmp_path, random_model):
         open_space(None, path, ("en", "ja"))
     path.write_text("".join(f"the cat {n}\tb {n}\n" for n in range(2 * module._COMPONENTS)), "utf-8")
     assert len(open_space(model, path, ("en", "ja")).texts["ja"]) == 2 * module._COMPONENTS
+
+
+def test_a_space_is_exported_line_by_line(tmp_path):
+    vectors = {"en": np.array([[1, 0], [0.6, 0.8]], np.float32), "de": np.array([[0, -1]], np.float32)}
+    folder = export_space(Space(None, {"en": ["a\tb", "c \n d"], "de": ["e"]}, vectors), tmp_path / "map")
+    files = {path.name: path.read_text("utf-8") for path in folder.iterdir() if path.suffix != ".parquet"}
+    assert files == {
+        "vectors.tsv": "1.000000\t0.000000\n0.600000\t0.800000\n0.000000\t-1.000000\n",
+        "metadata.tsv": "language\ttext\nen\ta b\nen\tc d\nde\te\n",
+        "projector_config.pbtxt": 'embeddings {\n  tensor_path: "vectors.tsv"\n  metadata_path: "metadata.tsv"\n}\n',
+    }
+
+
+def test_an_atlas_holds_places_and_nearest_sentences(space, tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(module, "_NEIGHBOURS", 3)
+    table = parquet.read_table(export_space(space, tmp_path / "map") / "atlas.parquet")
+    assert table.column_names == ["language", "text", "x", "y", "neighbors"]
+    rows = table.to_pylist()
+    assert [row["language"] for row in rows] == ["en"] * 10 + ["de"] * 10
+    assert [row["text"] for row in rows] == [*space.texts["en"], *space.texts["de"]]
+    every = np.concatenate(list(space.vectors.values()))
+    _, axes = np.linalg.eigh(np.cov(every.T))
+    for name, axis in (("x", axes[:, -1]), ("y", axes[:, -2])):
+        places = (every - every.mean(0)) @ axis
+        drawn = np.array([row[name] for row in rows])
+        assert drawn * np.sign(drawn @ places) == pytest.approx(places, abs=1e-4)
+    for row, vector in zip(rows, every, strict=True):
+        cosines = every @ vector
+        order = sorted(range(20), key=lambda one: -cosines[one])[:4]
+        assert row["neighbors"]["ids"] == order
+        assert row["neighbors"]["distances"] == pytest.approx([1 - cosines[one] for one in order], abs=1e-5)
+        assert min(row["neighbors"]["distances"]) >= 0

@@ -291,7 +291,6 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
     expected = view.evidence.expected
     estimates = [] if expected is None else [expected.threshold("", None, float(step)) for step in steps]
     at = int(np.abs(steps - value).argmin()) if np.isfinite(value) else 0
-    above[0] = len(scores) if at or not np.isfinite(value) else above[0]
     return {
         "id": arrays_digest(scores.astype(np.float32))[:16],
         "low": low,

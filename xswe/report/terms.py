@@ -112,7 +112,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from ((line, json.loads(text)) for line, text in read_lines(path) if text and text.strip())
         return
     rows = csv_rows(path, "," if suffix_of(path) == ".csv" else "\t")
-    names = next(rows, (1, []))[1]
+    _, names = next(rows)
     yield from ((line, dict(zip(names, row, strict=False))) for line, row in rows if row)
 
 
