@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,6 +47,49 @@ def test_threads_change_nothing():
     texts = [text for one in OWN.values() for text in one] + FOREIGN + ["", "OK", "Hallo Tom"]
     for language in OWN:
         np.testing.assert_array_equal(in_other_language(texts, language), in_other_language(texts, language, threads=2))
+
+
+class Named:
+    """A detector that gives every text the same probabilities, and notes how it was asked."""
+
+    def __init__(self, **probabilities):
+        ranked = sorted(probabilities.items(), key=lambda item: -item[1])
+        self.values = [SimpleNamespace(language=code, value=value) for code, value in ranked]
+        self.asked = []
+
+    def compute_language_confidence_values(self, text):
+        self.asked.append("one")
+        return self.values
+
+    def compute_language_confidence_values_in_parallel(self, texts):
+        self.asked.append("all")
+        return [self.values for _ in texts]
+
+
+HAN = "漢" * 12
+
+
+@pytest.mark.parametrize(
+    ("language", "probabilities", "text", "is_other"),
+    [
+        ("en", {"fr": 0.1, "en": 0.0}, "a", True),  # by a tenth
+        ("en", {"fr": 0.1, "en": 0.001}, "a", False),
+        ("en", {"en": 0.9, "fr": 0.1}, "a", False),
+        ("ja", {"zh": 0.9, "ja": 0.1}, HAN, False),  # a title, perhaps
+        ("ja", {"zh": 0.9, "ja": 0.1}, HAN + "漢", True),
+        ("ja", {"zh": 0.9, "ja": 0.1}, "漢の", True),
+        ("ja", {"zh": 0.9, "ja": 0.1}, "漢。", True),
+        ("ja", {"fr": 0.9, "ja": 0.1, "zh": 0.0}, HAN, True),
+        ("zh", {"ja": 0.9, "zh": 0.1}, HAN, True),
+        ("ja", {"zh": 0.5, "ja": 0.45}, HAN + "漢。", False),
+    ],
+)
+def test_another_language_must_be_likelier_by_a_tenth(monkeypatch, language, probabilities, text, is_other):
+    found = Named(**probabilities)
+    monkeypatch.setattr(detection, "_lingua", lambda: (found, {code: code for code in OWN}))
+    assert in_other_language([text, text], language).tolist() == [is_other] * 2
+    assert in_other_language([text], language, threads=2).tolist() == [is_other]
+    assert found.asked == ["one", "one", "all"]
 
 
 def pairs(folder, config, name, threads=1):

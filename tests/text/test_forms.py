@@ -144,6 +144,26 @@ def test_counting_is_a_loop_over_places(units, sample, language, monkeypatch):
     assert list(counting.commonest_forms([counter])) == expected
 
 
+def test_of_many_texts_every_other_block_is_read(units, monkeypatch):
+    monkeypatch.setattr(counting, "BLOCK", 2)
+    texts = ["Now", "x", "NOW", "NOW", "x"]
+    for most, form in ((5, "NOW"), (4, "Now")):  # then the second block is left out
+        monkeypatch.setattr(counting, "_SAMPLE_SIZE", most)
+        assert written(units, texts)["now"] == form
+
+
+@pytest.mark.parametrize(("size", "found"), [(100, True), (101, False)])
+def test_a_form_has_a_hundred_characters_at_most(size, found):
+    word = "x" * size
+    units = WordUnits([word], WordSplitter(("en",), {}, None), None)
+    assert list(count_forms(units, [word], "en")) == ["=" if found else ""]
+
+
+@pytest.mark.parametrize(("parts", "found"), [(48, True), (49, False)])
+def test_a_unit_is_a_word_in_more_than_a_fiftieth_of_its_places(units, parts, found):
+    assert ("betwe" in written(units, ["between us"] * parts + ["betwe us"])) == found
+
+
 def test_any_text_is_counted(units):
     assert not any(count_forms(units, [], "ja"))
     assert not any(count_forms(units, ["", " ", "。", "\ud800"], "ja"))
