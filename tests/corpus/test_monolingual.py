@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import gzip
 
+import numpy as np
 import pytest
 
+from xswe.corpus import monolingual
 from xswe.corpus.bitext import CorpusConfig, corpus_files
+from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
 from xswe.errors import ConfigError, InputError
 
@@ -119,3 +122,49 @@ def test_mistakes(tmp_path):
         read([str(tmp_path / "none.txt")])
     with pytest.raises(ConfigError, match="name the pair"):
         read([{"path": "a.tsv", "columns": [0, 1]}])
+
+
+@pytest.mark.parametrize(("tabs", "plain", "refused"), [(10, 1, True), (9, 1, False), (9, 0, True), (11, 5, True)])
+def test_ten_lines_with_tabs_make_a_bitext(tmp_path, tabs, plain, refused):
+    (tmp_path / "a.txt").write_text("\n" + "a\tb\n" * tabs + "c\n" * plain, encoding="utf-8")
+    if not refused:
+        assert len(read([str(tmp_path / "a.txt")])[0]) == 2
+        return
+    with pytest.raises(InputError) as caught:
+        read([str(tmp_path / "a.txt")])
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.txt'}: a bitext (tsv), where plain text of one language is read; name its languages, and one side "
+        "of it is taken, as in corpus.paths={en-ja:[a.txt]}"
+    )
+
+
+def test_lines_are_counted_at_the_limits(tmp_path, caplog):
+    caplog.set_level("INFO")
+    (tmp_path / "a.txt").write_bytes(b"12345\n123456\n\xff\n12345\n\n" + "äöüßé\n".encode())
+    sentences, report = read([str(tmp_path / "a.txt")], max_characters=5, on_error="skip", limit=1)
+    assert list(sentences.source) == ["12345", "äöüßé"]
+    dropped = {"too long": 1, "duplicate": 1, "blank": 1, "not UTF-8": 1}
+    assert (report["read"], report["kept"], report["dropped"]) == (5, 2, dropped)
+    reasons = "1 blank, 1 duplicate, 1 not UTF-8, 1 too long"
+    said = f"en: 5 sentences read, 2 kept, of which corpus.limit draws 1; dropped: {reasons}"
+    assert said in caplog.messages
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 6])
+def test_languages_are_detected_block_by_block(tmp_path, monkeypatch, block):
+    asked = []
+
+    def other(texts, language, threads):
+        asked.append((len(texts), language, threads))
+        return np.array(["x" in text for text in texts], bool)
+
+    monkeypatch.setattr(monolingual, "_CLEANED_AT_A_TIME", block)
+    monkeypatch.setattr(monolingual, "in_other_language", other)
+    (tmp_path / "a.txt").write_text("ax\nb\ncx\nd\ne\n", encoding="utf-8")
+    config = CorpusConfig(paths=[str(tmp_path / "a.txt")], clean=CleanConfig(language="lingua"))
+    sentences, report = load_sentences(config, "en", sentence_files(config, "en"), threads=3)
+    assert list(sentences.source) == ["b", "d", "e"]
+    assert (report["kept"], report["dropped"]) == (3, {"other language": 2})
+    assert asked == [(min(block, 5 - start), "en", 3) for start in range(0, 5, block)]
+    (tmp_path / "a.txt").write_text("b\n", encoding="utf-8")
+    assert load_sentences(config, "en", sentence_files(config, "en"))[1]["dropped"] == {}

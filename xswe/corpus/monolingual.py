@@ -73,7 +73,7 @@ def sentences_of(found: Sequence[TextSource], split: bool, left_out: Skipped, th
     With ``split``, each line of plain text is a paragraph, and split into sentences.
     """
     for one in found:
-        texts = ((text or "").strip() for text in one.read(left_out))
+        texts = (text.strip() for text in one.read(left_out) if text is not None)
         yield from _cut(texts, one.language, threads) if split and not (one.bitexts or one.is_cut) else texts
 
 
