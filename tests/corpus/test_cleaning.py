@@ -21,6 +21,7 @@ from xswe.corpus import fetch as sources
 from xswe.corpus.bitext import CorpusConfig, describe
 from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaner
 from xswe.corpus.decontamination import EvaluationTexts
+from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.text.scripts import cjk_runs, has_kana
@@ -273,6 +274,22 @@ def test_files_are_read_once_for_their_checksums_and_not_parsed(tmp_path, monkey
     (tmp_path / "c.tsv").write_text("a\tanother\n")
     describe(config, files)
     assert read[4:] == ["c.tsv"]
+
+
+def test_near_duplicates_are_counted_among_the_first():
+    texts = [f"Page {n} of the report about the state of the railways" for n in (1, 2, 13)]
+    texts += ["A cat sleeps on the mat.", "A dog barks at the moon, as it does every night."]
+    counted = NearDuplicates(most=6)
+    assert counted.share == 0
+    counted.add(Texts.of(texts[:3]))
+    assert (counted.lines, counted.repeated) == (3, 2)
+    counted.add(Texts.of([texts[1], *texts[3:], texts[0]]))
+    assert (counted.lines, counted.repeated, counted.share) == (6, 3, 1 / 2)
+    counted.add(Texts.of(texts))
+    assert (counted.lines, counted.repeated) == (6, 3)
+    pairs = NearDuplicates()
+    pairs.add(Texts.of([texts[0], texts[1], texts[0]]), Texts.of([texts[3], texts[4], texts[3]]))
+    assert (pairs.lines, pairs.repeated) == (3, 1)  # both sides must be near
 
 
 @pytest.mark.parametrize(("name", "text"), [("none.tsv", None), ("empty.tsv", "1\t2\n"), ("bad.jsonl", "{")])

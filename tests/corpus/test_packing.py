@@ -102,8 +102,15 @@ def test_a_file_of_a_folder_that_is_not_read_is_named(tmp_path, caplog):
     for name in ("test.csv.zip", "more.data", ".hidden.data"):
         (tmp_path / name).write_text("A dog runs.\n")
     EvaluationTexts([tmp_path])
-    assert "more.data, test.csv.zip" in caplog.text
-    assert "hidden" not in caplog.text
+    said = f"corpus.decontaminate: {tmp_path} has files of unknown suffix, which are not read: more.data, test.csv.zip{{}}"
+    assert caplog.messages == [f"{said.format('')}; name one to have it read"]
+    for count, more in ((8, ""), (9, " and 1 more")):
+        for k in range(2, count):
+            (tmp_path / f"z{k}.data").touch()
+        caplog.clear()
+        EvaluationTexts([tmp_path])
+        further = "".join(f", z{k}.data" for k in range(2, 8))
+        assert caplog.messages == [f"{said.format(further)}{more}; name one to have it read"]
     caplog.clear()
     EvaluationTexts([tmp_path / "a.tsv"])
     assert not caplog.text
