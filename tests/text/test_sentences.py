@@ -34,6 +34,7 @@ KNOWN = {
         "He left the Academy of Art.| Tourism helps towns.| It is Art. 5 of the law.",
         "It is in math.h.| Create a value of size n.| Certain ones have it, as in 1.x.| Globs work.| See Roe v. Wade.",
         "He closed it (or not.| Then he went (as he had to) home.| She saw (see OS.)| This is « so ».| « We won. »| We do.",
+        "It runs (on OS.) Windows machines too.| It runs (on OS.)| The others do not.| It has (see 5.)| Windows.",
     ],
     "de": [
         "Am 3. Oktober 1990 wurde Deutschland wiedervereinigt.| Das war z. B. in Berlin zu spüren.| Dr. Müller war da.",
@@ -259,3 +260,44 @@ def test_what_is_never_closed_stays_cut():
     assert boundaries._quotes_closed("「ああ。いい。", [(0, 4), (4, 7)]) == [(0, 4), (4, 7)]
     assert boundaries._quotes_closed("ああ。「い」", [(0, 3), (3, 6)]) == [(0, 3), (3, 6)]
     assert boundaries._quotes_closed("", []) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "masked"),
+    [
+        ("en", "a (ABCD) b (ABCDE) c", "a ~ABCD~ b (ABCDE) c"),  # short names
+        ("en", "a (A B) c (a{b}c d)", "a (A B) c (a~b~c d)"),
+        ("en", "x (a {b c", "x ~a ~b c"),  # never closed
+        ("en", "(a\n\n b) c] d", "~a\n\n b~ c~ d"),
+        ("en", "a < b <i>c</i> d", "a ~ b <i>c</i> d"),
+        ("en", "(a (b c d) e f) g", "(a (b c d) e f) g"),
+        ("en", "“a (b” c d)", "“a ~b” c d~"),
+        ("en", "(" + "[" * 7 + "a b)", "(" + "~" * 7 + "a b)"),
+        ("en", "(" + "[" * 8 + "a b)", "~" * 9 + "a b~"),
+        ("en", f"({'a ' * 99}a) b", f"({'a ' * 99}a) b"),
+        ("en", f"({'a ' * 99}aa) b", f"~{'a ' * 99}aa~ b"),  # long ones
+        ("ja", "「ああ。いい」と", "「ああ。いい」と"),
+        ("ja", "「ああ。いい」。", "~ああ。いい~。"),  # the sentence does not go on after two of them
+        ("ja", "「ああ。」。「ああ」。", "「ああ。」。「ああ」。"),
+        ("ja", "（ああ。いい）。", "（ああ。いい）。"),
+        ("en", "“A. B” c", "“A. B” c"),
+    ],
+)
+def test_brackets_that_would_hide_the_end_of_a_sentence_are_masked(language, text, masked):
+    assert boundaries._without_asides(text, language) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ('He said "no".', "He said  no~."),
+        ("'Yes,' he said. 'No.'", " Yes,~ he said.  No. "),
+        ("isn't 'tis isn 't", "isn't  tis isn 't"),
+        ("„A“ b", " A~ b"),
+        ('"a" b ("c")', " a~ b ( c~)"),
+        ("a", "a"),
+        ("", ""),
+    ],
+)
+def test_quotation_marks_are_masked(text, masked):
+    assert boundaries._without_quotes(text) == masked
