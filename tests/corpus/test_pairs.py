@@ -217,7 +217,7 @@ def test_several_pairs_need_a_mapping(tmp_path):
     assert list(corpus_files(CorpusConfig(paths={"en-de": [path], "en-ja": path}), pairs)) == pairs
 
 
-@pytest.mark.parametrize("wrong", [{"on_error": "ignore"}, {"held_out": 1.5}, {"held_out": 0.6, "development": 0.5}])
+@pytest.mark.parametrize("wrong", [{"on_error": "ignore"}, {"held_out": 1.5}, {"held_out": 0.5, "development": 0.5}])
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
         CorpusConfig(**wrong)
