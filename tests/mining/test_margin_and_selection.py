@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from tests.conftest import eval_script
 from xswe.errors import ConfigError
 from xswe.mining.gold import on_gold
-from xswe.mining.margin import Candidates, Pairs, Score, neighbourhood, score_candidates, score_cosines, select
+from xswe.mining.margin import (
+    Candidates,
+    Pairs,
+    Score,
+    Selection,
+    neighbourhood,
+    score_candidates,
+    score_cosines,
+    select,
+)
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
 from xswe.mining.threshold import PrecisionEstimate, estimate_from_decoys, extrapolate_decoys, wrong_fraction
 from xswe.search.lists import Neighbours, SearchConfig
@@ -129,6 +138,79 @@ def test_pairs_are_those_of_the_written_out_loop(vectors):
     found = mine_vectors(a, b, MineConfig(threshold=None, neighbours=ONE)).pairs
     assert rows(found) == [(i, j) for _, i, j in wanted]
     np.testing.assert_allclose(found.scores, [score for score, _, _ in wanted], rtol=1e-5)
+
+
+def plain_select(candidates, how, best):
+    """Rows of source, target, rank and score, in order."""
+
+    def ways(scores, ids, length):
+        for row, own in enumerate(zip(scores.tolist(), ids.tolist(), strict=True)):
+            there = sorted(((-score, place) for score, place in zip(*own, strict=True) if score > -np.inf))
+            yield from ((row, place, rank, -score) for rank, (score, place) in enumerate(there[:length], 1))
+
+    forward = list(ways(candidates.forward, candidates.forward_ids, best if how == "kbest" else 1))
+    if how == "kbest":
+        return forward
+    backward = [(b, a, 1, score) for a, b, _, score in ways(candidates.backward, candidates.backward_ids, 1)]
+    if how == "intersection":
+        forward = [pair for pair in forward if pair[:2] in {other[:2] for other in backward}]
+    chosen = {"backward": backward, "max": forward + backward}.get(how, forward)
+    out, used = [], (set(), set())
+    for pair in sorted(chosen, key=lambda pair: (-pair[3], *pair[:2])):
+        if how != "max" or (pair[0] not in used[0] and pair[1] not in used[1]):
+            out.append(pair)
+            for side, row in zip(used, pair, strict=False):
+                side.add(row)
+    return out
+
+
+def plain_within(candidates, how, best):
+    once = {}
+    for a, b, rank, score in plain_select(candidates, "forward" if how == "max" else how, best):
+        known = once.get((min(a, b), max(a, b)))
+        if known is None or (-score, rank) < known:
+            once[min(a, b), max(a, b)] = -score, rank
+    pairs = [(*key, rank, -score) for key, (score, rank) in once.items()]
+    if how == "kbest":
+        return sorted(pairs, key=lambda pair: (pair[0], pair[2], pair[1]))
+    out, used = [], set()
+    for pair in sorted(pairs, key=lambda pair: (-pair[3], *pair[:2])):
+        if how != "max" or not used & set(pair[:2]):
+            out.append(pair)
+            used |= set(pair[:2])
+    return out
+
+
+def listed(pairs):
+    return list(zip(*(getattr(pairs, name).tolist() for name in ("source", "target", "rank", "scores")), strict=True))
+
+
+@pytest.mark.parametrize("how", get_args(Selection))
+def test_every_selection_is_the_plain_one_with_ties_and_short_lists(how):
+    draw = np.random.default_rng(0)
+    for _ in range(40):
+        n, m, width = draw.integers(1, 7, 3).tolist()
+        lists = []
+        for rows, others in ((n, m), (m, n)):
+            width_here = min(width, others)
+            ids = np.stack([draw.permutation(others)[:width_here] for _ in range(rows)]).astype(np.int32)
+            scores = draw.integers(0, 4, ids.shape).astype(np.float32) / 4
+            scores[(draw.random(ids.shape) < 0.2) & (np.arange(width_here) > 0)] = -np.inf
+            scores[draw.random(rows) < 0.1] = -np.inf
+            lists += [scores, np.where(np.isfinite(scores), ids, -1).astype(np.int32)]
+        candidates = Candidates(*lists)
+        for best in (1, 2, 9):
+            found = select(candidates, how, best)
+            assert listed(found) == plain_select(candidates, how, best)
+        order = np.argsort(draw.random((n + 1, n)), axis=1).astype(np.int32)  # of one side: its own lines but for itself
+        order += order >= np.arange(n + 1)[:, None]
+        scores = draw.integers(0, 4, order.shape).astype(np.float32)
+        own = Candidates(scores, order, scores, order)
+        for best in (1, 2, 9):
+            found = select(own, how, best, within=True)
+            assert listed(found) == plain_within(own, how, best)
+    with pytest.raises(ConfigError, match=r"best=0: give the length of the candidate lists, as in best=5$"):
+        select(candidates, "kbest", 0)
 
 
 @settings(max_examples=15)

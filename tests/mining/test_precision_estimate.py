@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from xswe.errors import ConfigError
 from xswe.mining.dedup import Deduplicated
+from xswe.mining.pipeline import MineConfig
 from xswe.mining.threshold import (
     LEAST_PAIRS,
     OFF,
     UNFOUND,
     PrecisionEstimate,
+    Threshold,
     _best_cut,
     estimate_from_decoys,
     estimate_from_likelihoods,
     extrapolate_decoys,
+    near_duplicate_note,
+    percent,
     with_limits,
     wrong_fraction,
 )
@@ -101,6 +108,98 @@ def test_the_weight_of_a_mismatch_above_a_score():
     assert found.weight_above(0.9) == pytest.approx((10 - 9) / (2 + 1))
     assert found.weight_above(0.1) == pytest.approx((90 - 81) / (3 + 1))
     assert found.weight_above(2.0) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("threshold", "sentence"),
+    [
+        (Threshold(-math.inf, "none"), "threshold: none, all pairs are kept"),
+        (Threshold(-math.inf, "given"), "threshold: none, all pairs are kept"),
+        (Threshold(-math.inf, "mismatched neighbours"), "threshold: none, no pairs are left"),
+        (Threshold(1.23456, "given"), "threshold: 1.2346 (given)"),
+        (
+            Threshold(0.5, "gold pairs", 0.991, 0.009, share=(0.5, 0.101, 1.0)),
+            "threshold: 0.5000 (gold pairs), expected precision over 99 %, on gold: recall under 1 %, "
+            "50 % of the lines seem to have a translation (10 to 100 %)",
+        ),
+        (
+            Threshold(0.5, "given", 0.954, 0.876, "", 0.98, (0.9511, 0.9599), (0.861, 0.899), (0.1, 0.0512, 0.25)),
+            "threshold: 0.5000 (given), expected precision 95 % (95 to 96 %), expected recall 88 % (86 to 90 %), "
+            "precision=0.98 is not reached at any threshold, 10.0 % of the lines seem to have a translation (5.1 to 25 %)",
+        ),
+        (
+            Threshold(0.5, "given", 0.5, aside=("copies", "fragments")),
+            "threshold: 0.5000 (given), expected precision 50 % but for copies and fragments, "
+            "for which it cannot be estimated",
+        ),
+        (
+            Threshold(0.5, "given", unsure="why", aside=("copies",)),
+            "threshold: 0.5000 (given), precision cannot be estimated: why, copies aside",
+        ),
+        (Threshold(0.5, "given", unsure="why"), "threshold: 0.5000 (given), precision cannot be estimated: why"),
+    ],
+)
+def test_what_a_threshold_says(threshold, sentence):
+    assert threshold.sentence() == sentence
+
+
+def test_a_share_is_never_said_to_be_none_or_all_unless_it_is_none():
+    assert [percent(share) for share in (0.0, 0.0099, 0.01, 0.99, 0.9901, 1.0)] == [
+        *("under 1 %", "under 1 %", "1 %", "99 %", "over 99 %", "over 99 %")
+    ]
+    assert near_duplicate_note(0.0, "lines") == "; near-duplicates of earlier lines: none"
+    assert near_duplicate_note(0.25, "pairs") == "; near-duplicates of earlier pairs: 25 %"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": True}, "threshold=True: use auto, a number, or null for none"),
+        ({"threshold": "high"}, "threshold='high': use auto, a number, or null for none"),
+        ({"threshold": math.nan}, "threshold=nan: give a number, or null for none"),
+        ({"precision": 0.0}, "precision=0.0: give a fraction of one, as in precision=0.9"),
+        ({"precision": 1.0}, "precision=1.0: give a fraction of one, as in precision=0.9"),
+        ({"rerank_share": 0.0}, "rerank_share=0.0: give a share of the lines, as in rerank_share=0.05"),
+        ({"rerank_share": 1.1}, "rerank_share=1.1: give a share of the lines, as in rerank_share=0.05"),
+    ],
+)
+def test_settings_of_a_threshold_that_cannot_be(settings, message):
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        MineConfig(**settings)
+
+
+def test_settings_of_a_threshold_that_go_together():
+    for fine in ({"rerank_share": 1.0}, {"threshold": None}, {"threshold": 2}, {"precision": 0.999}):
+        MineConfig(**fine)
+    with pytest.raises(ConfigError, match=r"precision.* without threshold=auto"):
+        MineConfig(threshold=1.0, precision=0.5)
+
+
+def test_a_threshold_tells_what_is_expected_above_it():
+    limits = np.array([np.arange(1, 101) * 0.8, np.arange(1, 101) * 0.95])
+    found = falling_estimate(limits=limits)
+    best = found.threshold("given", None)
+    assert best.value == pytest.approx(0.005)  # of a hundred pairs the last is wrong
+    assert (best.precision, best.recall) == pytest.approx((90 / 99, 1.0))
+    assert best.within == pytest.approx((0.8, 0.95))
+    given = found.threshold("given", 0.85, 0.5)
+    assert (given.value, given.origin, given.unsure, given.missed) == (0.5, "given", "", None)
+    assert (given.precision, given.recall) == (pytest.approx(0.9), pytest.approx(0.5))
+    assert given.recall_within == found.within(0.5)[1]
+    higher = found.threshold("given", None, 0.5, least=0.9)
+    assert (higher.value, higher.recall) == (0.5, pytest.approx(0.1))
+    between = found.threshold("given", None, 0.5, most=0.8)
+    assert (between.within, between.recall_within) == (None, None)
+    assert between.recall == pytest.approx(27 / 90)
+    assert found.threshold("given", 0.95, 0.5).missed == 0.95
+    assert found.threshold("given", given.precision, 0.5).missed is None
+    close = replace(found, close=0.0999).threshold("given", 0.9, 0.5)
+    assert (close.precision, close.missed) == (None, None)
+    assert close.unsure == "it lies between 80 and 95 %; precision=0.9 is aimed at, not promised"
+    assert replace(found, close=0.1001).threshold("given", None, 0.5).precision == given.precision
+    few = replace(found, falling=found.falling[:9], right=found.right[:9]).threshold("given", 0.9)
+    assert few.unsure == "9 pairs are too few; precision=0.9 is aimed at, not promised"
+    assert few.within is None
 
 
 def test_the_best_cut_is_where_f1_is_highest_or_a_precision_is_just_reached():

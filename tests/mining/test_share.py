@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import get_args
 
@@ -9,11 +10,12 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.mining import share as share_module
 from xswe.mining.margin import Pairs, Score
 from xswe.mining.share import _distances, estimate_parallel
 from xswe.mining.threshold import MARGINS, OFF
 from xswe.mining.twins import Twins
-from xswe.search.lists import SearchConfig
+from xswe.search.lists import Neighbours, SearchConfig
 from xswe.search.neighbours import find_neighbours
 
 ONE = SearchConfig(threads=1)
@@ -130,6 +132,47 @@ def test_distances_are_from_the_next_best_both_ways():
     np.testing.assert_allclose(
         _distances(without_best, lists, Twins.none(lists), True), [[0, 0, 1]], atol=1e-6
     )  # of the target there is no next best
+
+
+@pytest.mark.parametrize(("pairs", "lines", "few"), [(60, 61, False), (200, 230, False), (3, 9000, True)])
+def test_the_share_is_the_likeliest_of_a_class_with_known_likelihoods(monkeypatch, pairs, lines, few):
+    """The mean probability is the share that the probabilities presume; the bounds are those of the header."""
+    draw = np.random.default_rng(pairs)
+    odds = draw.normal(0, 3, pairs)
+    monkeypatch.setattr(share_module, "distances_in_units", lambda *_: np.c_[(odds + 3.16) / 0.391, np.zeros((pairs, 3))])
+    ids = np.tile(np.arange(4, dtype=np.int32), (lines, 1))
+    lists = Neighbours(ids.astype(np.float32), ids, ids.astype(np.float32), ids)
+    own = Pairs.of(np.zeros(pairs), np.arange(pairs), np.arange(pairs)[::-1])
+    wrong = Pairs.of(np.zeros(3), np.array([0, 1, pairs]), np.array([0, pairs, 2]))
+    found = estimate_parallel(own, wrong, lists, Twins.none(lists), lines)
+    prior = 0.1
+    for _ in range(2000):
+        right = 1 / (1 + np.exp(-odds - math.log(prior / (1 - prior))))
+        prior = min(0.999, right.mean())
+    assert found.right == pytest.approx(right, abs=1e-4)
+    count, part = sum(right), sum(right) / lines
+    assert found.share == pytest.approx(part, rel=1e-3)
+    spread = math.exp(1.96 * math.hypot(0.08 + 0.04 / math.sqrt(part), 1 / math.sqrt(max(count, 1))))
+    doubt = sum(one * (1 - one) for one in right) / count
+    assert found.doubt == pytest.approx(doubt, rel=1e-3)
+    assert few == (part <= 0.02)
+    bounds = 0.0 if few else part / spread**1.3, min(1.0, part * spread * math.exp(12 * doubt**2))
+    assert found.between == pytest.approx(bounds, rel=1e-3)
+    free = [1.0] * lines, [1.0] * lines
+    for row, one in enumerate(right):
+        free[0][row], free[1][pairs - 1 - row] = 1 - one, 1 - one
+    both = [free[0][a] * free[1][b] for a, b in ((0, 0), (1, pairs), (pairs, 2))]
+    assert found.alone == pytest.approx(both, abs=1e-4)
+
+
+def test_distances_are_told_in_units_of_those_of_mismatches(monkeypatch):
+    usual = np.array([[0.1, 1.0, 5.0], [0.3, 2.0, 5.0], [0.2, 4.0, 5.0]])
+    monkeypatch.setattr(share_module, "_distances", lambda pairs, lists, twins, without: usual if without else pairs)
+    found = np.array([[0.2, 2.0, 5.0], [0.4, 1.0, 6.0]])
+    high = [0.2 + 0.9 * 0.1, 2.0 + 0.9 * 2.0]  # of three values, the 95th percentile lies nine tenths of the way up
+    scaled = share_module.distances_in_units(found, usual, None, None, 20_000)
+    assert scaled[0].tolist() == pytest.approx([0, 0, 0, math.log(2)])
+    assert scaled[1].tolist() == pytest.approx([0.2 / (high[0] - 0.2), -1 / (high[1] - 2), 1e6, math.log(2)])
 
 
 def test_without_pairs_nothing_is_estimated():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.mining import twins as twins_module
 from xswe.mining.margin import Pairs
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.share import _distances
@@ -51,6 +52,51 @@ def test_twins_are_found_among_the_neighbours_of_a_line():
     pair = Pairs.of(np.ones(1), np.zeros(1), np.array([2]))
     near = lists.forward[0]
     np.testing.assert_allclose(_distances(pair, lists, twins, False)[0, 1], near[1] - near[2], atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 3, 100])
+def test_twins_and_what_is_left_without_them_of_any_lists(monkeypatch, block):
+    monkeypatch.setattr(twins_module, "_BLOCK", block)
+    rng = np.random.default_rng(block)
+    for n, m in ((7, 9), (9, 3), (1, 1), (2, 1)):
+        sides = [rng.normal(size=(size, 3)).astype(np.float32) for size in (n, m)]
+        sides = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides]
+        lists = find_neighbours(*sides, 4, ONE)
+        found = Twins.of(lists, *map(Vectors, sides))
+        left = found.left_out(lists)
+        for way, others in (("forward", sides[1]), ("backward", sides[0])):
+            cosines = others @ others.T
+            limit = twins_module._MIN_COSINE
+            if len(others) > 1:
+                mean = float(cosines[~np.eye(len(others), dtype=bool)].mean())
+                limit = max(limit, mean + 0.8 * (1 - mean))
+            for row, (ids, scores) in enumerate(zip(getattr(lists, f"{way}_ids"), getattr(lists, way), strict=True)):
+                groups = list(range(len(ids)))
+                for later in range(len(ids)):
+                    for earlier in range(later):
+                        alone = groups[later] == later and groups[earlier] == earlier
+                        if ids[later] >= 0 and alone and cosines[ids[earlier], ids[later]] >= limit:
+                            groups[later] = earlier
+                assert getattr(found, way)[row].tolist() == groups
+                first = [place for place, group in enumerate(groups) if place == group]
+                rest = len(ids) - len(first)
+                assert getattr(left, f"{way}_ids")[row].tolist() == [*ids[first].tolist(), *[-1] * rest]
+                assert getattr(left, way)[row].tolist() == [*scores[first].tolist(), *[float(scores[-1])] * rest]
+        none = Twins.none(lists).left_out(lists)
+        assert none.forward.tolist() == lists.forward.tolist()
+        assert none.backward_ids.tolist() == lists.backward_ids.tolist()
+
+
+def test_the_limit_of_many_vectors_is_that_of_a_sample_of_the_whole():
+    vectors = np.ones((20_000, 2), np.float32)
+    vectors[::2] = 1, 0
+    vectors[1::2] = 0.6, 0.8
+    mean = (1 + 0.6) / 2
+    assert twins_module._limit(Vectors(vectors)) == pytest.approx(mean + 0.8 * (1 - mean), abs=1e-3)
+    vectors[:10_000] = 1, 0
+    vectors[10_000:] = 0, 1
+    assert twins_module._limit(Vectors(vectors)) == pytest.approx(0.5 + 0.8 * 0.5, abs=1e-3)
+    assert [twins_module._limit(Vectors(vectors[:n])) for n in (0, 1, 2)] == [0.85, 0.85, 1.0]
 
 
 @pytest.mark.parametrize("score", MARGINS)
