@@ -15,11 +15,9 @@ from xswe.errors import ConfigError
 from xswe.io.ragged import Bags
 from xswe.model.bigrams import frequent_bigrams
 from xswe.report.training import training_page
-from xswe.training.config import TrainConfig, check_settings
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer, refine
-from xswe.training.triplets import SpanTraining
 
 UNITS = len(start())
 CONFIG = RefineConfig(max_steps=60, batch_size=32, learning_rate=0.01, eval_steps=20, patience=0)
@@ -108,16 +106,3 @@ def test_a_corpus_without_frequent_bigrams_is_refused():
     pairs = [(a, a) for a in "abcdefghijkl"]
     with pytest.raises(ConfigError, match=r"none is frequent; .* refine\.bigrams=0"):
         xswe.train(pairs, ["en", "de"], recipe="static", **FEW)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"spans": SpanTraining(max_steps=5)}, {"refine": RefineConfig(max_steps=0, bigrams=9)}],
-)
-def test_what_cannot_follow_bigrams_is_refused(changes):
-    config = TrainConfig(("en", "de"), refine=RefineConfig(bigrams=9))
-    check_settings(config, None, None)
-    with pytest.raises(ConfigError, match=r"refine\.bigrams needs one table"):
-        check_settings(replace(config, **changes), None, None)
-    with pytest.raises(ConfigError, match="0 <= bigrams"):
-        RefineConfig(bigrams=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_batches_without_a_text_twice_are_those_of_a_naive_search(seed):
     size, order = int(rng.integers(1, 9)), rng.permutation(n)
     rows, starts = Schedule((n,), size, 0, texts=[bitext.texts()])._cut(order, 0)
     count = max(1, n // size)
-    found = [rows[a:b].tolist() for a, b in zip(starts, starts[1:], strict=False)]
+    found = [rows[a:b].tolist() for a, b in pairwise(starts)]
     assert found == naive_batches(order.tolist(), count, min(size, n), bitext)
 
 

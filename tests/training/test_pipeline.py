@@ -322,17 +322,6 @@ def test_what_the_papers_rule_removes_is_said(tmp_path, config, fake_teacher, ca
     )
 
 
-def test_spans_are_not_sought_among_contexts(tmp_path, config, fake_teacher):
-    c = config(("en", "ja"), spans=SpanTraining(max_steps=3), refine=RefineConfig(max_steps=2, sample_from="contexts"))
-    with pytest.raises(ConfigError, match=r"refine\.sample_from=corpus"):
-        run_stages(replace(c, pca=PCAConfig(dim=2)), fake_teacher, tmp_path)
-
-
-def test_tokens_are_those_of_a_teacher(tmp_path, config):
-    with pytest.raises(ConfigError, match=r"contexts\.length=tokens"):
-        run_stages(config(("en", "de"), contexts=ContextConfig(length="tokens")), None, tmp_path)
-
-
 @pytest.mark.slow
 def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix(
     tmp_path, config, fake_teacher, monkeypatch
@@ -517,26 +506,12 @@ def test_separate_extraction_fills_what_a_language_lacks(tmp_path, tokenizer, fa
     ("languages", "objective", "found"),
     [
         (("en",), Objective(), "no translations to rank"),
-        (("en",), Objective(distillation=1.0), "distilled=minilm"),
         (("en", "de"), Objective(distillation=1.0), "distilled=minilm"),
-        (("en", "de"), Objective(prefixes=(32, 16)), "pca.dim=16"),
     ],
 )
 def test_what_cannot_be_trained_says_what_is_missing(tmp_path, config, languages, objective, found):
     with pytest.raises(ConfigError, match=found):
         run_stages(config(languages, objective=objective), None, tmp_path)
-
-
-def test_imitation_within_one_language_of_a_pair_warns_that_translations_are_left_out(
-    tmp_path, config, fake_teacher, caplog
-):
-    c = config(("en", "ja"), refine=RefineConfig(max_steps=2, batch_size=64))
-    for objective in (Objective(ranking=0.0, distillation=1.0), ALONE):
-        assert "translations are not trained on" not in caplog.text
-        c = replace(c, objective=objective)
-        run_stages(c, None, tmp_path, distilled=fake_teacher)
-    assert "translations are not trained on" in caplog.text
-    assert "objective=joint" in caplog.text
 
 
 def test_a_log_holds_the_whole_history_at_the_end(tmp_path, monkeypatch):
@@ -597,14 +572,6 @@ def test_span_training_follows_the_refinement(tmp_path, config, caplog):
     best = min(row["development_loss"] for row in history)
     told = f"loss of the development phrases {history[0]['development_loss']:.3f} before, {best:.3f} after"
     assert [told in record.getMessage() for record in caplog.records].count(True) == 2
-
-
-@pytest.mark.parametrize(("languages", "merge"), [(("en",), "frequency"), (("en", "de"), "separate")])
-def test_span_training_needs_one_table_of_two_languages(tmp_path, config, fake_teacher, languages, merge):
-    c = config(languages, spans=SpanTraining(max_steps=3), extract=ExtractConfig(merge=merge))
-    c = replace(c, objective=ALONE) if len(languages) == 1 else c
-    with pytest.raises(ConfigError, match=r"spans\.max_steps"):
-        run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher)
 
 
 @pytest.mark.slow

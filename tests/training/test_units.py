@@ -10,7 +10,6 @@ from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, Unfinished
 from xswe.training import counting
-from xswe.training.config import check_units
 from xswe.training.corpus_stage import make_corpus
 from xswe.training.stages import Stages, fingerprint_fields
 from xswe.training.units_stage import UnitsConfig, make_units
@@ -121,20 +120,6 @@ def test_a_switch_at_its_default_is_not_in_the_fingerprint():
     assert not {"folding", "lowercase"} & set(fingerprint_fields(UnitsConfig()))
     switched = fingerprint_fields(UnitsConfig("words", folding=False, lowercase=True))
     assert (switched["folding"], switched["lowercase"]) == (False, True)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"vocabulary": "mini", "size": 5},
-        {"kind": "words", "size": 5},
-        {"vocabulary": "a/tokenizer.json", "sample": 5},
-        {"most_frequent": {"en": 5}},
-    ],
-)
-def test_settings_that_would_be_ignored_are_refused(settings):
-    with pytest.raises(ConfigError, match=list(settings)[-1]):
-        check_units(UnitsConfig(**settings))
 
 
 def test_a_size_that_is_asked_for_is_had_however_small_the_corpus(make, caplog):
