@@ -8,6 +8,7 @@ import pytest
 import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import spearman
+from xswe.io.files import file_digest
 from xswe.io.ragged import Bags
 from xswe.training.graded import Graded, GradedConfig, GradedLoss, cosent, describe_graded, read_graded
 from xswe.training.objective import Objective
@@ -131,14 +132,6 @@ def test_files_are_read_and_what_teaches_nothing_is_refused(tmp_path):
         read_graded([str(flat)], Words())
     with pytest.raises(InputError, match=r"bad\.tsv:2"):
         read_graded([str(bad)], Words())
-    with pytest.raises(ConfigError, match="graded needs weight > 0"):
-        GradedConfig(weight=0.0)
-    assert describe_graded(GradedConfig()) == []
-    told = [
-        describe_graded(GradedConfig(paths=(str(path),), weight=w)) for path, w in ((good, 1.0), (flat, 1.0), (good, 2.0))
-    ]
-    assert told[0] != told[1]
-    assert told[0] != told[2]
 
 
 def test_norms_are_tempered_and_the_mean_is_taken_off_every_known_unit():
@@ -173,3 +166,73 @@ def test_a_run_records_the_graded_pairs_and_shapes_what_it_made(tmp_path):
     assert "license: other" in card  # nobody has said what the file allows
     with pytest.raises(ConfigError, match=r"graded\.paths needs one table and a refinement"):
         xswe.train("sample", ["en", "de"], recipe="static", **few, **more, **{"extract.merge": "separate"})
+
+
+def test_a_step_draws_files_by_their_sizes_and_pairs_of_one_file():
+    sizes = (30, 10)
+    files = [pairs(seed, size) for seed, size in enumerate(sizes)]
+    for file, first in zip(files, (0.0, 100.0), strict=True):
+        file.scores[:] = first + np.arange(len(file))
+    loss = GradedLoss(files, GradedConfig(batch_size=20), seed=1)
+    drawn = [loss.draw(step) for step in range(400)]
+    of_first = [scores[0] < 100 for _, scores in drawn]
+    assert np.mean(of_first) == pytest.approx(0.75, abs=0.06)
+    for (bags, scores), first in zip(drawn, of_first, strict=True):
+        file, rows = files[not first], (scores % 100).astype(int)
+        assert len(rows) == (20 if first else 10)
+        assert (np.diff(rows) > 0).all()
+        both = [file.left.take(rows), file.right.take(rows)]
+        assert bags.ids.tolist() == [unit for side in both for unit in side.ids]
+        assert bags.lengths.tolist() == [size for side in both for size in side.lengths]
+    assert {row for (_, scores), first in zip(drawn, of_first, strict=True) if first for row in scores} == set(range(30))
+    other = GradedLoss(files, GradedConfig(batch_size=20), seed=2)
+    assert [s.tolist() for _, s in drawn[:5]] == [loss.draw(k)[1].tolist() for k in range(5)]
+    assert [s.tolist() for _, s in drawn[:5]] != [other.draw(k)[1].tolist() for k in range(5)]
+
+
+def test_the_loss_of_a_step_is_weighted_and_so_are_its_gradients():
+    both, scores = np.concatenate([unit(5, 3), unit(5, 4)]), np.array([1.0, 3.0, 2.0, 2.0, 0.0])
+    loss, left, right = cosent(both[:5], both[5:], scores, 0.1)
+    value, gradient = GradedLoss([], GradedConfig(weight=0.25, temperature=0.1))(both, scores)
+    assert value == pytest.approx(0.25 * loss)
+    np.testing.assert_allclose(gradient, 0.25 * np.concatenate([left, right]), rtol=1e-6)
+    assert cosent(both[:5], both[5:], np.ones(5), 0.1)[0] == 0.0  # equal grades say nothing
+
+
+def test_the_loss_of_very_wrong_cosines_is_finite():
+    one = np.eye(2, dtype=np.float32)
+    loss, left, right = cosent(one, np.stack([-one[0], one[1]]), np.array([1.0, 0.0]), 1e-3)
+    assert loss == pytest.approx(2000.0)
+    np.testing.assert_allclose(left, [[1000.0, 0.0], [0.0, 1000.0]])
+    np.testing.assert_allclose(right, [[-1000.0, 0.0], [0.0, 1000.0]])
+
+
+def test_graded_files_and_settings_are_in_the_name_of_a_stage(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("1\ta\tb\n2\tc\td\n", encoding="utf-8")
+    made = describe_graded(GradedConfig((str(path),), weight=0.5, temperature=0.25, batch_size=3))
+    assert made == [{"graded": [file_digest(path)], "how": [0.5, 0.25, 3]}]
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0])
+def test_tempered_norms_are_powers_with_the_same_mean(power):
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(40, 6)).astype(np.float32) * rng.uniform(0.1, 5.0, (40, 1)).astype(np.float32)
+    matrix[::7] = 0.0
+    before, made = np.linalg.norm(matrix, axis=1), temper(matrix, power)
+    known, after = before > 0, np.linalg.norm(made, axis=1)
+    assert made.dtype == np.float32
+    assert not made[~known].any()
+    assert after[known].mean() == pytest.approx(before[known].mean(), rel=1e-5)
+    np.testing.assert_allclose(
+        after[known] / after[known].sum(), before[known] ** power / (before[known] ** power).sum(), rtol=1e-5
+    )
+    np.testing.assert_allclose(made[known] * before[known, None], matrix[known] * after[known, None], rtol=1e-5, atol=1e-6)
+
+
+def test_the_mean_is_that_of_all_blocks_and_none_is_taken_off_without_sentences():
+    matrix, rng = unit(9, 0), np.random.default_rng(1)
+    sentences = rng.normal(3.0, size=(25, 8)).astype(np.float32)
+    made = centred(matrix, [sentences[:7], sentences[7:7], sentences[7:]], 1.5)
+    np.testing.assert_allclose(made, matrix - 1.5 * sentences.mean(0), rtol=1e-5, atol=1e-6)
+    assert centred(matrix, [], 1.5).tobytes() == matrix.tobytes()

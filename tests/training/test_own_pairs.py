@@ -15,7 +15,7 @@ from xswe.training.objective import Objective
 from xswe.training.pipeline import run_stages
 from xswe.training.refine import RefineConfig
 from xswe.training.train import score_held_out
-from xswe.training.triplets import SpanTraining, cut_triples, find_triples, read_triples, split_triples
+from xswe.training.triplets import SpanTraining, find_triples, read_triples
 from xswe.training.units_stage import UnitsConfig
 
 COLOURS = list("赤青緑白黒黄紫茶灰金銀桃")
@@ -134,19 +134,6 @@ def test_triples_are_read_from_any_file(tmp_path):
     assert len(short) == 2 * 240  # those of the records, which are short
     with pytest.raises(ConfigError, match="name a phrase, a positive and a negative passage"):
         find_triples([{"path": str(tmp_path / "triples.tsv"), "columns": [0, 1]}])
-
-
-def test_no_phrase_is_trained_on_and_judged_by(tmp_path, tokenizer):
-    from xswe.text.spans import make_cutter
-    from xswe.text.subwords import SubwordUnits
-
-    cutter = make_cutter(SubwordUnits(tokenizer, "teacher", ("ja",)))
-    whole = cut_triples(read_triples(find_triples(write_triples(tmp_path)), CorpusConfig(), 0, 0), cutter)
-    train_part, development = split_triples(whole, 0.2, 1000, 0)
-    seen = [{tuple(p.phrases.text(i).ids) for i in range(len(p))} for p in (train_part, development)]
-    assert len(train_part) + len(development) == len(whole)
-    assert not seen[0] & seen[1]
-    assert len(seen[1]) == int(0.2 * (len(seen[0]) + len(seen[1])))
 
 
 @pytest.mark.slow
