@@ -234,26 +234,6 @@ def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
     assert fresh.at(12)[1].tolist() == schedule.at(12)[1].tolist()
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"optimiser": "sgd"},
-        {"batch_size": 1},
-        {"decay_start": 2.0},
-        {"schedule": "step"},
-        {"warmup": 1.5},
-        {"epochs": -1},
-        {"duplicates": "hide"},
-        {"sample_from": "units"},
-        {"per_unit": 2},
-        {"per_unit": -1, "sample_from": "contexts"},
-    ],
-)
-def test_settings_that_cannot_work(wrong):
-    with pytest.raises(ConfigError):
-        RefineConfig(**wrong)
-
-
 def repeating(n, distinct, seed=0):
     """A bitext in which a text stands in several pairs, once in a while on both sides."""
     rng = np.random.default_rng(seed)
@@ -314,22 +294,6 @@ def test_sentences_of_one_language_are_dropped_where_they_are_equal():
     rows = Schedule((4,), 4, seed=0, texts=[bitext.texts()]).at(0)[1].tolist()
     assert len(rows) == 3
     assert {1, 3} <= set(rows)
-
-
-def test_negatives_follow_the_targets_of_a_batch():
-    bitext = ParallelBags(
-        *(Bags.of(one) for one in ([[1], [2], [3]], [[4], [5], [6]])),
-        negatives=Bags.of([[7], [], [5, 5], [8]]),
-        bounds=np.array([0, 1, 1, 4]),
-    )
-    assert texts_of(bitext, [2, 0, 1]) == [(3,), (1,), (2,), (6,), (4,), (5,), (5, 5), (8,), (7,)]
-    source, target = bitext.same(np.array([2, 0, 1]))
-    assert (len(source), len(target)) == (3, 6)
-    alike = replace(bitext, alike=True, negatives=Bags.of([[4], [], [3], [8]]))
-    anchors, target, again = alike.same(np.array([2, 0]))
-    assert anchors.tolist() == again.tolist()
-    assert target[2] == anchors[0]  # the negative 3 of the anchor 3
-    assert target[4] == target[1]  # the negative 4 of the pair whose target is 4
 
 
 def test_kept_duplicates_are_negatives_like_any_others():
@@ -425,12 +389,74 @@ def test_many_passes_without_improvement_stop_before_many_looks():
     assert made.steps < patient.steps
     if made.best_step == patient.best_step:
         np.testing.assert_array_equal(made.matrix, patient.matrix)
-    assert config.waited(40, 10)
-    assert not config.waited(39, 10)
-    assert config.waited(100, 1000)
 
 
-def test_a_step_may_not_take_all_of_a_weight_away():
-    assert RefineConfig(weight_decay=0.01).weight_decay == 0.01
-    with pytest.raises(ConfigError, match="learning_rate < 1"):
-        RefineConfig(weight_decay=500, learning_rate=2e-3)
+BATCH = "refine needs batch_size >= 2, max_steps >= 0, eval_steps >= 1 and 0 <= decay_start <= 1"
+RATE = "refine needs learning_rate > 0, max_grad_norm >= 0 and patience >= 0"
+EPOCHS = "refine needs epochs >= 0, 0 <= warmup <= 1, weight_decay >= 0 and weight_decay * learning_rate < 1"
+UNIT = "refine.per_unit counts contexts of a unit: set refine.sample_from=contexts, or 0"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        *[(wrong, BATCH) for wrong in ({"batch_size": 1}, {"max_steps": -1}, {"eval_steps": 0}, {"decay_start": 1.1})],
+        *[(wrong, RATE) for wrong in ({"learning_rate": 0.0}, {"max_grad_norm": -1.0}, {"patience": -1})],
+        *[(wrong, EPOCHS) for wrong in ({"epochs": -1.0}, {"warmup": 1.5}, {"weight_decay": -0.1})],
+        ({"weight_decay": 500.0, "learning_rate": 2e-3}, EPOCHS),
+        ({"per_unit": 2}, UNIT),
+        ({"per_unit": -1, "sample_from": "contexts"}, UNIT),
+        ({"neighbours": 33, "batch_size": 32}, "refine needs 0 <= neighbours <= batch_size"),
+        ({"bigrams": -1}, "refine needs 0 <= bigrams <= 16777215"),
+        ({"patience_epochs": -0.1}, "refine needs patience_epochs >= 0"),
+        ({"optimiser": "sgd"}, "refine.optimiser='sgd': choose one of lazy, dense"),
+        ({"schedule": "step"}, "refine.schedule='step': choose one of linear, cosine"),
+        ({"duplicates": "hide"}, "refine.duplicates='hide': choose one of mask, drop, keep"),
+        ({"sample_from": "units"}, "refine.sample_from='units': choose one of corpus, contexts"),
+    ],
+)
+def test_settings_that_cannot_work(wrong, said):
+    with pytest.raises(ConfigError) as found:
+        RefineConfig(**wrong)
+    assert str(found.value) == said
+
+
+def test_it_stops_after_so_many_looks_or_passes_without_improvement():
+    looks = RefineConfig(eval_steps=10, patience=3)
+    assert [looks.waited(steps, 1) for steps in (0, 29, 30)] == [False, False, True]
+    passes = RefineConfig(eval_steps=10, patience=0, patience_epochs=0.5)
+    assert [passes.waited(steps, 40) for steps in (0, 19, 20)] == [False, False, True]
+    assert not RefineConfig(eval_steps=1, patience=0).waited(10**6, 1)
+
+
+def test_epochs_are_rounded_up_to_steps():
+    config = RefineConfig(max_steps=0, epochs=1.5)
+    assert (config.trains, RefineConfig(max_steps=0).trains, RefineConfig(max_steps=1).trains) == (True, False, True)
+    made = config.for_corpus(7)
+    assert (made.max_steps, made.epochs) == (11, 0.0)
+    assert CONFIG.for_corpus(7) is CONFIG
+
+
+def test_figures_of_development_data_are_means_over_its_pairs(monkeypatch):
+    bitexts = [toy(37), replace(toy(10, seed=3), target=None)]
+    trainer = Trainer(start(), RefineConfig(batch_size=16), Objective(ranking=1.0, distillation=1.0))
+    batches = [(bitexts[0], np.arange(a, b)) for a, b in ((0, 16), (16, 32), (32, 37))]
+    measured = {(id(one), len(rows), int(rows[0])): trainer.measure(one, rows) for one, rows in batches}
+    measured[id(bitexts[1]), 10, 0] = (7.0, None)  # sentences of one language
+    monkeypatch.setattr(Trainer, "measure", lambda _, bitext, rows: measured[id(bitext), len(rows), int(rows[0])])
+    found = refine_module._measured(trainer, bitexts)
+    first = [(measured[id(one), len(rows), int(rows[0])], len(rows)) for one, rows in batches]
+    loss = sum(value * size for (value, _), size in first)
+    assert found["development_loss"] == pytest.approx((loss + 70.0) / 47)
+    assert found["development_accuracy"] == pytest.approx(sum(value * size for (_, value), size in first) / 37)
+    assert refine_module._measured(trainer, [toy(0)]) == {"development_loss": 0.0}
+
+
+def test_many_sources_are_compared_with_all_targets(monkeypatch):
+    bitext, rows = toy(50), np.arange(50)
+    trainer = Trainer(refine(start(), [bitext], [], CONFIG, Objective()).matrix, CONFIG, Objective())
+    whole = trainer.measure(bitext, rows)
+    assert 0.2 < whole[1] < 1.0
+    for size in (1, 7, 49, 50):
+        monkeypatch.setattr(refine_module, "_SOURCES_AT_A_TIME", size)
+        assert trainer.measure(bitext, rows) == whole

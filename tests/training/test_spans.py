@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Later, eval_script
 from xswe.errors import ConfigError
+from xswe.training import refine as refine_module
 from xswe.training.losses import best_spans, span_max_loss
 from xswe.training.refine import SpanTrainer, train_spans
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, runs_of
@@ -94,14 +95,6 @@ def test_two_pairs_are_enough_to_tell_one_from_the_other():
     assert [parallel(n).usable(1, 10).tolist() for n in (1, 2)] == [[], [0, 1]]
 
 
-def test_the_rims_of_the_settings():
-    for most in ({"max_steps": 0, "batch_size": 2, "around": 1, "neighbours": 0.0}, {"neighbours": 1.0}):
-        SpanTraining(**most)
-    for wrong in ({"max_steps": -1}, {"batch_size": 1}, {"around": 0}, {"neighbours": -0.1}, {"neighbours": 1.1}):
-        with pytest.raises(ConfigError, match=next(iter(wrong))):
-            SpanTraining(**wrong)
-
-
 def parallel(n=60):
     """Sentence i of the source is rows 2 i and 2 i + 1; of the target the same plus 1000."""
     source = [[[2 * i], [2 * i + 1]] for i in range(n)]
@@ -169,3 +162,62 @@ def test_runs_are_whole_and_come_from_everywhere():
     assert rows[0] < 3000
     assert rows[-1] > 7000
     assert rows.tolist() != runs_of(10_000, 1000, seed=1).tolist()
+
+
+STEPS = "spans needs max_steps >= 0, batch_size >= 2, around >= 1 and 0 <= neighbours <= 1"
+SIZES = "spans needs 1 <= min_size <= max_size and eval_steps >= 1"
+RATE = "spans needs learning_rate > 0, scale > 0 and hard >= 0"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        *[(wrong, STEPS) for wrong in ({"max_steps": -1}, {"batch_size": 1}, {"around": 0}, {"neighbours": 1.1})],
+        *[(wrong, SIZES) for wrong in ({"min_size": 0}, {"min_size": 11}, {"eval_steps": 0})],
+        *[(wrong, RATE) for wrong in ({"learning_rate": 0.0}, {"scale": 0.0}, {"hard": -1})],
+        ({"pairs": 1}, "spans.pairs=1: give at least 2, or 0 with spans.triples=[...]"),
+        ({"pairs": -1, "triples": ("a",)}, "spans.pairs=-1: give at least 2, or 0 with spans.triples=[...]"),
+    ],
+)
+def test_settings_that_cannot_work(wrong, said):
+    with pytest.raises(ConfigError) as found:
+        SpanTraining(**wrong)
+    assert str(found.value) == said
+    for fine in ({"pairs": 2}, {"pairs": 0, "triples": ("a",)}, {"max_steps": 0, "batch_size": 2, "around": 1, "hard": 0}):
+        SpanTraining(**fine)
+
+
+def test_texts_without_a_direction_have_no_gradient():
+    matrix = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+    matrix[:2] = 0.0
+    triplets = Triplets(cut_of([[[0]], [[2]]]).bags, cut_of([[[1]], [[3]]]), cut_of([[[4]], [[5]]]))
+    trainer = SpanTrainer(matrix, SpanTraining())
+    before = matrix.copy()
+    assert np.isfinite(trainer.step(triplets, 0.1))
+    assert np.isfinite(matrix).all()
+    assert (matrix != before).any(1).tolist() == [False, False, True, True, False, True]  # 4 is beside the phrase 0
+
+
+def test_the_rate_falls_to_zero_over_the_second_half(monkeypatch):
+    rates = []
+    monkeypatch.setattr(SpanTrainer, "step", lambda self, _, rate: rates.append(rate) or _counted(self))
+
+    def _counted(trainer):
+        trainer.optimiser.steps += 1
+        return 1.0
+
+    config = SpanTraining(max_steps=8, batch_size=20, learning_rate=0.5, eval_steps=3)
+    start = np.random.default_rng(0).normal(size=(1300, 4)).astype(np.float32)
+    _, history = train_spans(start, [parallel()], [], config)
+    assert rates == [0.5] * 5 + [0.375, 0.25, 0.125]
+    assert history == [{"step": step, "loss": 1.0} for step in (3, 6, 8)]
+
+
+def test_the_loss_on_development_triplets_is_their_mean():
+    matrix = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
+    trainer, whole = SpanTrainer(matrix, SpanTraining(hard=0)), triples(11)
+    made = [whole.triplets(rows, trainer.config, []) for rows in (np.arange(9), np.arange(9, 11), np.arange(11))]
+    assert refine_module._mean_loss(trainer, made[:2]) == pytest.approx(trainer.loss(made[2]))
+    with pytest.raises(ConfigError) as found:
+        train_spans(matrix, [parallel(1)], [], trainer.config)
+    assert str(found.value) == "no training pair has sides that a span can cover: raise max_size or give a larger corpus"
