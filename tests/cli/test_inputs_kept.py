@@ -44,7 +44,7 @@ def test_an_output_that_is_the_input_is_refused(folder, monkeypatch, capsys, nam
     status = status_of(with_output(case, case.changed))
     said = capsys.readouterr().err
     assert (status, (folder / case.changed).read_bytes() == before) == (2, True), said
-    assert case.changed.split("/")[0] in said
+    assert re.search("is also read|a folder is written there|a report is a page", said), said
     assert sorted(folder.rglob("*")) == files
 
 

@@ -20,7 +20,7 @@ from xswe.evaluation.evaluate import FIELDS
 from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
 from xswe.io.choices import choose, update
-from xswe.io.files import fingerprint, scratch, whole_file, write_json
+from xswe.io.files import check_folder, fingerprint, scratch, whole_file, write_json
 from xswe.io.results import Result, table
 from xswe.model.card import card, write_card
 from xswe.model.folder import matrix_file
@@ -322,7 +322,7 @@ def _run_folder(output: str | Path | None) -> Iterator[Path]:
         with scratch() as temporary:
             yield Path(temporary)
         return
-    folder = Path(output)
+    check_folder(folder := Path(output))
     made = next((place for place in reversed([folder, *folder.parents]) if not place.exists()), None)
     try:
         yield folder
