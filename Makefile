@@ -1,4 +1,4 @@
-.PHONY: bench check golden hooks lint mutations release site test
+.PHONY: bench check generated golden hooks lint mutations release site test
 
 check: lint test
 
@@ -9,6 +9,11 @@ lint:
 
 test:
 	HF_HUB_OFFLINE=1 XSWE_PROGRESS=0 python -m pytest
+
+# What is generated from the code: stubs, the settings of the command line, tables of the reference.
+generated:
+	python tools/stubs.py
+	python tools/reference.py
 
 # The documentation as a site in build/site; it needs no network, and neither do its pages.
 site:
