@@ -56,7 +56,6 @@ ENCODERS = {
     *("test_pipeline.py", "test_configuration.py", "test_hidden_phrases.py", "test_parity.py", "test_fingerprints.py"),
     "test_every_verb.py",
 }
-ON_RAY = {"ray_cluster", "any_executor", "any_cluster", "real_cluster"}  # fixtures
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
 
 
@@ -74,11 +73,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put files with tests of Ray last, which is busy as long as it is there; of several processes, the longest first."""
-    on_ray = {item.path for item in items if ON_RAY & {*getattr(item, "fixturenames", ())}}
+    """Put files with tests of clusters last, which stay busy; of several processes, the longest first."""
+    from tests.clusters import RUNS  # later than pytest rewrites it
+
+    fixtures = {"any_executor", "any_cluster", "real_cluster", *(run.real for run in RUNS.values())}
+    on_clusters = {item.path for item in items if fixtures & {*getattr(item, "fixturenames", ())}}
     first = LONGEST if hasattr(config, "workerinput") else ()
     places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}
-    items.sort(key=lambda item: (item.path in on_ray, places[item.path]))
+    items.sort(key=lambda item: (item.path in on_clusters, places[item.path]))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,18 +16,18 @@ class _Host(typing.NamedTuple):
     """What distinguishes an executor."""
 
     does: str  # who does the shards, for messages
-    has_peers: bool = False
-    has_workers: bool = False  # which a class of xswe.work.NAME knows, see xswe.work.cluster
-    settings: tuple[str, ...] = ()  # that only it looks at, and others like it
+    has_peers: bool
+    has_workers: bool  # which a class of xswe.work.NAME knows, see xswe.work.cluster
+    settings: tuple[str, ...]  # that only it looks at, and others like it
 
 
-_OF_CLUSTERS = ("address", "workers", "cpus", "gpus")
+_OF_ARRAYS, _OF_CLUSTERS = ("index", "count", "wait"), ("address", "workers", "cpus", "gpus")
 HOSTS = for_all(
     Executor,
     {
-        "local": _Host("this process"),
-        "array": _Host("the tasks of a batch queue", has_peers=True, settings=("index", "count", "wait")),
-        "ray": _Host("a Ray cluster", has_workers=True, settings=_OF_CLUSTERS),
+        "local": _Host("this process", has_peers=False, has_workers=False, settings=()),
+        "array": _Host("the tasks of a batch queue", has_peers=True, has_workers=False, settings=_OF_ARRAYS),
+        "ray": _Host("a Ray cluster", has_peers=False, has_workers=True, settings=_OF_CLUSTERS),
     },
 )
 
