@@ -6,12 +6,14 @@ import gzip
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import xswe
 from xswe.__main__ import main
+from xswe.alignment import documents
 from xswe.alignment.documents import align_files, pair_documents
 from xswe.alignment.formats import SUFFIX_OF
 from xswe.errors import ConfigError, InputError
@@ -218,6 +220,50 @@ def test_folders_are_paired_by_what_they_say(mini, folders, tmp_path):
     assert all(one.coverage > 0.9 for one in found)
     assert found.alone[0] == ("only-en-here.txt",)
     assert len((tmp_path / "all.tsv").read_text("utf-8").splitlines()) == sum(one.beads for one in found)
+
+
+def test_a_pair_of_documents_is_described_and_kept_while_its_file_is_there(mini, tmp_path, monkeypatch):
+    sides = tmp_path / "en", tmp_path / "de"
+    for side, lines in zip(sides, (EN, DE), strict=True):
+        side.mkdir()
+        for name in ("a.txt", "b.txt"):
+            (side / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = align_files(mini, *sides, tmp_path / "out")
+    assert [tuple(one) for one in found] == [
+        (name, name, None, 5, 3, 3, 0.875, f"{name[0]}.tsv") for name in ("a.txt", "b.txt")
+    ]
+    assert str(replace(found, seconds=1.25)) == (
+        "2 pairs of documents aligned, 0 and 0 without a partner; 16 lines, 6 beads, 1.2 s: " + str(tmp_path / "out")
+    )
+    assert "2 pairs of documents aligned, 1 of them by an earlier run, 0 and" in str(replace(found, kept=1))
+    with monkeypatch.context() as patch:  # a run that was killed at its end, of which one file is lost
+        patch.setattr(documents.AlignedDocuments, "write", lambda self, path: None)
+        patch.setattr(type(tmp_path), "unlink", lambda self, **how: None)
+        align_files(mini, *sides, tmp_path / "killed")
+    (tmp_path / "killed" / "a.tsv").unlink()
+    again = align_files(mini, *sides, tmp_path / "killed")
+    assert (again.kept, (tmp_path / "killed" / "a.tsv").is_file()) == (1, True)
+    assert [tuple(one) for one in again] == [tuple(one) for one in found]
+    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == ["a.tsv", "b.tsv", "documents.tsv"]
+    for wrong, said in (
+        ({"source": "-", "target": "-"}, "source=- target=-: only one of them can be read from standard input"),
+        ({"pairing": "content"}, "pairing is only for folders and has no effect on two files: leave it out"),
+    ):
+        given = {"source": sides[0] / "a.txt", "target": sides[1] / "a.txt", "output": tmp_path / "o.tsv", **wrong}
+        with pytest.raises(ConfigError, match=said):
+            align_files(mini, **given)
+
+
+def test_an_empty_document_has_no_partner(mini):
+    english, german = (
+        [["The train is late."], [], ["A cat sleeps."]],
+        [[], ["Eine Katze schläft."], ["Der Zug hat Verspätung."]],
+    )
+    found = pair_documents(mini, english, german)
+    assert {(0, 2), (2, 1)} >= {pair[1:] for pair in found}
+    assert all(np.isfinite(pair.score) for pair in found)
+    assert [pair[1:] for pair in pair_documents(mini, english[:1], german[2:])] == [(0, 0)]
+    assert list(pair_documents(mini, [], german)) == list(pair_documents(mini, english, [])) == []
 
 
 def test_a_manifest_says_what_belongs_together(mini, folders, tmp_path):

@@ -28,6 +28,7 @@ def read(tmp_path, text, name="a.tsv", languages=()):
         ("en\tde\na\tb\n", [("a", "b")]),
         ('"a ""b"" c"\td"\n', [('a "b" c', 'd"')]),
         ('"a"\t"b" and "c"\n', [('"a"', '"b" and "c"')]),  # these are quotes
+        ('source\ttarget\n"a"\t"b\nc"\n', [("a", "b\nc")]),  # below names, quotes are those of a spreadsheet
         ("source;target\na;b\n", [("a", "b")]),
         ("source,target\na,b\n", [("a", "b")]),
         ("source,target\na\n", [("a", "")]),

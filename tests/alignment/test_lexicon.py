@@ -64,7 +64,7 @@ def test_a_lexicon_and_its_precision(words, tmp_path):
     gold.write_bytes(gzip.compress("cat\t猫\nCat\tネコ\ndog\t猫\nbird\t鳥\nsea\t海\nsky\t\n".encode()))
     found = precision(words, source, target, gold, CONFIG)
     assert (found.at_1, found.at_5) == (pytest.approx(2 / 3), 1.0)  # cat, sea; the dog is not a cat but is among five
-    assert (found.words, found.gold) == (3, 4)
+    assert str(found) == "P@1 66.7, P@5 100.0 on 3 of 4 gold words (those in both vocabularies)"
     assert precision(words, source, target, gold, replace(CONFIG, k=60, candidates=70)).at_5 == 1.0
     gold.write_bytes(gzip.compress(b"a\tb\n"))
     with pytest.raises(InputError, match="both vocabularies"):
@@ -79,6 +79,29 @@ def test_a_lexicon_is_of_the_first_words_of_each_side_if_only_these_are_wanted(w
             found = lexicon(words, limit=limit, **how)
             assert [(entry.source, entry.target) for entry in found] == list(WORDS.items())[:count]
             assert found.words == (count, count)
+
+
+def test_a_dictionary_is_written_with_names_only_as_a_table(words, tmp_path, capfd):
+    given = {"source": ["cat", "dog"], "target": list(WORDS.values()), "k": 1, "candidates": 2, "neighbours": ONE}
+    found = lexicon(words, **given)
+    assert (repr(found), found.summary()) == ("Dictionary(2 pairs)", "2 and 5 words, 2 pairs")
+    rows = "".join(f"{one.source}\t{one.target}\t{one.csls:.6f}\t1\n" for one in found)
+    for name in ("a.tsv", "a.txt", "a"):
+        lexicon(words, tmp_path / name, **given)
+        assert (tmp_path / name).read_text("utf-8") == rows
+    lexicon(words, "-", **given)
+    assert capfd.readouterr().out == rows
+    lexicon(words, tmp_path / "a.csv", **given)
+    assert (tmp_path / "a.csv").read_text("utf-8").splitlines()[0] == "source,target,csls,rank"
+    for side in ("source", "target"):
+        with pytest.raises(ConfigError, match="give both source= and target="):
+            lexicon(words, **{side: ["cat"]})
+    with pytest.raises(ConfigError, match=r"a\.tmx"):
+        lexicon(words, tmp_path / "a.tmx", source=tmp_path / "none.txt", target=tmp_path / "none.txt")
+    with pytest.raises(ConfigError, match="languages"):
+        lexicon(words, **given, languages=("en", "ja"))
+    with pytest.raises(ConfigError, match=r"the model has the languages en, ja: name two, as in languages=\[en,ja\]"):
+        lexicon(words, languages=("en",))
 
 
 def test_word_lists(tmp_path):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xswe.alignment.places import Lines, most_alike, place_rows
+from xswe.alignment.places import Lines, _runs_within, most_alike, place_rows
 from xswe.alignment.rows import EditedRow
 
 ENGLISH = [
@@ -62,6 +64,50 @@ def test_whole_lines_stand_where_they_are_there_once_or_between_the_rows_around(
         (ENGLISH[3], GERMAN[3]), ("It rains.", "Es regnet."), ("It rains.", "Es regnet."), ("It rains.", "")
     )
     assert out_of_order[0][1:3] == [(((2,), (2,)), (1,)), (((1,), (1,)), (2,))]
+
+
+@given(st.data())
+def test_rows_of_all_lines_in_order_stand_at_their_lines(data):
+    """However often a line is there, and whichever lines a row holds together."""
+    texts = st.sampled_from(["猫が寝る。", "A train.", "It rains all day long.", "Nobody knows.", "x"])
+    lines = [data.draw(st.lists(texts, min_size=2, max_size=9)) for _ in range(2)]
+    least = min(map(len, lines))
+    count = data.draw(st.integers(1, least))
+    cuts = [
+        [0, *sorted(data.draw(st.sets(st.integers(1, len(side) - 1), min_size=count - 1, max_size=count - 1))), len(side)]
+        for side in lines
+    ]
+    runs = [[tuple(range(a, b)) for a, b in pairwise(one)] for one in cuts]
+    rows = [
+        tuple(" ".join(side[line] for line in run) for side, run in zip(lines, both, strict=True))
+        for both in zip(*runs, strict=True)
+    ]
+    assert placed(*rows, lines=lines) == ([(both, (row,)) for row, both in enumerate(zip(*runs, strict=True))], [])
+
+
+def test_edited_texts_are_compared_with_runs_of_up_to_six_lines():
+    assert list(_runs_within([0, 1, 2, 5])) == [(0,), (0, 1), (0, 1, 2), (1,), (1, 2), (2,), (5,)]
+    assert [len(run) for run in _runs_within(range(8))] == [
+        *range(1, 7),
+        *range(1, 7),
+        *range(1, 7),
+        1,
+        2,
+        3,
+        4,
+        5,
+        1,
+        2,
+        3,
+        4,
+        1,
+        2,
+        3,
+        1,
+        2,
+        1,
+    ]
+    assert list(_runs_within([])) == []
 
 
 def test_a_rejected_row_takes_no_line_from_others():
