@@ -87,6 +87,29 @@ def test_an_ensemble_is_encoded_anew_in_each_window(sides, small):
     assert share_right(cells) > 0.95
 
 
+def test_texts_are_long_from_one_line_more_than_a_window(monkeypatch):
+    monkeypatch.setattr(windows, "_WHOLE", 5)
+    assert not windows.is_long(Texts.of(["a"] * 3), Texts.of(["b"] * 2))
+    assert windows.is_long(Texts.of(["a"] * 3), Texts.of(["b"] * 3))
+
+
+def test_small_windows_with_a_known_bead_between_them_are_one(monkeypatch):
+    monkeypatch.setattr(windows, "_WINDOW", 10)
+
+    def gathered(*ends):
+        """Windows between lines of the source, from one to the next; the bead between them is a line of each side."""
+        found = []
+        for start, stop, bead in ends:
+            stop, end = (stop, stop), (stop + bead, stop + bead)
+            found.append(windows.Window((start, start), stop, end, end))
+        return [(one.start[0], one.stop[0], one.end[0], one.cut[0]) for one in windows._gathered(found)]
+
+    assert gathered((0, 2, 1), (3, 6, 1), (7, 8, 0)) == [(0, 6, 7, 7), (7, 8, 8, 8)]  # 10 lines are enough
+    assert gathered((0, 2, 1), (3, 7, 1), (8, 9, 0)) == [(0, 2, 3, 3), (3, 9, 9, 9)]
+    assert gathered((0, 2, 0), (2, 3, 0)) == [(0, 2, 2, 2), (2, 3, 3, 3)]  # nobody gave a bead between them
+    assert gathered() == []
+
+
 def test_windows_without_a_cell_in_common_are_aligned_as_one():
     window = windows.Window((0, 0), (4, 4), (4, 4), (3, 3))
     path = windows.Path(np.array([[0, 0], [1, 0], [4, 4]]), np.full(2, np.nan, np.float32), NONE)
