@@ -6,7 +6,7 @@ import pytest
 
 import xswe
 from xswe.__main__ import main
-from xswe.alignment.term_check import AgreedTerm, TermCheckConfig, check_terms, read_terms
+from xswe.alignment.term_check import AgreedTerm, TermCheckConfig, _Finder, _Text, check_terms, read_terms
 from xswe.alignment.terms import bilingual_terms
 from xswe.errors import ConfigError, InputError
 
@@ -39,7 +39,12 @@ def test_places_without_the_agreed_translation(mini):
         ("book.tsv:5", "missing", "train", "Bahnen"),
     ]
     assert found.places == 5  # the invoice within "sales invoice" is no place of its own
-    assert found.summary().startswith("5 places of 3 terms, 2 missing, 0 forbidden, 0 inconsistent")
+    summary = "5 places of 3 terms, 2 missing, 0 forbidden, 0 inconsistent; 0 terms rendered in several ways"
+    assert (found.summary(), repr(found)) == (summary, f"TermCheck({summary})")
+    assert tuple(found[0]) == (
+        *("book.tsv:3", "missing", "invoice", ("Rechnung",), "Faktura"),
+        *("An invoice was sent.", "Eine Faktura wurde gesendet."),
+    )
 
 
 def test_a_word_that_only_looks_like_an_inflection_is_no_term(mini):
@@ -56,6 +61,13 @@ def test_forbidden_and_inconsistent_translations(mini):
     (one,) = checked(mini, PAIRS, terms)
     assert (one.problem, one.place, one.agreed, one.found) == ("inconsistent", "book.tsv:3", ("Rechnung",), "Faktura")
     assert not checked(mini, PAIRS, terms, consistency=False)
+    assert checked(mini, PAIRS, terms).summary() == (
+        "3 places of 1 terms, 0 missing, 0 forbidden, 1 inconsistent; 1 terms rendered in several ways"
+    )
+    forbidden = [AgreedTerm("invoice", "Faktura", False)]  # with nothing agreed instead
+    assert [tuple(one)[:5] for one in checked(mini, PAIRS, forbidden)] == [
+        ("book.tsv:3", "forbidden", "invoice", (), "Faktura")
+    ]
     assert checked(mini, PAIRS, terms).renderings == {"invoice": {"Rechnung": 2, "Faktura": 1}}
 
 
@@ -73,6 +85,44 @@ def test_japanese_translations_in_other_forms(mini, term, target, sentence, hold
     found = checked(mini, [(f"This is a {term}.", sentence)], [AgreedTerm(term, target)], ("en", "ja"))
     assert found.places == 1
     assert (len(found) == 0) == holds
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "holds"),
+    [
+        ("Die Rechnungen", "Rechnung", True),
+        ("die rechnung.", "Rechnung", True),
+        ("Die Verkaufsrechnung", "Rechnung", True),
+        ("Rechnungsdatum", "Rechnung", True),
+        ("Vorrechnungsjahr", "Rechnung", False),  # neither at the beginning nor at the end
+        ("Die E-Mail-Adresse", "E-Mail", True),
+        ("Die Geschäfts-E-Mail", "E-Mail", True),
+        ("Verkaufsrechnungs-Nummer", "Rechnung", False),
+        ("Ihre Rechnung-Nummer", "Rechnung", True),
+        ("Der Anzug", "Zug", False),  # too short to be found within a word
+        ("Abfahrt", "Fahrt", True),
+        ("Alter Krieg", "kalter Krieg", False),
+        ("Ein kalter Krieg war", "kalter Krieg", True),
+        ("Krieg kalter", "kalter Krieg", False),
+        ("", "Rechnung", False),
+        ("データ 型です", "データ型", True),
+        ("転記します", "転記する", True),
+        ("する", "する", True),
+        ("しない", "する", False),
+    ],
+)
+def test_a_translation_holds_a_term_in_any_form(text, term, holds):
+    assert _Text(text).holds(term) == holds
+
+
+def test_terms_are_found_longest_first_and_once():
+    finder = _Finder(["sales invoice", "invoice", "train", "データ", "lasted"])
+    assert finder.find("Invoices and sales invoices, an invoice.") == [("invoice", (0, 8)), ("sales invoice", (13, 27))]
+    assert finder.find("It lasts. Trains") == [("lasted", (3, 8)), ("train", (10, 16))]
+    assert finder.find("The last train") == [("train", (9, 14))]  # "last" has a meaning of its own
+    assert finder.find("データを、データベース") == [("データ", (0, 3))]
+    assert finder.find("データベース") == []
+    assert finder.find("sales") == finder.find("") == []
 
 
 def test_japanese_sources_are_whole_words_of_katakana(mini):

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+from collections import Counter
+
 import pytest
 
 from xswe.alignment.terms import (
     BilingualTerm,
+    _base_first,
     _class_at,
+    _core,
+    _folded,
     _is_cut,
     _is_numbered,
     _is_verb_stem,
+    _stems,
     _well_formed,
+    _with_nearest_links,
     _without_parts,
+    bilingual_terms,
 )
+from xswe.alignment.words import LinkedPair
+from xswe.bitext.termbases import Candidate
+from xswe.errors import ConfigError
 
 TERMS = {
     "en": [
@@ -120,6 +132,104 @@ def test_numbers_beside_small_letters_count_places():
     assert _is_numbered("step 4")
     assert not _is_numbered("Windows 10")
     assert not _is_numbered("heat pump")
+
+
+@pytest.mark.parametrize(
+    ("language", "marked", "whole"),
+    [
+        ("en", "a multi-*part* name", "multi-part"),
+        ("en", "a *multi*-part name", "multi-part"),
+        ("en", "use *NET* now", "NET"),
+        ("en", "use .*NET* now", ".NET"),
+        ("en", "use a.*NET* now", "NET"),
+        ("en", "a *part*-", "part-"),
+        ("en", "a *part* -b", "part"),
+        ("ja", "*明治維新後*は", "明治維新"),
+        ("ja", "*直後*は", "直後"),
+        ("ja", "この*先生は*", "先生"),
+        ("zh", "*明治維新後*は", "明治維新後"),
+    ],
+)
+def test_a_span_becomes_whole_words_without_particles(language, marked, whole):
+    before, inside, _ = marked.split("*")
+    text = marked.replace("*", "")
+    start, end = _core(text, len(before), len(before) + len(inside), language)
+    assert text[start:end] == whole
+
+
+def test_inflections_share_a_key_and_acronyms_stand_alone():
+    assert [_stems(text) for text in ("USB", "Heat pumps", "HEAT pump", "Hea", "取り消し")] == [
+        *("USB", "heat pump", "heat pump", "hea", "取り消し")
+    ]
+    assert [_folded(text) for text in ("USB", "Heat Pump", "ＵＳＢ", "Straße")] == ["USB", "heat pump", "USB", "strasse"]
+
+
+def test_the_base_form_is_the_shortest_that_is_not_rare():
+    assert _base_first(Counter({"Häuser": 100, "Haus": 3, "Hau": 2})) == ["Haus", "Häuser", "Hau"]
+    assert _base_first(Counter({"b": 3, "a": 3, "c": 4})) == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("links", "scores", "kept"),
+    [
+        ([(0, 0), (0, 3)], [0.5, 0.6], [(0, 3)]),  # the best
+        ([(0, 0), (0, 3)], [0.5, 0.5], [(0, 0)]),  # or else the nearest
+        ([(3, 0), (3, 3)], [0.5, 0.5], [(3, 3)]),
+        ([(0, 1), (0, 2), (0, 3)], [0.1, 0.9, 0.1], [(0, 1), (0, 2), (0, 3)]),  # with those beside it
+        ([(0, 0), (0, 2), (0, 3)], [0.1, 0.9, 0.1], [(0, 2), (0, 3)]),
+        ([(0, 3), (2, 3), (3, 3)], [0.1, 0.1, 0.9], [(2, 3), (3, 3)]),  # on either side
+        ([(0, 0), (1, 1)], [0.1, 0.9], [(0, 0), (1, 1)]),
+    ],
+)
+def test_of_several_links_of_a_word_those_around_its_best_one_stay(links, scores, kept):
+    words = tuple((k, k + 1) for k in range(4))
+    found = _with_nearest_links(LinkedPair("abcd", "wxyz", words, words, tuple(links), tuple(scores)))
+    assert found.links == tuple(kept)
+    assert found.scores == tuple(score for link, score in zip(links, scores, strict=True) if link in kept)
+
+
+def linked(source, target, score):
+    """Two texts of which the last words are linked."""
+    places = []
+    for text in (source, target):
+        last = text.rindex(" ") + 1 if " " in text else 0
+        places.append(((last, len(text)),))
+    return LinkedPair(source, target, *places, ((0, 0),), (score,))
+
+
+def test_a_term_has_its_forms_its_places_and_how_surely_they_belong_together(tmp_path):
+    texts = [("the invoice", "die Rechnung"), ("An invoice", "Eine Rechnung"), ("all invoices", "alle Rechnungen")] * 2
+    pairs = [linked(*both, 0.1 * (k + 1)) for k, both in enumerate([*texts, *[("invoice", "Faktura")] * 2])]
+    found = bilingual_terms(pairs, ("en", "de"), min_count=2, min_score=0)
+    # Of 8 places of invoice(s) and 6 of Rechnung(en) 6 are linked, and of 6 of invoice and 2 of Faktura 2.
+    scores = round(12 / 14 * 0.35**0.5, 6), round(4 / 8 * 0.75**0.5, 6)
+    assert list(found) == [
+        BilingualTerm(
+            *("invoice", "Rechnung", 6, scores[0], "noun", ("invoices",), ("Rechnungen",), (1, 2, 3, 4, 5)),
+            *("the invoice", "die Rechnung"),
+        ),
+        BilingualTerm("invoice", "Faktura", 2, scores[1], "noun", (), (), (7, 8), "invoice", "Faktura"),
+    ]
+    assert repr(found) == "BilingualTerms(2 terms, en-de)"
+    for least, count in ((scores[1], 2), (scores[1] + 1e-6, 1), (scores[0], 1), (scores[0] + 1e-6, 0)):
+        assert len(bilingual_terms(pairs, ("en", "de"), min_count=2, min_score=least)) == count
+    assert len(bilingual_terms(pairs, ("en", "de"), min_count=6, min_score=0)) == 1
+    assert len(bilingual_terms(pairs, ("en", "de"), min_count=7, min_score=0)) == 0
+    found.write(tmp_path / "a.tbx")
+    assert [(one.text, one.note) for one in found_in(tmp_path / "a.tbx")] == [
+        ("invoice", "forms: invoices"),
+        ("Rechnung", f"score {scores[0]:.4f}, 6 times, first in 1, 2, 3, 4, 5; forms: Rechnungen"),
+        ("Faktura", f"score {scores[1]:.4f}, 2 times, first in 7, 8"),
+    ]
+    for wrong in ({"most": 0}, {"min_count": 0}, {"languages": ("en",)}):
+        with pytest.raises(ConfigError, match=r"languages=\[.*\], most=\d, min_count=\d: two languages, and at least 1"):
+            bilingual_terms(pairs, **{"languages": ("en", "de"), **wrong})
+
+
+def found_in(path):
+    """The terms of a TBX file, in order, with their notes."""
+    tigs = ET.parse(path).getroot().iter("tig")
+    return [Candidate(tig.findtext("term"), note=tig.findtext("note") or "") for tig in tigs]
 
 
 def term(source, target, times):

@@ -283,7 +283,8 @@ class _Text:
         if any(same_term(" ".join(window), " ".join(wanted), near=True) for window in windows):
             return True
         bare = spelling(term)
-        compounds = chain.from_iterable(spelling(word).split("-") for word in self.words)
+        spelled = list(map(spelling, self.words))
+        compounds = chain(spelled, *(word.split("-") for word in spelled))
         return (
             len(wanted) == 1 and len(bare) >= _MIN_PART and any(w.endswith(bare) or w.startswith(bare) for w in compounds)
         )
