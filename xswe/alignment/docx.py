@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from xswe.bitext.memories import NOT_XML
 from xswe.io.files import whole_file
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _MAIN = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
 _TYPES = (
@@ -77,6 +76,6 @@ def _paragraph(text: str, language: str = "", italic: bool = False) -> str:
     code = quoteattr(language)
     style = ("<w:i/>" if italic else "") + (f"<w:lang w:val={code} w:eastAsia={code}/>" if language else "")
     properties = f"<w:rPr>{style}</w:rPr>" if style else ""
-    lines = escape(_NOT_XML.sub(" ", text)).splitlines() or [""]
+    lines = escape(NOT_XML.sub(" ", text)).splitlines() or [""]
     content = "<w:br/>".join(f'<w:t xml:space="preserve">{line}</w:t>' for line in lines)
     return f"<w:p><w:r>{properties}{content}</w:r></w:p>"
