@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from xswe.alignment.phrases import hit_rows, read_queries, term_rows
-from xswe.errors import InputError
+from xswe.alignment.link import LinkedBitext
+from xswe.alignment.phrase_table import phrase_table
+from xswe.alignment.phrases import (
+    FoundInFiles,
+    PhraseFiles,
+    PhraseSearchConfig,
+    _candidates,
+    _units,
+    hit_rows,
+    read_queries,
+    term_rows,
+)
+from xswe.alignment.term_check import TermCheck
+from xswe.alignment.words import LinkedPair
+from xswe.bitext.memories import Unit
+from xswe.bitext.termbases import Candidate
+from xswe.errors import ConfigError, InputError
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.terms import Term
 
@@ -43,6 +60,94 @@ def test_a_candidate_is_a_row_with_as_many_examples_as_are_asked_for():
     assert list(row)[10:] == [1, "[The] late train.", None, None, "Katze", OTHER[1]]
     (row,) = term_rows(["Katze"], [terms], 1, OTHER).rows
     assert list(row)[8:] == [None, OTHER[1]]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Phrases, and passages of each kind."""
+    for name in ("q.txt", "a.txt", "a.tsv", "a.csv", "a.md", "a.tmx"):
+        (tmp_path / name).write_text("a\tb\n", "utf-8")
+
+    def made(passages="a.txt", output="o.tsv", **how):
+        config = PhraseSearchConfig(**how)
+        return PhraseFiles(str(tmp_path / "q.txt"), str(tmp_path / passages), output, config)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("passages", "output", "how", "kind"),
+    [
+        ("a.txt", "o.tsv", {}, (".tsv", False, False)),
+        ("a.txt", "-", {}, (".tsv", False, False)),
+        ("a.txt", "o.csv.gz", {}, (".csv", False, False)),
+        ("a.tsv", "o.tsv", {}, (".tsv", False, False)),  # whose lines are passages
+        ("a.tsv", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
+        ("a.txt", "o.tmx", {"languages": ("en", "de")}, (".tmx", False, False)),
+        ("a.csv", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
+        ("a.md", "o.tsv", {"languages": ("en", "de")}, (".tsv", True, False)),
+        ("a.txt", "o.tsv", {"languages": ("en", "de"), "split": True}, (".tsv", True, False)),
+        ("a.txt", "o.tbx", {"languages": ("en", "de"), "mode": "terms"}, (".tbx", False, False)),
+    ],
+)
+def test_what_holds_passages_is_known_by_its_name_and_the_languages(files, passages, output, how, kind):
+    found = files(passages, output, **how)
+    assert (found.format, found.is_cut, found.is_bitext) == kind
+    texts = found.texts("other.tsv")
+    assert (texts.name, texts.language, texts.split) == ("other.tsv", how.get("languages", ("", ""))[1], how.get("split"))
+    assert bool(texts.bitexts) == kind[2]
+
+
+@pytest.mark.parametrize(
+    ("passages", "output", "how", "said"),
+    [
+        ("a.csv", "o.tsv", {}, "name the languages of the phrases and the passages"),
+        ("a.md", "o.tsv", {}, "name the languages of the phrases and the passages"),
+        ("a.txt", "o.tmx", {}, "name the languages of the phrases and the passages"),
+        ("a.tsv", "o.tsv", {"languages": ("en",)}, r"languages=\['en'\]: name the languages"),
+        ("a.txt", "o.tbx", {"languages": ("en", "de")}, r"output=o\.tbx: terms are written as \.tbx: set mode=terms"),
+        ("a.txt", "o.docx", {}, r"o\.docx"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused_before_it(files, passages, output, how, said):
+    with pytest.raises(ConfigError, match=said):
+        files(passages, output, **how)
+
+
+def test_a_summary_counts_passages_queries_and_what_was_found(files):
+    hit = Hit(0.5, 1, 1, (place(0, 4, 8),))
+    found = FoundInFiles([[hit, hit], [hit]], 1234, {}, 2.0, files(), ["a", "b"])
+    took = "2.0 s, 617 passages/s: o.tsv"
+    assert str(found) == f"1,234 passages, 2 queries, 3 hits for 2 of them, {took}"
+    found = replace(found, found=[[], [hit], []], left_out={"not UTF-8": 3}, files=files(mode="terms"))
+    assert str(found) == (
+        f"1,234 passages, 3 queries, 1 candidates for 1 of them, nothing found for 2, {took}; left out: 3 not UTF-8"
+    )
+
+
+def test_memories_and_term_lists_hold_each_hit():
+    hits = [Hit(0.87654321, 1, 1, (place(1, 2, 5), place(0, 0, 3)))]
+    terms = [Term("cat", 0.98765, 7, 5, ("cats",), (place(1, 2, 5),))]
+    assert list(_units(["Katze", "nichts", "Kater"], [hits, [], terms])) == [
+        Unit(0.876543, "Katze", "cat", "phrase 2"),
+        Unit(0.98765, "Kater", "cat", "phrase 2"),
+    ]
+    assert list(_candidates(["Katze", "nichts"], [terms, []])) == [
+        ("Katze", [Candidate("cat", PASSAGES[1], "score 0.9877, 7 times in 5 passages")]),
+        ("nichts", []),
+    ]
+
+
+def test_links_are_counted_with_what_was_made_of_them():
+    table = phrase_table([LinkedPair("a", "x", ((0, 1),), ((0, 1),), ((0, 0),), (1.0,))])
+    check = TermCheck((), 4, {})
+    for made, said in (
+        (None, "1,234 pairs, 5 links"),
+        (table, "1,234 pairs, 5 links, PhraseTable(1 pairs)"),
+        (check, f"1,234 pairs, {check.summary()}"),
+    ):
+        assert LinkedBitext(1234, 5, made).summary() == said
+        assert LinkedBitext(1234, 5, made, {"not UTF-8": 2}).summary() == f"{said}; left out: 2 not UTF-8"
 
 
 def test_what_stands_around_a_span_is_cut_on_both_sides():
