@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import xswe
 from xswe.alignment.beads import AlignConfig, Prices
-from xswe.alignment.corrections import Said
+from xswe.alignment.corrections import Corrections, Said
 from xswe.alignment.formats import Manner
-from xswe.alignment.sentences import AlignedTexts, _threshold, _warn_of_swapped, _without
+from xswe.alignment.moved import Moved
+from xswe.alignment.sentences import AlignedTexts, _Kept, _sequence, _threshold, _warn_of_swapped, _without
 from xswe.io.ragged import Texts
 from xswe.mining.threshold import Threshold, estimate_from_decoys
 
@@ -84,6 +86,28 @@ def test_beads_that_score_too_little_become_gaps_line_by_line():
     assert known.tolist() == [False] * 5 + [True, True, False]  # what was given stays, whatever it scores
     same = _without(cells, scores, fixed, 0.0)
     assert [one.tolist() for one in same] == [cells.tolist(), scores.tolist(), fixed.tolist()]
+
+
+def test_beads_apart_that_were_given_stay_and_those_found_must_score_enough():
+    model = xswe.load("mini")
+    source = Texts.of(["It rains.", "A cat sleeps.", "We buy bread.", "The train is late."])
+    target = Texts.of(["The train is late.", "We buy bread.", "A cat sleeps.", "It rains."])
+    cells = np.array([(0, 0), (1, 0), (1, 1), (1, 2), (2, 3), (3, 3), (4, 3), (4, 4)])
+    kept = _Kept(cells, np.array([0, 0, 0, 0.9, 0, 0, 0], np.float32), np.arange(7) == 3, Threshold(0.5, "given"), None)
+    known = Corrections(apart=np.array([(3, 4, 0, 1)]))
+    moved = Moved(np.array([(2, 3, 1, 2), (0, 1, 3, 4)]), np.array([0.5, 0.49], np.float32))
+    found = _sequence(kept, known, moved, (model, source, target, Prices(0.0, 1.0), 1))
+    assert [
+        (*one.tolist(), bool(fixed), bool(out))
+        for one, fixed, out in zip(found.spans, found.fixed, found.moved, strict=True)
+    ] == [
+        (0, 1, 0, 0, False, False),
+        (1, 2, 2, 3, True, False),
+        (2, 3, 1, 2, False, True),
+        (3, 4, 0, 1, True, True),  # given
+        (4, 4, 3, 4, False, False),
+    ]
+    assert found.scores.tolist() == pytest.approx([0, 0.9, 0.5, 1.0, 0], abs=1e-3)
 
 
 def test_the_threshold_is_the_higher_of_the_two_that_are_wanted():
