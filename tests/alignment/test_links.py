@@ -17,7 +17,7 @@ from xswe.__main__ import main
 from xswe.alignment import kernels, words
 from xswe.alignment.phrase_table import phrase_spans, phrase_table, with_whole_words
 from xswe.alignment.terms import _class_at, bilingual_terms
-from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks
+from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, link_vectors
 from xswe.errors import ConfigError, ModelError
 
 METHODS = ("transport", "intersection", "itermax", "forward", "backward", "union")
@@ -166,6 +166,15 @@ def test_the_counterpart_is_the_run_of_words_with_the_highest_scores():
             expected = None if first is None else (pair.target_words[first][0], pair.target_words[last][1])
             assert pair.counterpart(2 * a, 2 * b - 1) == expected
     assert LINKED[0].counterpart(1, 3) is None  # between two words
+
+
+def test_words_are_linked_by_vectors_of_any_length():
+    source, target = np.array([[3.0, 0], [0, 0], [0, 0.5]]), np.array([[0, 2.0], [1, 0.1]])
+    for method in ("intersection", "transport"):
+        assert link_vectors(source, target, method=method, prior=0.0) == [(0, 1), (2, 0)]
+    assert link_vectors(source[:0], target) == link_vectors(source, target[:0]) == []
+    with pytest.raises(ConfigError, match="method"):
+        link_vectors(source, target, method="best")
 
 
 def test_what_cannot_be_linked_is_refused(mini):

@@ -122,6 +122,10 @@ def test_terms_are_found_longest_first_and_once():
     assert finder.find("The last train") == [("train", (9, 14))]  # "last" has a meaning of its own
     assert finder.find("データを、データベース") == [("データ", (0, 3))]
     assert finder.find("データベース") == []
+    assert _Finder(["sales", "sales invoice"]).find("sales invoice, sales") == [
+        ("sales invoice", (0, 13)),
+        ("sales", (15, 20)),
+    ]
     assert finder.find("sales") == finder.find("") == []
 
 

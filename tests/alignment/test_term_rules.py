@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 
@@ -13,11 +14,15 @@ from xswe.alignment.terms import (
     _class_at,
     _core,
     _folded,
+    _is_clause,
     _is_cut,
     _is_numbered,
     _is_verb_stem,
+    _linked_spans,
+    _pieces,
     _stems,
     _well_formed,
+    _wider,
     _with_nearest_links,
     _without_parts,
     bilingual_terms,
@@ -95,6 +100,8 @@ CLASSES = [
     ("ja", "*食べる*と", "verb"),
     ("ja", "*ポンプ*を", "noun"),
     ("ja", "*銀行*を", ""),
+    ("ja", "*ァ*", "noun"),
+    ("ja", "*ー*", "noun"),
     ("zh", "我的*银行*", ""),
 ]
 
@@ -114,6 +121,9 @@ def test_neighbours_and_endings_show_the_part_of_speech(language, marked, found)
         ("*水*", False),
         ("この*水*中", True),
         ("暗*号化*", False),
+        ("ぁ*水*を", False),
+        ("ゖ*水*を", False),
+        ("ア*水*を", True),
     ],
 )
 def test_a_character_of_a_longer_word_is_no_word(marked, holds):
@@ -230,6 +240,70 @@ def found_in(path):
     """The terms of a TBX file, in order, with their notes."""
     tigs = ET.parse(path).getroot().iter("tig")
     return [Candidate(tig.findtext("term"), note=tig.findtext("note") or "") for tig in tigs]
+
+
+@pytest.mark.parametrize(
+    ("text", "links", "most", "runs"),
+    [
+        (
+            "red big *cat* hat now",
+            [],
+            4,
+            "cat|big cat|red big cat|cat hat|big cat hat|red big cat hat|cat hat now|big cat hat now",
+        ),
+        ("red big *cat* hat now", [], 2, "cat|cat hat|big cat"),
+        ("one red big *cat*", [], 9, "cat|big cat|red big cat"),  # two words without a link, and no more
+        ("*cat* hat now here", [], 9, "cat|cat hat|cat hat now"),
+        ("red, *cat* (hat", [], 9, "cat"),
+        ("red-*cat* - hat", [], 9, "cat|red-cat"),
+        ("of red the *cat* and hat", [], 9, "cat|the cat|red the cat"),
+        ("Bank of *cat*", [], 9, "cat|of cat|Bank of cat"),
+        ("red big *cat* hat", [(1, 1)], 9, "cat|cat hat"),  # linked beside the translation
+        ("red big *cat* hat", [(1, 9)], 9, "cat|cat hat|big cat|big cat hat|red big cat|red big cat hat"),  # and far away
+    ],
+)
+def test_words_without_a_link_may_be_part_of_a_term(text, links, most, runs):
+    bare = text.replace("*", "")
+    places = tuple(match.span() for match in re.finditer(r"\w+", bare))
+    at = [bare[a:b] for a, b in places].index("cat")
+    pair = LinkedPair(bare, "x", places, (), (*links, (at, 0)), ())
+    found = [bare[places[a][0] : places[b - 1][1]] for a, b in _wider(pair, 0, (at, at + 1), (0, 1), most, "en")]
+    assert sorted(found) == sorted(runs.split("|"))
+
+
+def test_terms_have_as_many_words_as_are_asked_for():
+    def found(source, target, languages, most):
+        words = [tuple(m.span() for m in re.finditer(r"\w", text)) for text in (source, target)]
+        pair = LinkedPair(source, target, *words, tuple((k, k) for k in range(len(words[0]))), (1.0,) * len(words[0]))
+        return {term[:2] for term in bilingual_terms([pair], languages, most=most, min_count=1)}
+
+    assert found("X Y Z", "Ä Ö Ü", ("en", "de"), 1) == set()  # letters are no terms
+    assert found("X Y Z", "Ä Ö Ü", ("en", "de"), 2) == {("X Y", "Ä Ö"), ("Y Z", "Ö Ü")}
+    assert found("X Y Z", "Ä Ö Ü", ("en", "de"), 3) == {("X Y Z", "Ä Ö Ü")}
+    assert found("X Y Z", "水泵机", ("en", "zh"), 1) == {("X Y", "水泵"), ("Y Z", "泵机")}
+
+
+def test_a_run_has_the_mean_score_of_its_own_links():
+    words = tuple((k, k + 1) for k in range(3))
+    pair = LinkedPair("abc", "xyz", words, words, ((0, 0), (0, 1), (1, 1), (2, 2)), (0.1, 0.3, 0.8, 0.6))
+    assert list(_linked_spans(pair, 3)) == [
+        ((0, 2), (0, 2), pytest.approx(0.4)),
+        ((0, 3), (0, 3), pytest.approx(0.45)),
+        ((2, 3), (2, 3), 0.6),
+    ]
+
+
+def test_a_verb_with_its_object_is_a_clause():
+    def verb(source, kind):
+        return term(source, "x", 1)._replace(part_of_speech=kind)
+
+    assert _is_clause(verb("print pages", "verb"))
+    assert not any(map(_is_clause, (verb("print", "verb"), verb("print pages", "noun"), verb("Print pages", "verb"))))
+
+
+def test_terms_are_compared_by_their_words_or_pairs_of_characters():
+    assert _pieces("heat pump") == {"heat", "pump"}
+    assert [_pieces(text) for text in ("京都駅", "京都", "駅")] == [{"京都", "都駅"}, {"京都"}, {"駅"}]
 
 
 def term(source, target, times):
