@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from zipfile import ZipFile
 
 import pytest
 
@@ -67,6 +68,10 @@ def files(tmp_path):
     """Phrases, and passages of each kind."""
     for name in ("q.txt", "a.txt", "a.tsv", "a.csv", "a.md", "a.tmx"):
         (tmp_path / name).write_text("a\tb\n", "utf-8")
+    for name, members in (("t.zip", ["a.tsv"]), ("c.zip", ["a.csv"]), ("m.zip", ["a.en", "a.de"])):
+        with ZipFile(tmp_path / name, "w") as archive:
+            for member in members:
+                archive.writestr(member, "source,target\n" if member == "a.csv" else "a\tb\n")
 
     def made(passages="a.txt", output="o.tsv", **how):
         config = PhraseSearchConfig(**how)
@@ -85,6 +90,10 @@ def files(tmp_path):
         ("a.tsv", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
         ("a.txt", "o.tmx", {"languages": ("en", "de")}, (".tmx", False, False)),
         ("a.csv", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
+        ("t.zip", "o.tsv", {}, (".tsv", False, False)),
+        ("t.zip", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
+        ("c.zip", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
+        ("m.zip", "o.tsv", {"languages": ("en", "de")}, (".tsv", False, True)),
         ("a.md", "o.tsv", {"languages": ("en", "de")}, (".tsv", True, False)),
         ("a.txt", "o.tsv", {"languages": ("en", "de"), "split": True}, (".tsv", True, False)),
         ("a.txt", "o.tbx", {"languages": ("en", "de"), "mode": "terms"}, (".tbx", False, False)),
@@ -102,6 +111,7 @@ def test_what_holds_passages_is_known_by_its_name_and_the_languages(files, passa
     ("passages", "output", "how", "said"),
     [
         ("a.csv", "o.tsv", {}, "name the languages of the phrases and the passages"),
+        ("c.zip", "o.tsv", {}, "name the languages of the phrases and the passages"),
         ("a.md", "o.tsv", {}, "name the languages of the phrases and the passages"),
         ("a.txt", "o.tmx", {}, "name the languages of the phrases and the passages"),
         ("a.tsv", "o.tsv", {"languages": ("en",)}, r"languages=\['en'\]: name the languages"),
