@@ -282,6 +282,14 @@ def test_long_texts_go_through_coarser_ones_to_the_same_end(mini, sample):
     assert right > 0.97 * 3300
 
 
+def test_lines_of_an_ensemble_weigh_as_much_as_they_have_characters(mini, sample):
+    texts = [*sample["en"][:5], ""]
+    model = xswe.types.Ensemble.of([mini, mini])
+    found = line_sums(model, texts)
+    np.testing.assert_allclose(found.sums, model.encode(texts) * np.array([[len(text)] for text in texts]), rtol=1e-5)
+    assert found.sizes.tolist() == [len(text) for text in texts]
+
+
 def test_several_lines_are_as_long_as_all_their_characters():
     lines = random_lines(np.random.default_rng(0), 4)
     inverse, logs = np.empty((2, 3, 5), np.float32)

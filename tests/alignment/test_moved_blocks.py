@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import xswe
 from xswe.alignment import moved as module
-from xswe.alignment.beads import Constraints, Prices, line_sums
+from xswe.alignment.beads import AlignConfig, Constraints, Prices, line_sums
 from xswe.alignment.moved import (
     _around,
     _best_of_each_other,
@@ -89,6 +89,26 @@ def test_blocks_are_the_chains_that_score_most_and_enough(data):
         assert chain_score(blocks[0]) == pytest.approx(best)
     elif best < 1.6 - 1e-9:
         assert not blocks
+
+
+def test_lines_within_a_block_that_are_not_free_are_in_none_of_its_beads(sample):
+    """Pairs of lines 20 to 24 stand at 30 to 34; some lines between them belong elsewhere."""
+    model, config, prices = xswe.load("mini"), AlignConfig(), Prices(noise=0.1, signal=0.6)
+    texts = Texts.of(sample["en"][:26]), Texts.of([*sample["de"][:30], *sample["de"][20:26]])
+    sides = [module._Side(model, side, 1) for side in texts]
+
+    def found(*gone, pairs=((20, 30), (22, 32), (24, 34)), constraints=None):
+        pools = [np.array([line for line in range(*ends) if line not in gone]) for ends in ((20, 26), (30, 36))]
+        spans, scores = module._aligned([pairs], sides, tuple(pools), prices, config, constraints or Constraints())
+        assert (scores > config.gap).all()
+        return spans.tolist()
+
+    every = [[line, line + 1, line + 10, line + 11] for line in range(20, 26)]
+    assert found() == every
+    assert found(21) == [*every[:1], *every[2:]]
+    assert found(21, 33) == [every[0], every[2], *every[4:]]
+    rejected = Constraints((), rejected=np.array([[22, 23, 32, 33]]))
+    assert every[2] not in found(constraints=rejected)
 
 
 def test_what_is_free_around_a_block_may_belong_to_it():
