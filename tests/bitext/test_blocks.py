@@ -129,7 +129,7 @@ def test_blocks_hold_the_lines_of_a_span_and_say_where_they_stand(tmp_path_facto
     starts = [len(b"".join(lines[:row])) for row in range(len(lines))]
     whole = data.draw(st.booleans())
     low, high = (0, len(raw)) if whole else sorted(data.draw(st.tuples(*[st.integers(0, len(raw))] * 2)))
-    most, window = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 9))
+    most, window = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([0, 1, 5, 20, 40]))
     found = list(line_blocks([str(path)], most, window, None if whole else [(low, high)]))
     expected = [row for row, start in enumerate(starts) if low <= start < high]
     assert b"".join(block.lines[0].data.tobytes() for block in found) == b"".join(lines[row] for row in expected)
@@ -178,6 +178,18 @@ def test_two_files_of_which_one_is_damaged_are_read_up_to_the_damage(tmp_path):
     for how in ({}, {"on_error": "skip"}, {"exact": True, "on_error": "skip", "skipped": Skipped()}):
         with pytest.raises(InputError, match=r"b\.de:3: ends before line 3, where .*a\.en"):
             list(line_blocks(names, **how))
+
+
+def test_two_files_of_numbers_are_refused_by_both_names(tmp_path):
+    path = moses_zip(tmp_path / "x.zip", source=b"1\n" * 12, target="x\n" * 12, scores=b"0.5\n" * 12)
+    (file,) = find_pairs([{"path": path, "score": "*.scores"}], EN_JA)
+    sides = " and ".join(f"{path}!CCMatrix.en-ja.{code}" for code in EN_JA)
+    with pytest.raises(InputError) as caught:
+        [job() for job in file.jobs(scores=True)]
+    said = (
+        "its English side is a number in 12 of the first 12 lines; name the files, or the fields, that hold the two texts"
+    )
+    assert str(caught.value) == f"{sides}:1: {said}"
 
 
 def test_columns_after_the_first_two_are_negatives(tmp_path):

@@ -99,6 +99,9 @@ def test_the_columns_that_are_text_are_named():
     remarks = [f"{row.strip()}\t{'a remark' * (n > 1)}" for n, row in enumerate(rows)]
     assert "columns: [1, 2], score: 0}" in hint(remarks)  # a text in 10 of 12 rows is not one of the pair
     assert "columns: [3, 4], score: 2}" in hint([f"{n}\t{TEXT}\t{'ein Text' * (n > 1)}" for n in range(12)])
+    assert "columns: [3, 4], score: 2}" in hint([f"{n}\t{TEXT}\t{'ein Text' * (n > 1)}" for n in range(20)])  # nine in ten
+    few = [f"{n}\t{TEXT}\tein Text\t{n if n > 1 else ''}" for n in range(20)]
+    assert "columns: [1, 2], score: 0}" in hint(few)
     rates = [f"{n}\t{TEXT}\tein Text\t{n if n < 10 else ''}" for n in range(12)]
     assert "columns: [1, 2], score: 0}" in hint(rates)  # the last one is missing in two of twelve
     assert "columns: [1, 2]}" in hint([f"{row.strip()}\t7" for row in rows])  # which number is a score cannot

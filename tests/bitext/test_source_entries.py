@@ -86,6 +86,10 @@ def test_negatives_are_read_of_more_columns_and_of_tables_of_one_language():
     assert Source(("a.csv",), ("a", "b", "c"), ("en", "en")).with_negatives
 
 
+def test_two_files_are_the_sides_of_one_bitext():
+    assert (Source(("a.tsv", "b.tsv")).kind, Source(("a.tsv",)).kind) == ("moses", "tsv")
+
+
 def test_what_is_read_is_told_by_kind_columns_and_score():
     assert Source(("a.tsv",), (2, 1)).layout == ["tsv", (2, 1), (), None, None]
     assert Source(("a.zip!b.tsv",), (0, 1), score=3, min_score=0.5).layout[2:] == [("b.tsv",), 3, None, 0.5]
