@@ -182,6 +182,8 @@ def test_a_record_is_passed_on_with_all_that_stands_beside_its_texts(tmp_path, s
     if FORMATS[BY_SUFFIX[suffix]].family != "lines":
         numbers = [number for number, *_ in source.units(Skipped())]
         assert numbers == list(range(number - 3, number + 1))
+    if suffix in (".xlf", ".xliff"):  # by which its writer knows them
+        assert [record.row for record in records] == [0, 1, 2, 3]
     raws = source.raw_blocks()
     assert (raws is None) == (suffix not in (".tsv", ".jsonl"))
     if raws is not None:

@@ -223,6 +223,7 @@ def test_comma_separated_values(tmp_path):
         (["id", "text"], (), (0, 5), "[anchor, positive]} (or columns=[id,text])"),
         (["x", "id", "text"], ("en", "ja"), ("english", 1), "[en, ja]} (or columns=[id,text])"),
         (["text"], ("en", "ja"), (0, 1), "[en, ja]}"),
+        (["id", "text"], ("en", "ja"), ("english", "ja", "other"), "[english, ja]} (or columns=[id,text])"),
     ],
 )
 def test_which_columns_a_table_has_and_lacks_is_said(tmp_path, names, languages, columns, said):

@@ -9,7 +9,7 @@ from xswe.bitext import lines, rows
 from xswe.bitext.records import Record, side_by_side
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.io.lines import read_lines
+from xswe.io.lines import Skipped, read_lines
 from xswe.io.ragged import Texts
 
 
@@ -63,6 +63,53 @@ def test_a_byte_order_mark_belongs_to_no_text_but_to_the_line(tmp_path):
     assert other.texts == ("Katze", "cat")
     (tmp_path / "a.tsv").write_text("\ufeff\tKatze\n", "utf-8")
     assert [record.texts for record in Source((str(tmp_path / "a.tsv"),)).read()] == [("", "Katze")]
+
+
+def test_raw_lines_are_those_of_the_file_to_the_byte(tmp_path):
+    raw = "\ufeffa\tb\r\n\nc\td".encode()
+    for name in ("a.tsv", "a.jsonl"):
+        (tmp_path / name).write_bytes(raw)
+        file = Source((str(tmp_path / name),), languages=("en", "de"))
+        assert b"".join(block.data.tobytes() for block in file.raw_blocks()) == raw
+        read = list(file.read_raw())
+        assert [(record.raw, record.end, record.texts) for record in read] == [
+            *((raw[:6], b"\r\n", None), (b"", b"\n", None), (b"c\td", b"", None))
+        ]
+
+
+def test_objects_keep_their_line_and_its_end(tmp_path):
+    lines = '{"en": "a", "de": "b"}\r\n', "\n", ' {"de": "d", "en": " c "}'
+    (tmp_path / "a.jsonl").write_bytes("".join(lines).encode())
+    file = Source((str(tmp_path / "a.jsonl"),), languages=("en", "de"))
+    left_out = Skipped()
+    assert [(record.raw.decode(), record.end, record.texts) for record in file.read(left_out)] == [
+        (lines[0][:-2], b"\r\n", ("a", "b")),
+        ("", b"\n", None),
+        (lines[2], b"", ("c", "d")),
+    ]
+    assert left_out.counts == {"blank": 1}
+    file.write(str(tmp_path / "b.jsonl"), ((record, 0.5) for record in file.read()))
+    assert (tmp_path / "b.jsonl").read_bytes().decode() == "".join(lines) + "\n"
+
+
+def test_lines_of_two_files_must_be_texts_too(tmp_path):
+    for name, text in (("a.en", "a cat\n"), ("a.de", "7\n")):
+        (tmp_path / name).write_text(text * 12, "utf-8")
+    file = Source((str(tmp_path / "a.en"), str(tmp_path / "a.de")), languages=("en", "de"))
+    with pytest.raises(InputError, match=r"a\.en and .*a\.de:1: its German side is a number in 12 of the first 12 lines"):
+        list(file.blocks())
+
+
+def test_only_plain_lines_are_read_by_spans():
+    for paths, cut in (
+        (("a.tsv",), True),
+        (("a.en", "a.de"), True),
+        (("a.tsv.gz",), False),
+        (("a.en", "a.de.gz"), False),
+        (("a.zip!a.tsv",), False),
+        (("a.csv",), False),
+    ):
+        assert Source(paths).is_cut == cut
 
 
 def test_only_the_first_pairs_of_a_table_must_be_texts(tmp_path, monkeypatch):
@@ -214,6 +261,11 @@ def test_two_fields_are_those_of_the_first_object(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"score": 1.5, "source": "A", "target": "B"}\n{"translation": {"source": "C", "target": "D"}}\n')
     assert [record.texts for record in Source((str(path),)).read()] == [("A", "B"), ("C", "D")]
+    path.write_text("x\n")
+    with pytest.raises(InputError, match=r"a\.jsonl:1: not JSON \(.*\); give a JSON object a line"):
+        Source((str(path),))
+    path.write_text('{"id": "1", "en": "A", "x": "y", "de": "B"}\n')
+    assert [record.texts for record in Source((str(path),), languages=("en", "de")).read()] == [("A", "B")]
     path.write_text('{"source": "A", "target": "B", "source_id": "1", "target_id": "2"}\n')
     assert [record.texts for record in Source((str(path),)).read()] == [("A", "B")]
     path.write_text('{"text": "A", "translation": "B"}\n')
