@@ -58,7 +58,8 @@ def test_an_output_that_can_be_written_is_not_refused(here):
 
 def test_an_output_in_a_folder_of_others_is_refused(here, monkeypatch):
     """A file that is there as well, for it is replaced; but nothing is put beside a device."""
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != here / "folder")  # root may write anywhere
+    both = os.W_OK | os.X_OK  # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != here / "folder" or mode != both)
     (here / "folder" / "a.txt").write_text("there")
     os.symlink("folder/a.txt", here / "link")
     for output in ("folder/new/a.txt", "folder/a.txt", "link"):
