@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import subprocess
@@ -11,10 +12,11 @@ import threading
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import xswe
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError, DamagedError, InputError
 from xswe.io import files, locks
 from xswe.io.files import check_folder, check_input, check_output, whole_file, whole_folder
 from xswe.io.locks import locked
@@ -118,19 +120,22 @@ def test_a_link_stays_and_what_it_points_to_is_written(here):
 
 
 def test_pipes_and_devices_are_written_to(here):
+    """The device is a terminal: beside it nothing can be made that would replace it."""
     os.mkfifo(here / "pipe")
+    screen, terminal = os.openpty()
     read = []
     reader = threading.Thread(target=lambda: read.append((here / "pipe").read_bytes()))
     reader.start()
-    for path in (here / "pipe", "/dev/null"):
+    for path in (here / "pipe", os.ttyname(terminal)):
         check_output(path)
         with whole_file(path) as temporary:
             temporary.write_bytes(b"all")
     reader.join()
-    assert read == [b"all"]
+    assert read == [b"all"] == [os.read(screen, 9)]
     assert (here / "pipe").is_fifo()
-    assert not os.path.isfile("/dev/null")
     assert {p.name for p in here.iterdir()} == {"a.txt", "folder", "pipe"}
+    os.close(screen)
+    os.close(terminal)
 
 
 def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
@@ -151,6 +156,74 @@ def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
         [alive.name, next(name for name in leftovers if "other" in name)]
     )
     assert not list(here.glob(".made*"))
+
+
+def test_what_another_user_runs_is_alive(here, monkeypatch):
+    left = here / f".b.txt.{files._host()}-1.tmp"
+    for error, stays in ((PermissionError, True), (ProcessLookupError, False)):
+        left.write_text("half")
+
+        def kill(process, number, error=error):
+            assert (process, number) == (1, 0)
+            raise error
+
+        monkeypatch.setattr(os, "kill", kill)
+        files.remove_leftovers(here)
+        assert left.exists() == stays
+
+
+def test_an_unfinished_folder_is_kept_on_failure_and_takes_its_place_in_the_end(here):
+    (unfinished := here / "work").mkdir()
+
+    def broken(*where):
+        with whole_folder(*where) as folder:
+            (folder / "b").write_text("begun")
+            raise ZeroDivisionError
+
+    for where in ((here / "made", unfinished), (here / "other",)):
+        with pytest.raises(ZeroDivisionError):
+            broken(*where)
+    assert {p.name for p in here.iterdir()} == {"a.txt", "folder", "work"}
+    with whole_folder(here / "made", unfinished) as folder:
+        assert folder == unfinished
+    assert ((here / "made" / "b").read_text(), unfinished.exists()) == ("begun", False)
+
+
+def test_json_is_indented_and_readable(here):
+    files.write_json("a.json", {"a": "ü", "b": [1, None]})
+    assert Path("a.json").read_bytes() == '{\n  "a": "ü",\n  "b": [\n    1,\n    null\n  ]\n}\n'.encode()
+    assert list(files.strings_in({"a": "b", "c": ["d", {"e": "f"}, 1, None]})) == ["b", "d", "f"]
+    Path("a.json").write_text("{", "utf-8")
+    with pytest.raises(DamagedError, match=r"^a\.json: damaged, or not written by xswe \(.*\); move it away"):
+        files.read_json("a.json")
+
+
+def test_a_fingerprint_is_that_of_the_canonical_json():
+    whole = hashlib.sha256('[{"a":"ü","b":[1]},"c"]'.encode()).hexdigest()
+    assert files.fingerprint({"b": [1], "a": "ü"}, "c") == whole[:12]
+    assert files.fingerprint({"b": [1], "a": "ü"}, "c", length=5) == whole[:5]
+    array = np.array([[1, 2]], np.int16)
+    expected = hashlib.sha256(b"<i2 (1, 2)" + array.tobytes() + b"<i2 (2,)" + array.tobytes()).hexdigest()
+    assert files.arrays_digest(array, array[0]) == expected
+
+
+def test_two_outputs_are_not_the_same_file(here):
+    for same in ("b.txt", here / "b.txt", "folder/../b.txt"):
+        with pytest.raises(ConfigError, match=rf"^rejects={same}: is the output, too; give another name$"):
+            files.check_apart("rejects", same, "b.txt")
+    files.check_apart("rejects", "c.txt", "b.txt")
+
+
+def test_a_lock_is_for_one_and_a_shared_one_for_several(here):
+    with (
+        locked(here / "new" / "work"),
+        pytest.raises(ConfigError, match="busy"),
+        locked(here / "new" / "work", "busy", True),
+    ):
+        pass
+    several = (locked(here / "work", busy, shared=True) for busy in (None, "busy"))
+    with next(several), next(several), pytest.raises(ConfigError, match="busy"), locked(here / "work", "busy"):
+        pass
 
 
 def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypatch):

@@ -50,6 +50,19 @@ def test_a_line_that_cannot_be_read_is_named_or_counted(monkeypatch, raw, reason
     assert decode_line(b"1234\r\n", "a.txt", 3, "raise", skipped) == "1234"  # the end does not count
 
 
+def test_the_line_of_a_nul_byte():
+    for data, line in ((b"\0", 7), (b"\n\0", 8), (b"a\nb\0\n\0", 8)):
+        assert str(nul_byte("a", 7, data)).startswith(f"a:{line}: a NUL byte")
+
+
+def test_an_empty_file_is_warned_of_once(tmp_path, caplog):
+    for name, data in (("empty.txt", b""), ("full.txt", b"\n")):
+        (tmp_path / name).write_bytes(data)
+        for _ in range(2):
+            assert len(list(read_lines(tmp_path / name))) == len(data)
+    assert caplog.messages == [f"{tmp_path}/empty.txt: it is empty"]
+
+
 def test_the_line_and_column_of_a_byte():
     data = b"ab\ncd\n\xffe"
     assert "a:9: not UTF-8 (byte 0xff at column 1)" in str(not_utf8("a", 7, data, 6))

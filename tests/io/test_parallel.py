@@ -14,7 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from xswe.io.parallel import Lock, Together, alongside, available_threads, in_order, parallel_for, run
+from xswe.io.parallel import (
+    Lock,
+    Together,
+    alongside,
+    available_threads,
+    blocks,
+    in_order,
+    over_blocks,
+    parallel_for,
+    run,
+    team,
+)
 from xswe.training.loop import awake
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
@@ -33,6 +44,77 @@ def test_an_error_is_raised_only_when_no_thread_works_any_more():
     with pytest.raises(KeyboardInterrupt):
         run([broken, slow], 2)
     assert finished.is_set()
+
+
+def test_blocks_are_even_and_none_is_empty():
+    for size in range(1, 12):
+        for parts in range(14):
+            found = blocks(size, parts)
+            assert [place for start, stop in found for place in range(start, stop)] == list(range(size))
+            assert len(found) == max(1, min(parts, size))
+            sizes = [stop - start for start, stop in found]
+            assert min(sizes) > 0
+            assert max(sizes) - min(sizes) <= 1
+    assert blocks(0, 3) == [(0, 0)]
+    for size, threads, least, expected in ((10, 3, 1, 3), (10, 3, 5, 2), (10, 3, 6, 1), (10, 3, 11, 1), (2, 9, 1, 2)):
+        assert over_blocks(lambda start, stop: (start, stop), size, threads, least) == blocks(size, expected)
+
+
+def test_work_is_shared_by_as_many_threads_as_are_given():
+    def slow():
+        time.sleep(0.003)
+        return threading.get_ident()
+
+    def threads_of(threads):
+        return {
+            "run": run([slow] * 8, threads),
+            "parallel_for": (found := [], parallel_for(lambda *_: found.append(slow()), 8, 1, threads))[0],
+            "in_order": list(in_order(lambda _: slow(), range(8), threads)),
+        }
+
+    own = threading.get_ident()
+    for threads in (0, 1):
+        assert all(set(found) == {own} for found in threads_of(threads).values())
+    shared = threads_of(3)
+    assert {name: len(set(found)) for name, found in shared.items()} == {"run": 3, "parallel_for": 3, "in_order": 3}
+    assert (own in shared["run"], own in shared["parallel_for"], own in shared["in_order"]) == (True, True, False)
+    assert run([slow], 3) == [own]
+
+
+def test_as_many_tasks_as_a_team_has_members_are_theirs():
+    def asked(tasks):
+        return ["team", *(task() for task in tasks)]
+
+    tasks = [lambda k=k: k for k in range(3)]
+    with team((2, asked)):
+        assert run(tasks[:2], 2) == ["team", 0, 1]
+        assert run(tasks, 2) == [0, 1, 2]
+        assert run(tasks[:1], 2) == [0]
+        with team(None):
+            assert run(tasks[:2], 2) == [0, 1]
+        assert run(tasks[:2], 2) == ["team", 0, 1]
+    assert run(tasks[:2], 2) == [0, 1]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_is_taken_in_advance_than_may_wait(most):
+    taken = []
+    results = alongside(str, (taken.append(item) or item for item in range(9)), *([most] if most > 1 else []))
+    for number in range(9):
+        assert next(results) == str(number)
+        assert len(taken) == min(9, number + most + 1)
+    assert list(results) == []
+
+
+def test_an_error_comes_after_the_results_before_it():
+    def items():
+        yield from (1, 2)
+        raise ZeroDivisionError
+
+    for results in (in_order(str, items(), 2), alongside(str, items()), alongside(str, items(), 5)):
+        assert [next(results), next(results)] == ["1", "2"]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
 
 
 @pytest.mark.parametrize("failing", [0, 1])
