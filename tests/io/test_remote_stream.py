@@ -88,3 +88,31 @@ def test_what_fails_again_and_again_is_named(made):
     with pytest.raises(InputError, match=r"cannot be read \(none\); check the name"):
         stream.read(1)
     assert pauses == []
+
+
+@pytest.mark.parametrize(
+    ("status", "again"), [(404, False), (428, False), (429, True), (430, False), (499, False), (500, True)]
+)
+def test_a_storage_that_is_overloaded_is_asked_again_though_it_says_that_the_file_is_missing(made, status, again):
+    error = FileNotFoundError("none")
+    error.__cause__ = OSError()
+    error.__cause__.status = status
+    stream, _, pauses = made(reads=1, error=error)
+    if again:
+        assert stream.read(1) == DATA[:1]
+        assert pauses == [_FIRST_PAUSE]
+    else:
+        with pytest.raises(InputError, match="check the name"):
+            stream.read(1)
+
+
+def test_the_version_of_a_remote_file(monkeypatch):
+    known = {"type": "file", "size": 7, "etag": "x", "mtime": 5, "updated": None}
+    system = type("System", (), {"info": lambda self, name: known})()
+    monkeypatch.setattr(sources, "_system", lambda path: (system, "name"))
+    assert sources.remote_state("s3://a") == (7, ["s3://a", 7, "x", "5"])
+    known["partial"] = False
+    assert sources.remote_state("s3://a") == (None, ["s3://a", 7, "x", "5"])
+    known["type"] = "directory"
+    with pytest.raises(InputError, match=r"s3://a: a folder; give the name of a file"):
+        sources.remote_state("s3://a")

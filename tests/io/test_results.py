@@ -6,7 +6,8 @@ import json
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.io.results import Result, Rows, latex, markdown, table
+from xswe.io import results as module
+from xswe.io.results import Result, Rows, latex, markdown, table, write_table
 
 
 class Found(Result):
@@ -38,8 +39,8 @@ def test_a_suffix_is_a_promise(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx"])
 def test_every_format_holds_what_is_no_number_and_ends_no_line(tmp_path, suffix):
-    for module in {".parquet": ["pyarrow"], ".xlsx": ["xlsxwriter", "openpyxl"]}.get(suffix, []):
-        pytest.importorskip(module)
+    for library in {".parquet": ["pyarrow"], ".xlsx": ["xlsxwriter", "openpyxl"]}.get(suffix, []):
+        pytest.importorskip(library)
     rows, path = [(0.5, "a\rb"), (float("nan"), "c"), (float("inf"), "\ud800d")], tmp_path / f"a{suffix}"
     Rows(("score", "text"), rows if suffix not in (".parquet", ".xlsx") else rows[:2]).write(path)
     if suffix in (".csv", ".tsv"):
@@ -58,6 +59,35 @@ def test_every_format_holds_what_is_no_number_and_ends_no_line(tmp_path, suffix)
     elif suffix == ".xlsx":
         sheet = pytest.importorskip("openpyxl").load_workbook(path).active
         assert [row[0] for row in sheet.iter_rows(values_only=True)] == ["score", 0.5, None]
+
+
+def test_each_text_format_has_its_bytes(tmp_path):
+    rows = Rows(("score", "text"), [(0.5, "ü\tb"), (2, ("c", "d")), (None, '"e"')])
+    for suffix, written in (
+        (".csv", 'score,text\n0.5,ü\tb\n2,c | d\n,"""e"""\n'),
+        (".tsv", 'score\ttext\n0.5\t"ü\tb"\n2\tc | d\n\t"""e"""\n'),
+        (
+            ".jsonl",
+            '{"score": 0.5, "text": "ü\\tb"}\n{"score": 2, "text": ["c", "d"]}\n{"score": null, "text": "\\"e\\""}\n',
+        ),
+        (".md", '| score | text |\n| --- | --- |\n| 0.5000 | ü b |\n| 2 | c \\| d |\n| - | "e" |\n'),
+    ):
+        rows.write(tmp_path / f"a{suffix}")
+        assert (tmp_path / f"a{suffix}").read_text("utf-8") == written
+    Rows(("a",), [("ü",)]).write(tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_text("utf-8") == '[\n  {\n    "a": "ü"\n  }\n]\n'
+    write_table(tmp_path / "b.csv", ".csv", ("a",), [("b",)], bom=True)
+    assert (tmp_path / "b.csv").read_bytes() == b"\xef\xbb\xbfa\nb\n"
+
+
+def test_a_result_is_a_sequence_of_its_records():
+    rows = Rows(("a",), [(1,), (2,), (3,)])
+    for found in (rows, Found()):
+        listed = list(found.records())
+        assert (len(found), list(found), found[0], found[-1]) == (len(listed), listed, listed[0], listed[-1])
+        assert (found[1:], found[:-1], found[::2]) == (tuple(listed[1:]), tuple(listed[:-1]), tuple(listed[::2]))
+        with pytest.raises(IndexError):
+            found[len(listed)]
 
 
 def test_numbers_stand_right_and_texts_left():
@@ -97,3 +127,51 @@ def test_results_become_parquet_and_sheets(tmp_path):
     assert [tuple(row.values()) for row in parquet.read_table(tmp_path / "a.parquet").to_pylist()] == rows
     sheet = sheets.load_workbook(tmp_path / "a.xlsx").active
     assert list(sheet.iter_rows(values_only=True)) == [("score", "text"), *rows]
+
+
+def test_a_sheet_is_laid_out_to_be_read(tmp_path):
+    sheets = pytest.importorskip("openpyxl")
+    pytest.importorskip("xlsxwriter")
+    long, wide = "x" * 61, "猫" * 15
+    names = ("score", "source", "target", "status", "a name")
+    Rows(names, [(0.5, long, wide, "open", 1), (0.25, "", "y", "right", 2)]).write(tmp_path / "a.xlsx")
+    book = sheets.load_workbook(tmp_path / "a.xlsx")
+    sheet = book.active
+    assert (book.properties.created.isoformat(), sheet.title) == ("2000-01-01T00:00:00", "xswe")
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:E3")
+    widths = [round(sheet.column_dimensions[column].width - 0.71) for column in "ABCDE"]
+    assert widths == [9, 60, 30, 10, 10]
+    assert [bool(cell.font.bold and cell.border.bottom.style) for cell in (sheet["A1"], sheet["E1"], sheet["B2"])] == [
+        True,
+        True,
+        False,
+    ]
+    formats = {sheet.column_dimensions[column].number_format for column in "BCDE"}
+    assert (sheet.column_dimensions["A"].number_format, formats) == ("0.000", {"General"})
+    assert [bool(sheet.column_dimensions[column].alignment.wrap_text) for column in "ABCDE"] == [False, True, *[False] * 3]
+    looks = {str(one.sqref): one.rules[0] for one in sheet.conditional_formatting}
+    assert {where: rule.type for where, rule in looks.items()} == {
+        "A2:A3": "colorScale",
+        "B2:B3": "containsBlanks",
+        "C2:C3": "containsBlanks",
+    }
+    scale = looks["A2:A3"].colorScale
+    assert [float(one.val) for one in scale.cfvo] == [0, 0.5, 1]
+    assert [one.rgb for one in scale.color] == ["FFF4B6AC", "FFFBE9A9", "FFB7DDBF"]
+    (choice,) = sheet.data_validations.dataValidation
+    assert (str(choice.sqref), choice.formula1, choice.errorStyle) == ("D2:D3", '"right,wrong,open"', "warning")
+    Rows(("source", "b"), []).write(tmp_path / "b.xlsx")
+    sheet = sheets.load_workbook(tmp_path / "b.xlsx").active
+    assert (sheet.auto_filter.ref, list(sheet.conditional_formatting)) == ("A1:B2", [])
+
+
+def test_a_sheet_has_no_more_rows_and_characters_than_it_can(tmp_path, monkeypatch):
+    sheets = pytest.importorskip("openpyxl")
+    pytest.importorskip("xlsxwriter")
+    monkeypatch.setattr(module, "_MAX_SHEET_ROWS", 2)
+    monkeypatch.setattr(module, "_MAX_CELL", 3)
+    Rows(("a",), [("abc",), ("abcd",)]).write(tmp_path / "a.xlsx")
+    assert [row[0] for row in sheets.load_workbook(tmp_path / "a.xlsx").active.values] == ["a", "abc", "abc"]
+    with pytest.raises(ConfigError, match="over 2 rows do not fit a sheet"):
+        Rows(("a",), [("a",)] * 3).write(tmp_path / "b.xlsx")
+    assert not (tmp_path / "b.xlsx").exists()
