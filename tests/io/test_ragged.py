@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,17 @@ from hypothesis import strategies as st
 
 from xswe.io import ragged as bags_module
 from xswe.io import ragged as texts_module
-from xswe.io.ragged import Bags, Texts, TextView, joined
+from xswe.io.ragged import (
+    Bags,
+    Texts,
+    TextView,
+    append_texts,
+    bag_writer,
+    concatenate_bags,
+    joined,
+    map_unfinished,
+    text_writer,
+)
 
 any_text = st.text(st.characters(codec="utf-8"), max_size=20)
 
@@ -100,3 +112,73 @@ def test_bags_take_block_and_concatenate(lists, data):
 def test_bags_survive_the_disk(tmp_path):
     Bags.of([[1, 2], [], [3]]).save(tmp_path, "b")
     assert as_lists(Bags.open(tmp_path, "b")) == [[1, 2], [], [3]]
+
+
+blocks_of_lists = st.lists(st.lists(st.lists(st.integers(0, 255), max_size=4), max_size=4), max_size=5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(blocks=blocks_of_lists, kept=st.integers(0, 5))
+def test_what_is_written_block_by_block_is_what_was_given(tmp_path_factory, blocks, kept):
+    """Also if some blocks were kept of a writer that was killed after more."""
+    folder = tmp_path_factory.getbasetemp()
+    rows = [row for block in blocks for row in block]
+    texts = [Texts.of([bytes(row).decode("latin-1") for row in block]) for block in blocks]
+
+    def write(state, some):
+        writer = text_writer(folder, "t", state)
+        states = [writer.state]
+        for block in some:
+            append_texts(writer, block)
+            states.append(writer.state)
+        return writer, states
+
+    writer, states = write((0, 0), texts)
+    writer.sync()
+    assert states == [
+        (sum(map(len, texts[:n])), sum(len(block.data) for block in texts[:n])) for n in range(len(texts) + 1)
+    ]
+    assert list(map_unfinished(folder, "t", states[-1])) == [text for block in texts for text in block]
+    writer._values.abandon()
+    writer._offsets.abandon()
+    kept = min(kept, len(texts))
+    with write(states[kept], texts[kept:])[0]:
+        pass
+    assert list(Texts.open(folder, "t")) == [text for block in texts for text in block]
+    for units, kind in ((256, np.uint16), (1 << 16, np.uint16), ((1 << 16) + 1, np.int32)):
+        with bag_writer(folder, "b", units) as writer:
+            for block in blocks:
+                bags = Bags.of([[9], *block])  # whose first offset is not 0
+                writer.append(bags.ids[1:], bags.offsets[1:])
+        opened = Bags.open(folder, "b")
+        assert opened.ids.dtype == kind
+        assert [opened.ids[a:b].tolist() for a, b in pairwise(opened.offsets.tolist())] == rows
+        assert opened.counts(256).tolist() == [sum(row.count(one) for row in rows) for one in range(256)]
+
+
+def test_a_writer_of_more_keeps_what_another_killed_one_left(tmp_path):
+    with text_writer(tmp_path, "t") as writer:
+        append_texts(writer, Texts.of(["a", "bc"]))
+    for state, expected in (((2, 3), ["a", "bc", "d"]), ((1, 1), ["a", "d"]), ((0, 0), ["d"])):
+        with text_writer(tmp_path, "t", state) as writer:
+            append_texts(writer, Texts.of(["d"]))
+        assert list(Texts.open(tmp_path, "t")) == expected
+        with text_writer(tmp_path, "t") as writer:
+            append_texts(writer, Texts.of(["a", "bc"]))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=8), st.data())
+def test_bags_are_cut_and_chosen_by_rows(lists, data):
+    bags = Bags.of(lists)
+    assert bags.lengths.tolist() == [len(one) for one in lists]
+    start = data.draw(st.integers(0, len(lists)))
+    stop = data.draw(st.integers(start, len(lists) + 3))
+    rows = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=5)) if lists else []
+    for found, expected in (
+        (bags.block(start, stop), lists[start:stop]),
+        (bags.take(np.array(rows, np.int64)), [lists[row] for row in rows]),
+        (concatenate_bags([bags, bags.block(start, stop)]), lists + lists[start:stop]),
+    ):
+        assert found.offsets[0] == 0
+        assert [found.ids[a:b].tolist() for a, b in pairwise(found.offsets.tolist())] == expected
+    assert concatenate_bags([bags]) is bags

@@ -149,3 +149,24 @@ def test_choices_of_a_list_of_defaults():
     assert chosen(["_self_", {"override /teacher": "none"}, {"/corpus/clean": "off", "pair": "en-de"}]) == {
         **{"teacher": "none", "corpus/clean": "off", "pair": "en-de"}
     }
+
+
+def test_settings_of_a_search_are_those_of_the_section_of_neighbours():
+    @dataclass(frozen=True)
+    class Search:
+        threads: int = 1
+        method: str = "exact"
+        most: int = 3
+
+    @dataclass(frozen=True)
+    class Work:
+        size: int = 1
+        neighbours: Search = field(default_factory=Search)
+
+    assert changed(Work(), {"size": 2, "threads": 4}, "work") == Work(2, Search(4))
+    assert changed(Work(), {"method": "a", "neighbours": Search(2, "b", 5)}, "work") == Work(1, Search(2, "a", 5))
+    assert changed(Work(), {"neighbours": {"most": 5}}, "work") == Work(1, Search(1, "exact", 5))
+    with pytest.raises(ConfigError, match=r"^most: there is no such setting; work has size, neighbours, threads, method$"):
+        changed(Work(), {"most": 2}, "work")
+    with pytest.raises(ConfigError, match=r"^threads: there is no such setting"):
+        changed(Inner(), {"threads": 2}, "inner")
