@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from xswe.cli.complete import SCRIPTS, completed
+from xswe.cli.complete import SCRIPTS, _split, completed
+from xswe.cli.help import settings
 from xswe.cli.main import main
 from xswe.cli.verbs import VERBS
 
@@ -132,6 +133,51 @@ def test_fish_completes_a_line(shell, line, expected):
 )
 def test_what_is_offered(words, offered):
     assert completed("zsh", words) == offered
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "is_quoted"),
+    [
+        ("", [""], False),
+        ("xswe mine ", ["xswe", "mine", ""], False),
+        ("xswe  mine", ["xswe", "mine"], False),
+        ("a 'b c", ["a", "b c"], True),
+        ("a 'b c' d", ["a", "b c", "d"], False),
+        ("a \"b'c", ["a", "b'c"], True),
+        ("a b\\ c", ["a", "b c"], False),
+        ("a b\\'c", ["a", "b'c"], False),
+        ("a 'b\\c'", ["a", "b\\c"], False),
+    ],
+)
+def test_a_line_is_split_as_bash_does(line, words, is_quoted):
+    assert _split(line) == (words, is_quoted)
+
+
+def test_each_shell_is_given_words_in_its_form(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("two words.txt", ".hidden", "tw(1).tsv"):
+        (tmp_path / name).touch()
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "e.txt").touch()
+    assert completed("bash", ["xswe mine source=tw"]) == ["tw\\(1\\).tsv ", "two\\ words.txt "]
+    assert completed("bash", ["xswe mine source='tw"]) == ["tw(1).tsv", "two words.txt"]
+    assert completed("bash", ["xswe mine source=d"]) == ["d/"]
+    assert completed("bash", ["xswe mine source=d/"]) == ["d/e.txt "]
+    assert completed("bash", ["xswe mine source=nowhere/x"]) == []
+    assert completed("bash", ["xswe mine source=.h"]) == [".hidden "]
+    assert completed("zsh", ["mine", "source="]) == ["source=d/", "source=tw(1).tsv ", "source=two words.txt "]
+    assert completed("fish", ["ded"]) == [f"dedup\t{VERBS['dedup'].what}"]
+    assert completed("fish", ["help", "ded"]) == ["dedup\t"]
+    (told,) = completed("fish", ["dedup", "dig"])
+    assert told == "digits=\t" + next(one.meaning for one in settings("dedup") if one.name == "digits")
+    assert completed("fish", ["train", "refi"]) == ["refine.\tsettings of refine"]
+    assert "list " not in completed("zsh", ["corpus", "list", "li"])
+    assert completed("zsh", ["train", "-"]) == [
+        *("--help ", "--help-all ", "--cfg ", "--multirun ", "--config-dir ", "--info ")
+    ]
+    assert completed("zsh", ["nothing", "-"]) == []
+    assert completed("zsh", ["help", "mine", "de"]) == []
+    assert completed("zsh", ["train", "pair=en-de-"]) == ["pair=en-de-zh ", "pair=en-de-ja "]
 
 
 def test_lists_are_completed_within_their_brackets(tmp_path, monkeypatch):
