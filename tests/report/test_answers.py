@@ -65,6 +65,22 @@ def test_a_terminal_is_asked_until_an_empty_line(monkeypatch, capsys):
     assert said.count("> ") == 3
 
 
+@pytest.mark.parametrize(
+    ("is_terminal", "no_colour", "marks"),
+    [(True, False, ("\033[1m", "\033[0m")), (True, True, ("[", "]")), (False, False, ("[", "]"))],
+)
+def test_marks_are_bold_on_a_terminal_with_colours(random_model, monkeypatch, is_terminal, no_colour, marks):
+    monkeypatch.setattr(module, "mark_best", lambda model, query, texts, left, right: [f"{left}{t}{right}" for t in texts])
+    found = Answers(Index(xswe.load(random_model)), FileSearchConfig(), hits=TWO[:1])
+    monkeypatch.setattr(module, "search_file", lambda **given: found)
+    screen = io.StringIO()
+    screen.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1") if no_colour else monkeypatch.delenv("NO_COLOR", raising=False)
+    assert answer({"queries": "q", "output": None}) == "0.5000  {0}one two{1}\n0.2500  {0}two{1}".format(*marks)
+
+
 def test_without_a_terminal_queries_are_read_or_given(monkeypatch):
     given = []
     found = Answers(Index(), FileSearchConfig(mark=False), hits=TWO)
