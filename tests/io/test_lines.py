@@ -30,7 +30,9 @@ def expected_lines(data, exact, inside=False):
 
 
 @settings(max_examples=80, deadline=None)
-@given(parts=pieces, chunk=st.integers(1, MOST), exact=st.booleans(), size=st.integers(3, 30), seed=st.integers(0, 99))
+@given(
+    parts=pieces, chunk=st.integers(1, MOST), exact=st.booleans(), size=st.integers(2 * MOST, 40), seed=st.integers(0, 99)
+)
 def test_lines_come_whole_and_in_order_however_many_are_asked_for(parts, chunk, exact, size, seed):
     data, draw, found = b"".join(parts), random.Random(seed), []
     data = data if b"\n" in data else data.replace(b"\r", b"")

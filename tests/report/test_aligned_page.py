@@ -9,6 +9,7 @@ import pytest
 
 import xswe
 from tests.report.conftest import of_spans
+from xswe.report import aligned as module
 from xswe.report.aligned import (
     _CONTEXT,
     Stretch,
@@ -141,6 +142,29 @@ def test_both_texts_are_drawn_to_the_same_width():
     thin = str(_map([Stretch("source", (0, 1), (0, 0))], 1000, 0))
     assert 'width="1.5"' in thin
     assert "Source above, 1,000 lines, and target below, 0" in thin
+
+
+def test_the_page_has_what_there_is_and_the_longest_stretches(monkeypatch):
+    monkeypatch.setattr(module, "render", lambda template, **context: context)
+    spans = [(0, 1, 0, 1), (1, 4, 1, 1), (4, 5, 1, 2), (5, 6, 2, 2), (6, 7, 2, 3), (7, 7, 3, 5), (7, 8, 5, 6)]
+    told = aligned_page(of_spans(spans, moved=[0, 0, 0, 0, 0, 0, 1]))
+    assert [name for name, _ in told["sections"]] == ["map", "review", "scores", "run"]
+    assert [(one["where"], one["lines"]) for one in told["stretches"]] == [
+        ("source 2 to 4, without a counterpart", 3),
+        ("source 6, without a counterpart", 1),
+        ("target 4 to 5, without a counterpart", 2),
+        ("source 8, target 6, out of order", 1),
+    ]
+    assert told["overview"][-1] == ("out of order", "1", "more pairs")
+    assert (told["more"], told["data"]["setting"], len(told["data"]["rungs"])) == (0, "min_score", 4)
+    monkeypatch.setattr(module, "_MAX_LISTED", 2)
+    told = aligned_page(of_spans(spans))
+    assert [one["lines"] for one in told["stretches"]] == [3, 2]  # in their order
+    assert told["more"] == 1
+    assert told["overview"][-1][0] != "out of order"
+    monkeypatch.setattr(module, "_MAP_SHAPES", 1)  # then the smallest has the mean of the lines of both
+    for size, drawn in ((3, True), (2, False)):
+        assert ("without a counterpart" in _map([Stretch("source", (0, size), (0, 0))], size, 6 - size)) == drawn
 
 
 def test_a_mark_writes_the_lines_that_it_is_about():

@@ -57,6 +57,7 @@ def test_bins_are_as_high_as_their_counts_and_as_wide_as_their_edges():
     assert [(x(100 * a), y(100 * b)) for a, b in area] == [pytest.approx(point, abs=0.02) for point in expected]
     assert re.findall(r'<li class="s(\d)">.*?</span>(\w+)<', drawn) == [("0", "all"), ("1", "wrong")]
     assert "legend" not in figures.histogram(edges, {"all": counts}, "score", "Scores")
+    assert scale(figures.histogram(edges, {"all": 0 * counts}, "score", "Scores"), "y")(0) == pytest.approx(1.04, abs=1e-3)
     for cut, place in ((0.0, 0.0), (9.0, 100.0)):  # a cut beyond the bins stands at their end
         drawn = figures.histogram(edges, {"all": counts}, "score", "Scores", cut=cut)
         assert list(attributes(drawn, 'line class="cut"', "x1", "x2")) == [[place, place]]
@@ -156,6 +157,10 @@ def test_bars_stand_in_their_groups_with_their_intervals():
         (Axis(1.0, 10_000.0, True), "1 10 100 1k 10k"),
         (Axis(0.01, 100.0, True), "0.01 0.1 1 10 100"),
         (Axis(1.0, 1e8, True), "1 100 10k 1M 100M"),
+        (Axis(1.0, 1e5, True), "1 10 100 1k 10k 100k"),
+        (Axis(1.0, 1e6, True), "1 100 10k 1M"),
+        (Axis(5.0, 50.0, True), "5 10 20 30 50"),
+        (Axis(0.0, 7.0), "0 2 4 6"),
         (Axis(4.0, 60.0, True), "5 10 20 30 50"),
         (Axis(110.0, 190.0, True), "120 140 160 180"),
     ],
@@ -179,6 +184,8 @@ def test_an_axis_holds_all_values_with_some_room():
         assert axis.low < only < axis.high
     axis = Axis.around([0.0, -1.0, 1.0, 100.0], log=True)  # there is no logarithm of the first two
     assert 0.8 < axis.low < 1 < 100 < axis.high < 130
+    axis = Axis.around([10.0, 1000.0], log=True)
+    assert (axis.low, axis.high, axis.log) == (pytest.approx(10 / 100**0.04), pytest.approx(1000 * 100**0.04), True)
     assert Axis.around([]) == Axis(0.0, 1.0)
     assert Axis.around([0.0], log=True) == Axis(1.0, 10.0, True)
 

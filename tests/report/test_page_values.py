@@ -75,7 +75,7 @@ def key(task="a", subset="en"):
 
 def test_a_mean_over_seeds_has_its_deviation_for_an_interval():
     found = _spread(key(), 0.5, 0.1)
-    assert (found.key, found.value, found.low, found.high) == (key(), 0.5, 0.4, 0.6)
+    assert (found.key, found.value, found.low, found.high, found.n) == (key(), 0.5, 0.4, 0.6, 0)
     assert (_spread(key(), 0.5, None).low, _spread(key(), None, 0.1)) == (None, None)
 
 

@@ -193,6 +193,10 @@ def test_drawings_of_hubs_and_lengths():
     lengths = _lengths(view([0.6, 0.4], groups=groups))
     assert lengths.count("<circle") == 2  # of the bands alone, and of pairs with both texts
     assert "below the cut" in lengths
+    series = {"kept": [(3, 2, "abc")], "below the cut": [(1, 1, "a")]}
+    label = "Bytes of the target against bytes of the source, of the pairs drawn from the bands"
+    sides = ("bytes of the source", "bytes of the target")
+    assert lengths == figures.dots(series, *sides, label, log=(True, True), height=280)
     assert _lengths(view([0.6], groups=groups[1:])).count("<circle") == 1
     assert _lengths(view([0.6])) == ""
 

@@ -61,7 +61,7 @@ class Axis:
             found = [value for value in found if self.low <= value <= self.high]
             if len(found) < 2:  # less than a factor of two: practically linear
                 return Axis(self.low, self.high).ticks(4)
-            return [(value, _short(value)) for value in found[:: -(-len(found) // most) or 1]]
+            return [(value, _short(value)) for value in found[:: -(-len(found) // most)]]
         rough = (self.high - self.low) / most
         base = 10.0 ** math.floor(math.log10(rough))
         step = next(base * m for m in (1, 2, 2.5, 5, 10) if base * m >= rough)
