@@ -116,7 +116,7 @@ class Run:
         keys = {"spans": "spans", "refine": "refinement"}
         last = next((name for name, key in keys.items() if key in report), "pca" if "pca" in report else "bags")
         if stage.name == "pca" and last != "pca":  # PCA without ABTT is no input of a later stage, but is shown too
-            return self.results["settings"]["pca"]["drop"] != 0 and _report(stage).get("drop") == 0
+            return "pca" in report and self.results["settings"]["pca"]["drop"] != 0 and _report(stage).get("drop") == 0
         if stage.name != last:
             return False
         key = keys.get(last, last)
