@@ -163,6 +163,13 @@ def test_a_sheet_is_laid_out_to_be_read(tmp_path):
     Rows(("source", "b"), []).write(tmp_path / "b.xlsx")
     sheet = sheets.load_workbook(tmp_path / "b.xlsx").active
     assert (sheet.auto_filter.ref, list(sheet.conditional_formatting)) == ("A1:B2", [])
+    Rows(("target", "source"), [("=1+1", "https://example.org")]).write(tmp_path / "c.xlsx")  # neither is run nor linked
+    sheet = sheets.load_workbook(tmp_path / "c.xlsx").active
+    assert {str(one.sqref) for one in sheet.conditional_formatting} == {"A2", "B2"}
+    assert [(cell.value, cell.data_type, cell.hyperlink) for cell in sheet[2]] == [
+        ("=1+1", "s", None),
+        ("https://example.org", "s", None),
+    ]
 
 
 def test_a_sheet_has_no_more_rows_and_characters_than_it_can(tmp_path, monkeypatch):

@@ -255,8 +255,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
 
     rest = iter(rows)
     first = list(islice(rest, _BLOCK_ROWS))
-    how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    with xlsxwriter.Workbook(str(path), how) as book:
+    with xlsxwriter.Workbook(str(path), {"constant_memory": True}) as book:
         book.set_properties({"created": datetime(2000, 1, 1)})
         sheet = book.add_worksheet("xswe")
         sheet.freeze_panes(1, 0)
