@@ -58,6 +58,14 @@ def drawn(count, seed):
     return {text: rng.integers(0, 1000, rng.integers(0, LARGEST + 1)).tolist() for text in sorted(texts)}
 
 
+def least_slots(table, slots):
+    """How many slots what is in a table needs, doubled from ``slots`` on: five eighths can be used, with two words each."""
+    used, words = table.used.tolist()
+    while slots * 5 // 8 < used or 2 * slots < words:
+        slots *= 2
+    return slots
+
+
 @pytest.mark.parametrize("slots", [1, 8, 1024])
 def test_chunks_are_found_with_all_their_ids_however_the_table_grew(slots):
     known, further = drawn(300, 1), drawn(300, 2)
@@ -68,7 +76,7 @@ def test_chunks_are_found_with_all_their_ids_however_the_table_grew(slots):
     assert ids_of(table, list(everything)) == list(everything.values())
     assert set(ids_of(table, [text for text in drawn(300, 3) if text not in everything])) <= {None}
     assert table.used[0] == len(everything)
-    assert len(table.slots) // 8 * 5 // 8 >= len(everything)
+    assert len(table.slots) == 8 * least_slots(table, slots)
 
 
 def test_a_table_grows_no_larger_than_is_allowed_and_holds_what_came_first():
@@ -90,6 +98,7 @@ def test_equal_chunks_have_one_number_in_the_order_in_which_they_came(slots):
     flat = Texts.of(texts)
     table, found = number(new_table(slots), flat.data, flat.offsets[:-1], flat.offsets[1:])
     assert found.tolist() == [numbers[text] for text in texts]
+    assert len(table.slots) == 8 * least_slots(table, slots)
     own, keys = contents(table)
     assert list(own) == list(numbers)
     assert len(set(keys.tolist())) == len(numbers)

@@ -6,12 +6,44 @@ import numpy as np
 import pytest
 from numba import njit
 
-from xswe.text.compiled.alphabet import AS_THEY_ARE, LETTERS, LOWER_CASE, NEITHER, Alphabet, copy_letters
+from xswe.text.compiled.alphabet import (
+    AS_THEY_ARE,
+    LETTERS,
+    LOWER_CASE,
+    NEITHER,
+    Alphabet,
+    append_character,
+    copy_letters,
+    decode_character,
+)
 
 
 @njit
 def copied(data, place, last, case, chunk, end):
     return copy_letters(data, place, last, case, chunk, end)
+
+
+@njit
+def written_and_read(codes, chunk, read):
+    end, start = 1, 1
+    for k in range(len(codes)):
+        end = append_character(chunk, end, codes[k])
+    for k in range(len(codes)):
+        read[k], width = decode_character(chunk, start)
+        start += width
+    return start, end
+
+
+def test_characters_are_written_and_read_as_utf_8():
+    edges = [edge + k for edge in (0x80, 0x800, 0x10000, 0x40000, 0x100000, 0x10FFFF) for k in (-1, 0)]
+    drawn = np.random.default_rng(0).integers(0, 0x110000, 500).tolist()
+    codes = np.array([code for code in [0, *edges, *drawn] if not 0xD800 <= code < 0xE000], np.int64)
+    chunk, read = np.zeros(4 * len(codes) + 1, np.uint8), np.zeros(len(codes), np.int64)
+    expected = "".join(map(chr, codes.tolist())).encode()
+    assert written_and_read(codes, chunk, read) == (len(expected) + 1, len(expected) + 1)
+    assert chunk[1:].tobytes().rstrip(b"\0") == expected.rstrip(b"\0")
+    assert chunk[0] == 0
+    assert read.tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize("case", [AS_THEY_ARE, LOWER_CASE])
