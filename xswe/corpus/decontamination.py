@@ -69,8 +69,7 @@ class EvaluationTexts:
                 raise InputError(file, "no text in it", "leave it out of corpus.decontaminate")
             self.count += len(texts)
             self._exact.add(text_hashes(texts))
-            reduced = normalised(texts)
-            self._normalised.add(text_hashes(reduced)[reduced.sizes > 0])
+            self._normalised.add(text_hashes(normalised(texts)))
 
     def known(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
         """Return which texts equal an evaluation text exactly, and which after normalisation, bool (n,) each."""
