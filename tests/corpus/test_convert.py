@@ -137,6 +137,30 @@ def test_a_second_call_only_opens_and_other_settings_are_refused(tmp_path):
         convert(files, EN_JA, CorpusConfig(max_characters=9), tmp_path / "out")
 
 
+def test_arrays_are_read_again_only_where_they_are_newer_than_their_signature(tmp_path):
+    files = corpus(tmp_path, 100)
+    convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+    array = tmp_path / "out" / "en-ja.source.bytes.npy"
+    written, signed = array.read_bytes(), (tmp_path / "out" / "signature.json").stat().st_mtime_ns
+    message = f"{array}: damaged since it was written; remove {tmp_path / 'out'}, and give the same command again"
+    other = written[:-1] + bytes([written[-1] ^ 1])
+    for content, later, is_sound in (
+        (written, 1, True),
+        (other, 1, False),
+        (other, 0, True),
+        (written + b"x", 0, False),
+        (written, 0, True),
+    ):
+        array.write_bytes(content)
+        os.utime(array, ns=(signed, signed + later))
+        if is_sound:
+            assert len(convert(files, EN_JA, CorpusConfig(), tmp_path / "out")[0])
+        else:
+            with pytest.raises(InputError) as caught:
+                convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+            assert str(caught.value) == message
+
+
 @pytest.mark.parametrize("name", ["precious", "signature.json"])
 def test_a_folder_of_something_else_is_left_alone(tmp_path, name):
     files = corpus(tmp_path, 100)

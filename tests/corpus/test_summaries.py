@@ -13,8 +13,10 @@ from xswe.corpus import convert as converting
 from xswe.corpus.bitext import Bitext, CorpusConfig, CorpusReport
 from xswe.corpus.cards import Card, Version, card_version, entries_of, find_card, sample_sentences
 from xswe.corpus.convert import ConvertedCorpus, convert_corpus, fetch_corpora, list_corpora, show_corpora
+from xswe.corpus.prepare import prepare_corpus
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
+from xswe.work.config import ExecutionConfig
 
 EN_JA = ("en", "ja")
 PAIRS = Version(
@@ -237,4 +239,33 @@ def test_a_corpus_of_a_card_is_converted_into_the_cache(known, tmp_path):
     ):
         with pytest.raises(ConfigError) as caught:
             convert_corpus(config, languages, threads=threads)
+        assert str(caught.value) == message
+
+
+def test_what_the_verb_does_by_its_action_and_output(known, tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tA\nb\tB\n", encoding="utf-8")
+    own = CorpusConfig(paths=[str(tmp_path / "a.tsv")])
+    assert prepare_corpus(action="list") == list_corpora()
+    assert prepare_corpus(action="show", corpus=own) == str(OWN)
+    with pytest.raises(ConfigError, match="name the corpus to fetch"):
+        prepare_corpus(EN_JA, action="fetch", corpus=own)
+    prepare_corpus(EN_JA, tmp_path / "b.jsonl", corpus=own)
+    assert (tmp_path / "b.jsonl").read_text("utf-8").count("\n") == 2
+    assert len(prepare_corpus(EN_JA, tmp_path / "made", corpus=own, threads=1).bitext) == 2
+    for settings, message in (
+        ({"output": "x.tmx"}, "output=x.tmx: files are converted to it; name them, as in corpus.paths=[a.tmx]"),
+        (
+            {"output": "x.tmx", "corpus": CorpusConfig(paths=["a.tsv", {"card": "both"}])},
+            "output=x.tmx: files are converted to it; name them, as in corpus.paths=[a.tmx]",
+        ),
+        ({"action": "list", "output": "x"}, "output does nothing with list, which converts nothing: leave it out"),
+        ({"action": "list", "output": "x.tmx"}, "output does nothing with list, which converts nothing: leave it out"),
+        ({"action": "show", "threads": 1}, "threads does nothing with show, which converts nothing: leave it out"),
+        (
+            {"action": "fetch", "threads": 1, "execution": ExecutionConfig("array", 0, 2)},
+            "execution.kind does nothing with fetch, which converts nothing: leave it out",
+        ),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            prepare_corpus(EN_JA, **settings)
         assert str(caught.value) == message
