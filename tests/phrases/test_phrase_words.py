@@ -173,7 +173,11 @@ def test_a_teachers_states_go_through_the_same_search(fake_teacher):
     matrix, cut = source.cut(["ab, cd", "", "e"])
     assert cut.texts.tolist() == [0, 2, 2, 3]
     np.testing.assert_array_equal(matrix[cut.ids[cut.words[1] : cut.words[2]]], [[4, 6, 1], [5, 6, 1]])
+    encoded = len(fake_teacher.encoded)
     assert [places.tolist() for places in source.places(["", "ab, cd"])] == [[], [[0, 2], [4, 6]]]
+    assert len(fake_teacher.encoded) == encoded  # of the last texts the places are known
+    assert [places.tolist() for places in source.places(["fg", "e", "h i"])] == [[[0, 2]], [[0, 1]], [[0, 1], [2, 3]]]
+    assert fake_teacher.encoded[encoded:] == ["fg", "h i"]
     np.testing.assert_allclose(source.queries(["e", ""]), [[0, 2**-0.5, 2**-0.5], [0, 0, 0]], atol=1e-6)
     (hits,) = find_phrases(source, ["cd"], ["ab, cd", "abcde fgh"], SpanConfig(k=1))
     assert hits[0].score <= 1.0 + 1e-6

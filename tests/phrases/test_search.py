@@ -15,6 +15,7 @@ from xswe.phrases.find import FoundPhrases, Hit, PassageFile, Place, find_phrase
 from xswe.phrases.kernels.top import Top
 from xswe.phrases.search import Search, SpanConfig, _even_parts
 from xswe.text.spans import Cut
+from xswe.work.config import LOCAL, ExecutionConfig
 
 
 class Digits:
@@ -280,6 +281,20 @@ def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch, caplo
     assert added[0] == 0
 
 
+@pytest.mark.parametrize("execution", [LOCAL, ExecutionConfig("array", 0, 1, shard=150)])
+def test_equal_phrases_of_a_file_are_counted_however_it_is_cut(tmp_path, execution):
+    source = directions(*np.linspace(0, 3, 50))
+    passages = [" ".join(chr(0x100 + n) for n in row) for row in np.random.default_rng(0).integers(0, 50, (60, 4))]
+    (tmp_path / "a.txt").write_text("".join(f"{passage}\n" for passage in passages), "utf-8")
+    queries, config = [chr(0x100), chr(0x120)], SpanConfig(1, 1, 3, -1.0, True)
+    source.identity = ["digits"]
+    file = PassageFile(str(tmp_path / "a.txt"), tmp_path, execution, model="x")
+    found = find_phrases(source, queries, file, config)
+    assert found == find_phrases(source, queries, passages, config)
+    assert file.lines == 60
+    assert [hit.times for hit in found[0]] == [sum(p.count(chr(0x100 + n)) for p in passages) for n in range(3)]
+
+
 def test_settings_that_cannot_work_are_refused():
     for wrong in (
         {"min_size": 0},
@@ -353,8 +368,15 @@ def test_equal_words_are_counted_as_by_hand(passages, k, examples, threads, bloc
 def test_blocks_have_as_many_characters_as_the_longest_spans_leave_room_for(monkeypatch):
     monkeypatch.setattr(searching, "_BLOCK_SIZE", 12)
     source, query = directions(0.0), np.array([[1, 0]], np.float32)
-    passages = [chr(0x100) * size for size in (3, 4, 3, 30, 0, 1, 0, 2, 1, 2)]
-    for longest, blocks in ((1, [3, 1, 6]), (20, [3, 1, 6]), (30, [2, 2, 5, 1]), (40, [2, 2, 4, 2]), (240, [1] * 10)):
+    passages = [chr(0x100) * size for size in (3, 6, 3, 30, 0, 1, 0, 2, 1, 2)]
+    for longest, blocks in (
+        (1, [3, 1, 6]),
+        (20, [3, 1, 6]),
+        (21, [2, 2, 6]),
+        (30, [2, 2, 5, 1]),
+        (40, [2, 2, 4, 2]),
+        (240, [1] * 10),
+    ):
         assert list(Search(source, query, SpanConfig(1, longest)).read(passages)) == blocks, longest
     source.block_characters = 4
     assert list(Search(source, query, SpanConfig(1, 2)).read(passages)) == [1, 1, 1, 1, 3, 2, 1]
