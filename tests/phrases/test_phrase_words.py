@@ -120,6 +120,7 @@ def test_word_units_are_their_own_words(tokenizer):
     assert shown(cutter, text) == ["The", "cat", "猫"]
     cut = cutter.cut([text, "", "cat"])
     assert (cut.ids.tolist(), cut.texts.tolist()) == ([1, 0, 2, 0], [0, 3, 3, 4])
+    assert cut.words.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_pieces_of_other_tokenizers_are_grouped_by_the_text():

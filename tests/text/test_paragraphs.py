@@ -98,3 +98,23 @@ def test_what_is_said_of_sentences(tmp_path):
     with pytest.raises(TypeError) as caught:
         split_text(b"A.", "en")
     assert str(caught.value) == "input is of type bytes: give running text, a str, or the Path of a file"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One\n***\nTwo\n| c | d |\nThree\n# Four", ["One", "Two", "c", "d", "Three", "Four"]),
+        ("a\nb\n\nc", ["a\nb", "c"]),
+        ("1. a\n2) b\n- [x] c\n> > d\n1234567890. e", ["a", "b", "c", "d\n1234567890. e"]),
+        ("####### a", ["####### a"]),
+        ("~~~\nno\n```\nno\n~~~~\nyes", ["yes"]),
+        ("````\nno\n```\nno\n````\nyes", ["yes"]),
+        ("---\nno: x\n---\nyes", ["yes"]),
+        ("---\nyes", ["yes"]),
+        ("![a](b) [c][d] <http://e.f> <g@h.i> <b>j</b> `k` **l** _m_ n\\*", ["a c http://e.f g@h.i j k l m n*"]),
+        ("猫**が**寝る 2*3*4 a_b_c", ["猫が寝る 2*3*4 a_b_c"]),
+    ],
+)
+def test_markdown_is_read_without_its_marks(tmp_path, text, found):
+    (tmp_path / "a.md").write_text(text, "utf-8")
+    assert paragraphs_of(tmp_path / "a.md") == found
