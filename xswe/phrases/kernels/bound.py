@@ -200,7 +200,6 @@ part_size = njit(inline="always")(words_of_part)
 def level_of(spread: np.float32) -> np.uint8:
     """Return the lowest level that covers a spread (1 or more)."""
     level = np.ceil(_OCTAVE * np.log2(np.float64(spread)) - 1e-4)
-    level = level if level > 0.0 else 0.0
     return np.uint8(level if level < LEVELS - 1.0 else LEVELS - 1.0)
 
 
