@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import re
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError, InputError
-from xswe.mining.dedup import REASONS, _first, _shared, dedup
+from xswe.io.ragged import Texts
+from xswe.mining import dedup as module
+from xswe.mining.dedup import REASONS, DedupConfig, _batches, _first, _groups_by_key, _shared, dedup, differ_in_names
 
 ANY = np.random.default_rng(0).integers(0, 9, 200).astype(np.uint64)
 
@@ -30,6 +33,129 @@ def lines(sample):
 def test_the_first_row_of_each_key_is_found():
     first = _first(ANY)
     assert all(first[i] == list(ANY).index(key) for i, key in enumerate(ANY))
+
+
+@pytest.mark.parametrize("digits", ["compare", "ignore"])
+@pytest.mark.parametrize("near", [0.4, 0.8, None])
+def test_duplicates_by_letters_are_those_of_a_plain_reading(digits, near, monkeypatch):
+    """Compared are lines that have the same letters, or a band of their sketches; the first of equally near ones counts."""
+    monkeypatch.setattr(module, "_BLOCK", 7)
+    draw = np.random.default_rng(0)
+    words = ["gate", "Gate", "12", "14", "Bremen", "Hamburg", "opens", "closes", "at", "the", "old", "harbour"]
+    texts = [" ".join(words[word] for word in draw.integers(0, len(words), draw.integers(2, 9))) for _ in range(40)]
+    texts += [
+        texts[3],
+        texts[4].upper(),
+        f"{texts[5]} !",
+        f"a {texts[6]}",
+        *(f"{text} again and again" for text in texts[:40]),
+    ]
+    compared, bands = digits == "compare", module.sketches(Texts.of(texts), bands=8, rows=5)
+
+    def numbers(text):
+        return [number for number, _ in itertools.groupby(re.findall(r"\d+", text))] if compared else []
+
+    def letters(text):
+        return "".join(text.casefold().split()), numbers(text)
+
+    def shingles(text):
+        own = "".join(text.casefold().split())
+        own = own if compared else re.sub(r"\d", "0", own)
+        return {own[k : k + 4] for k in range(max(1, len(own) - 3))}
+
+    shared, held = [shingles(text) for text in texts], [numbers(text) for text in texts]
+    found = dedup(None, texts, threshold=None, near=near, digits=digits)
+    for row, text in enumerate(texts):
+        like = [k for k in range(row) if held[k] == held[row]]
+        first = {next((k for k in like if bands[k, band] == bands[row, band]), row) for band in range(8)} - {row}
+        alike = [k for k in like if letters(texts[k]) == letters(text)]
+        near_ones = {}
+        for k in first:
+            share = len(shared[row] & shared[k]) / len(shared[row] | shared[k])
+            if near is not None and share >= near and not (compared and differ_in_names(text, texts[k])):
+                near_ones[k] = share
+        best = max(near_ones.values(), default=np.nan)
+        got = int(found.kinds[row]), int(found.nearest[row]), float(found.scores[row])
+        if text in texts[:row]:
+            assert got == (1, texts.index(text), 1.0)
+        elif alike and near is not None:
+            assert got == (2, alike[0], 1.0)
+        elif near_ones:
+            assert got[0] == 2
+            assert got[2] == pytest.approx(best)
+            assert near_ones[got[1]] == best
+        else:
+            assert got[:2] == (0, -1)
+            assert np.isnan(got[2])
+    assert {0, 1} <= set(found.kinds.tolist())
+    assert (2 in found.kinds.tolist()) == (near is not None)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "digits", "share"),
+    [
+        ("abcdef", "ABC DEF", True, 1.0),
+        ("abcd", "abce", True, 0.0),
+        ("abcde", "abcdf", True, 1 / 3),
+        ("abc", "abc", True, 1.0),
+        ("abc", "abcd", True, 0.0),
+        ("ab12", "ab34", True, 0.0),
+        ("ab12", "ab34", False, 1.0),
+        ("ａｂｃｄ", "abcd", True, 1.0),
+        ("", "", True, 1.0),
+    ],
+)
+def test_the_share_of_shingles_in_common(a, b, digits, share):
+    assert _shared(a, b, digits) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "names"),
+    [
+        ("We saw Anna here", "We saw Berta here", True),
+        ("We saw Anna here", "We saw anna here", False),
+        ("Anna saw us", "Berta saw us", False),  # the first word has a capital anyway
+        ("We saw Anna", "We saw Anna too", False),
+        ("We saw Anna", "We saw berta", False),
+        ("We saw Anna", "We met Berta", False),
+        ("トム は 来た", "ジョン は 来た", True),
+        ("トムは来た", "ジョンは来た", True),
+        ("トムは来た", "ジョンは行った", False),
+    ],
+)
+def test_texts_that_differ_in_names(a, b, names):
+    assert differ_in_names(a, b) == differ_in_names(b, a) == names
+
+
+def test_groups_of_rows_with_the_same_key_come_in_batches(monkeypatch):
+    keys = np.random.default_rng(0).integers(0, 9, 30).astype(np.uint64)
+    rows = np.arange(100, 130)
+    groups = [own.tolist() for own in _groups_by_key(rows, keys)]
+    assert groups == [own for key in range(9) if len(own := rows[keys == key].tolist()) > 1]
+    monkeypatch.setattr(module, "_BLOCK", 6)
+    sizes = [[len(group) for group in batch] for batch in _batches([range(n) for n in (2, 3, 1, 6, 2, 2)])]
+    assert sizes == [[2, 3, 1], [6], [2, 2]]
+    assert list(_batches([range(6)])) == [[range(6)]]
+
+
+def test_dropped_lines_are_written_with_the_line_that_they_repeat(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"One cat\ntwo\n  one  CAT \ntwo\nthree\n")
+    found = dedup(None, tmp_path / "a.txt", tmp_path / "b.txt", rejects=tmp_path / "no.tsv", threshold=None)
+    assert (tmp_path / "b.txt").read_bytes() == b"One cat\ntwo\nthree\n"
+    assert (tmp_path / "no.tsv").read_bytes() == (
+        b"near\t1.000000\t3\t1\tOne cat\t  one  CAT \nexact\t1.000000\t4\t2\ttwo\ttwo\n"
+    )
+    assert str(found) == "5 lines read, 3 kept; dropped: 1 exact, 1 near; largest cluster: 2 lines"
+    assert [tuple(line) for line in found][2:4] == [(2, "near", 1.0, 0, 0), (3, "exact", 1.0, 1, 1)]
+
+
+@pytest.mark.parametrize("name", ["threshold", "near"])
+def test_limits_of_what_counts_as_a_duplicate(name):
+    for fine in (1.0, 0.01, None):
+        DedupConfig(**{name: fine})
+    for wrong in (0.0, 1.01, float("nan")):
+        with pytest.raises(ConfigError, match=rf"^{name}={wrong}: give a number above 0 and up to 1, or null for none$"):
+            DedupConfig(**{name: wrong})
 
 
 def test_each_kind_of_duplicate_names_the_line_that_it_repeats(model, lines):

@@ -94,6 +94,10 @@ def test_what_is_too_little_for_a_precision():
     few = falling_estimate()
     few = PrecisionEstimate(few.falling[: LEAST_PAIRS - 1], few.right[: LEAST_PAIRS - 1], 100)
     assert few.unsure == "49 pairs are too few"
+    fewer = PrecisionEstimate(falling_estimate().falling[:50], falling_estimate().right[:50], 50)
+    assert (fewer.unsure, fewer.unreliable) == ("", False)
+    fewer = PrecisionEstimate(fewer.falling[:49], fewer.right[:49], 49)
+    assert (fewer.unsure, fewer.unreliable) == ("49 pairs are too few", True)
     assert falling_estimate(lines=1800).unsure == ""  # 90 of 1,800 are five per cent
     assert "too few of the lines" in falling_estimate(lines=1801).unsure
     assert "too few of the lines" in falling_estimate(least_share=0.91).unsure
@@ -210,6 +214,26 @@ def test_the_best_cut_is_where_f1_is_highest_or_a_precision_is_just_reached():
         assert _best_cut(falling, precisions, recalls, wanted) == pytest.approx(cut)
     assert _best_cut(falling, precisions * 0.5, recalls, 0.9) == pytest.approx(0.85)  # the highest there is
     assert _best_cut(falling[:1], precisions[:1], recalls[:1], None) == 0.9
+
+
+@pytest.mark.parametrize("precision", [None, 0.3, 0.6, 0.9])
+def test_the_best_cut_is_that_of_all_cuts(precision):
+    draw = np.random.default_rng(0)
+    for _ in range(100):
+        size = int(draw.integers(1, 12))
+        falling = np.sort(draw.integers(0, 8, size) / 8)[::-1]
+        precisions, recalls = draw.integers(0, 5, size) / 4, np.sort(draw.integers(0, 5, size) / 4)
+        cuts = [place for place in range(size) if place + 1 == size or falling[place + 1] < falling[place]]
+
+        def f1(place, p=precisions, r=recalls):
+            return 2 * p[place] * r[place] / (p[place] + r[place]) if p[place] + r[place] else 0.0
+
+        place = max(cuts, key=lambda one: (f1(one), -one))
+        if precision is not None:
+            enough = [one for one in cuts if precisions[one] >= precision]
+            place = max(enough) if enough else max(cuts, key=lambda one: (precisions[one], -one))
+        wanted = falling[-1] if place + 1 == size else (falling[place] + falling[place + 1]) / 2
+        assert _best_cut(falling, precisions, recalls, precision) == wanted
 
 
 def test_no_pair_and_no_right_pair():

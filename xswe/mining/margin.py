@@ -77,7 +77,7 @@ class Candidates:
 
 
 def score_candidates(
-    lists: Neighbours, score: Score, k: int = 4, skip: int = 0, among: Neighbours | None = None
+    lists: Neighbours, score: Score, k: int, skip: int = 0, among: Neighbours | None = None
 ) -> Candidates:
     """Score neighbours in both directions against the neighbourhoods of both lines, of ``k`` lines each.
 

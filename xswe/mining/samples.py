@@ -41,12 +41,12 @@ class Group:
     pairs: tuple[Shown, ...] = ()  # the sample with its texts; empty until they are read
 
 
-def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Group, ...]:
+def draw_groups(scores: np.ndarray, threshold: float) -> tuple[Group, ...]:
     """Draw pairs at the cut, at the top, at random and from every band, leaving out pairs with a score of NaN."""
     known = np.flatnonzero(scores == scores)
     falling = known[np.argsort(-scores[known].astype(np.float64), kind="stable")]
     kept = int((scores[falling] >= threshold).sum())
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(0)
     out: list[Group] = []
 
     def add(name: str, rows: np.ndarray, sampled: np.ndarray | None = None) -> None:

@@ -219,7 +219,7 @@ class PrecisionEstimate:
         """Return the expected precision and recall of the pairs with scores from ``least`` to ``most``; None if unsure."""
         low = int(np.searchsorted(-self.falling, -least, "right"))
         high = 0 if most is None else int(np.searchsorted(-self.falling, -most, "left"))
-        if self.unsure or low <= high or self.right[-1] <= 0:
+        if self.unsure or low <= high:
             return None, None
         right = float(self.right[low - 1] - (self.right[high - 1] if high else 0.0))
         return min(1.0, right / (low - high)), min(1.0, right / self.translations)
@@ -237,7 +237,7 @@ class PrecisionEstimate:
     @property
     def share(self) -> tuple[float, float, float] | None:
         """The share of lines that have a translation, with its bounds; None if unsure."""
-        if self.unsure or self.limits is None or not len(self.right):
+        if self.unsure or self.limits is None:
             return None
         least, most = self.limits[:, -1].tolist()
         found = float(self.right[-1]), least, most / (1 - self.unfound)
