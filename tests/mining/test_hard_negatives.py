@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
+from xswe.io.ragged import Texts
 from xswe.io.settings import build
+from xswe.mining import negatives
 from xswe.mining.hard_rules import identity_key
-from xswe.mining.negatives import NegativesConfig, mine_negatives
+from xswe.mining.negatives import HardNegatives, NegativesConfig, mine_negatives
+from xswe.search.lists import Neighbours
 
 NAMES = ("anchor", "positive", "negative_1", "negative_2", "negative_3")
 
@@ -58,6 +61,62 @@ def test_the_summary_tells_how_near_the_negatives_are(model, bitext):
     assert "; near-duplicates of earlier pairs: under 1 %\n" in str(found)  # of 303 one occurs twice
     again = mine_negatives(model, [*bitext[:50], *((f"{a} 7", f"{b} 8") for a, b in bitext[:50])], negatives=1, threads=1)
     assert 0.45 < again.near <= 0.5
+
+
+@pytest.mark.parametrize("least", [None, 0.25])
+@pytest.mark.parametrize("margin", [0.0, 0.25])
+def test_the_nearest_within_the_margin_are_chosen(monkeypatch, least, margin):
+    """Cosines are multiples of an eighth, so that some lie at the limits themselves."""
+    monkeypatch.setattr(negatives, "_BLOCK", 3)
+    draw = np.random.default_rng(0)
+    size, targets, count = 11, 9, 2
+    ids = np.argsort(draw.random((size, targets)), axis=1)[:, :6].astype(np.int32)
+    ids[:, 5] = np.where(draw.random(size) < 0.5, -1, ids[:, 5])
+    cosines = np.sort(draw.integers(-2, 9, ids.shape) / np.float32(8), axis=1)[:, ::-1].astype(np.float32)
+    anchors, own = [f"{'aA'[row % 2]}{row // 4}" for row in range(size)], draw.integers(0, targets, size)
+    scores = draw.integers(-2, 9, size) / np.float32(8)
+    config = NegativesConfig(negatives=count, relative_margin=margin, min_score=least)
+    known = negatives._known(Texts.of(anchors), own, targets)
+    chosen, near = negatives._chosen(Neighbours(cosines, ids, cosines, ids), *known, scores.astype(np.float32), config)
+    for row in range(size):
+        right = {own[k] for k in range(size) if anchors[k].lower() == anchors[row].lower()}
+        most = scores[row] * (1 - margin) if scores[row] > 0 else scores[row]
+        fits = [
+            (int(one), float(cosine))
+            for one, cosine in zip(ids[row], cosines[row], strict=True)
+            if one >= 0 and one not in right and cosine <= most and (least is None or cosine >= least)
+        ][:count]
+        wanted = [*fits, *[(-1, np.nan)] * (count - len(fits))]
+        assert chosen[row].tolist() == [one for one, _ in wanted]
+        assert near[row].tolist() == pytest.approx([cosine for _, cosine in wanted], nan_ok=True)
+
+
+def test_what_hard_negatives_say_of_themselves():
+    three, cosines = Texts.of(["x", "y", "z"]), np.array([[0.9, 0.5, 0.1], [0.5, 0.25, 0.2]], np.float32)
+    sides, chosen = (Texts.of(["a", "b"]), Texts.of(["x", "y"])), np.array([[1, 2], [2, 0]])
+    found = HardNegatives(*sides, three, chosen, 1200, cosines, 0.25)
+    assert str(found) == (
+        "1,200 pairs, 2 with 2 negatives, 1,198 have too few within the margin; near-duplicates of earlier pairs: 25 %\n"
+        "median cosine of the positives 0.7000, of the nearest negatives 0.3750; median gap 0.3250"
+    )
+    assert repr(found) == "HardNegatives(2 of 1,200 pairs, 2 negatives each)"
+    assert [tuple(one) for one in found] == [("a", "x", ("y", "z")), ("b", "y", ("z", "x"))]
+    assert found.types() == dict.fromkeys(("anchor", "positive", "negative_1", "negative_2"), "string")
+    whole = HardNegatives(*sides, three, chosen, 2)
+    assert str(whole) == "2 pairs, 2 with 2 negatives; near-duplicates of earlier pairs: none"
+    nothing = HardNegatives(three.take(np.arange(0)), three, three, np.zeros((0, 4), np.int64), 0)
+    assert str(nothing) == "0 pairs, 0 with 4 negatives"
+
+
+def test_limits_of_the_settings():
+    for fine in ({"negatives": 1}, {"negatives": 16}, {"relative_margin": 0.0}, {"relative_margin": 0.99}):
+        NegativesConfig(**fine)
+    for wrong, message in (
+        ({"negatives": 17}, r"negatives=17: give a number from 1 to candidates=16$"),
+        ({"relative_margin": -0.01}, r"relative_margin=-0\.01: give a share from 0 to below 1, as in 0\.05$"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            NegativesConfig(**wrong)
 
 
 def test_pairs_with_too_few_negatives_are_left_out_and_told(model, bitext):
