@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from xswe.mining.hard_rules import FilterConfig
 from xswe.mining.pipeline import MineConfig
 from xswe.search import clusters, exact
 from xswe.search.kernels import Lists, merge, sweep
-from xswe.search.lists import NONE, SearchConfig, empty_lists
+from xswe.search.lists import NONE, Neighbours, SearchConfig, empty_lists
 from xswe.search.neighbours import find_neighbours, neighbours_within
+from xswe.search.shard import Search
 from xswe.search.vectors import Vectors, VectorWriter, quantise
+from xswe.work.config import ExecutionConfig
 
 ONE = SearchConfig(threads=1)
 NOTHING = np.zeros(0, np.int64)
@@ -238,6 +241,94 @@ def test_groups_of_clusters_have_equal_shares_of_the_pairs(monkeypatch):
     assert np.ptp(shares) <= 2 * pairs.max()
     for n, side in enumerate(sides):
         assert np.array_equal(np.diff(found[f"bounds{n}"]), np.bincount(side.ravel(), minlength=200))
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 12])
+def test_centroids_are_those_of_spherical_k_means_written_out(count):
+    """Six rounds, all but the last on every second point; clusters without any begin anew at the farthest points."""
+    rng = np.random.default_rng(count)
+    sides = [rng.normal(size=(size, 5)).astype(np.float32) * 3 for size in (30, 21)]
+    found = clusters.train_centroids([side.copy() for side in sides], count, np.random.default_rng(0), 1)
+    points = np.concatenate(sides).astype(np.float64)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    centroids = points[np.sort(np.random.default_rng(0).choice(51, count, replace=False))]
+    for turn in range(6):
+        seen = points if turn == 5 else points[turn % 2 :: 2]
+        cosines = seen @ centroids.T
+        nearest, best = cosines.argmax(1), cosines.max(1)
+        far = iter(np.resize(np.argsort(best.astype(np.float32), kind="stable"), count))
+        sums = [seen[nearest == each].sum(0) if (nearest == each).any() else seen[next(far)] for each in range(count)]
+        centroids = np.array(sums) / np.linalg.norm(sums, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, centroids, atol=1e-5)
+    more = clusters.train_centroids([points[:2].astype(np.float32)], 3, np.random.default_rng(0), 1)
+    np.testing.assert_allclose(np.linalg.norm(more, axis=1), 1, atol=1e-6)
+
+
+def test_sides_are_kept_at_hand_if_they_take_less_than_half_of_the_memory(tmp_path):
+    np.save(tmp_path / "a.npy", np.eye(16, dtype=np.float32))  # of 1 KiB
+    side = Vectors.open(tmp_path / "a.npy")
+    for kib, at_hand in ((4.0, False), (4.004, True)):
+        kept = clusters.near([side, side], SearchConfig(memory=kib / 2**20))
+        assert [one is not side for one in kept] == [at_hand] * 2
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("method", ["exact", "clusters"])
+def test_the_bar_is_told_of_every_pair(vectors, monkeypatch, method, within):
+    """As many as are announced, and as many as the shards say they scored."""
+    module = exact if method == "exact" else clusters
+    monkeypatch.setattr(exact, "_TILE_ROWS", 256)
+    monkeypatch.setattr(clusters, "_MAX_GROUP_PAIRS", 1 << 12)
+    monkeypatch.setattr(clusters, "_MIN_GROUP_PAIRS", 1)
+    told, stages = [], []
+
+    def one_by_one(stage, execution, threads, opened, total, state=None):
+        advanced, scored = [], 0
+        stages.append(stage)
+        opened.advance = advanced.append
+        for shard in range(stage.count):
+            arrays, counts = stage.job.compute(opened, shard)
+            scored += next(iter(counts.values()))
+            yield arrays
+        told.append((total, sum(advanced), scored))
+
+    monkeypatch.setattr(module, "map_shards", one_by_one)
+    a, b = vectors(700, 300)
+    config = SearchConfig(threads=1) if method == "exact" else SearchConfig("clusters", clusters=9, probes=2, threads=1)
+    found = neighbours_within(a, 3, config) if within else find_neighbours(a, b, 3, config)
+    assert told[-1][0][0] == "pair"
+    assert all(total == advanced == scored for (_, total), advanced, scored in told)
+    assert stages[-1].count == {("exact", False): 6, ("exact", True): 6}.get((method, within), stages[-1].count)
+    if method == "exact":
+        tiles = 256 * 256 * 3 + 188 * 256 * 2 + 188**2 if within else 700 * 300
+        assert told[-1][1] == tiles
+        if not within:
+            assert_neighbours(found, a, b, 3)
+    else:
+        assert told[0][:1] == (("line", 700 if within else 1000),)
+        assert stages[-1].count > 4
+
+
+@pytest.mark.parametrize(
+    ("lines", "tiles", "edge"),
+    [((1, 1), 1, 1 << 17), (((1 << 17) + 1, 1), 2, 1 << 17), ((1 << 24, 1), 64, (1 << 24) // 64)],
+)
+def test_a_side_has_no_more_than_64_tiles(monkeypatch, lines, tiles, edge):
+    kept = []
+    monkeypatch.setattr(exact, "map_shards", lambda stage, *_, **__: kept.append(stage) or iter(()))
+    search = Search((), lines, False, 1, SearchConfig(), Path("work"))
+    assert list(exact.search_tiles(search, [], Neighbours.empty(0, 0, 1), ExecutionConfig())) == []
+    assert (kept[0].count, kept[0].job.edge) == (tiles, edge)
+
+
+def test_what_decides_a_search_is_in_its_name():
+    search = Search((), (3, 4), False, 2, SearchConfig(), Path("work"))
+    other = [replace(search, lengths=(4, 3)), replace(search, within=True), replace(search, k=3)]
+    other.append(replace(search, config=SearchConfig(method="clusters", seed=1)))
+    names = [search.identity(), search.identity(1), search.identity(2), *(each.identity() for each in other)]
+    assert len(set(names)) == len(names)
+    assert replace(search, config=SearchConfig(threads=3, memory=0.5)).identity() == search.identity()
+    assert search.place("a", "b") == Path("work/a-b")
 
 
 @pytest.mark.slow

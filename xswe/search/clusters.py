@@ -138,7 +138,7 @@ def near(sides: list[Vectors], config: SearchConfig) -> list[Vectors]:
 
 
 def join(
-    left: np.ndarray, right: np.ndarray, limits: tuple[np.ndarray, np.ndarray], k: int, within: bool = False
+    left: np.ndarray, right: np.ndarray, limits: tuple[np.ndarray, np.ndarray], k: int, within: bool
 ) -> tuple[np.ndarray, ...]:
     """Return the k best of each row and column of ``left @ right.T`` above the limits: scores, ids, scores, ids.
 
