@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import re
 import sqlite3
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweErr
 from xswe.search import building as module
 from xswe.search import numbers as numbers_module
 from xswe.search import writer as writer_module
+from xswe.search.hits import Hit, Hits
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.layout import copy_files
 from xswe.search.sentences import Sentences
@@ -256,6 +258,40 @@ def test_mistakes_are_named(mini, tmp_path):
     with pytest.raises(ModelError, match="no database of an index, or damaged"):
         xswe.load_index(tmp_path / "a")
     assert not (tmp_path / "b").exists()
+
+
+def test_what_a_search_is_given(mini):
+    index = xswe.index(mini, [f"Sentence number {n}." for n in range(60)], threads=1)
+    assert [len(index.search("number")), len(index.search("number", k=1))] == [10, 1]
+    for asked in ({"k": 0}, {"rescored": 0}, {"candidates": 0}):
+        given = {"k": 3, "rescored": None, "candidates": 50} | asked
+        told = "^k={k}, rescored={rescored}, candidates={candidates}: give at least 1$".format(**given)
+        with pytest.raises(ConfigError, match=told):
+            index.search("number", **{"k": 3} | asked)
+    assert len(index.search("number", 3, rescored=1, candidates=1)) == 3
+    for wrong in (np.ones(256, np.float32), np.ones((2, 255), np.float32)):
+        told = f"queries are {wrong.shape}: the index holds vectors of 256 dimensions"
+        with pytest.raises(ConfigError, match=f"^{re.escape(told)}$"):
+            index.search(wrong)
+    vectors = mini.encode(["number", "sentence"])
+    by_vector, by_text = index.search(vectors, 4), index.search(np.array(["number", "sentence"]), 4)
+    assert [hits.query for hits in (*by_vector, *by_text)] == [None, None, "number", "sentence"]
+    assert [list(hits) for hits in by_vector] == [list(hits) for hits in by_text]
+    assert index.search([], 3) == []
+    asked = []
+
+    class Reranker:
+        def encode(self, texts):
+            asked.extend(texts)
+            return mini.encode(list(texts))
+
+    for k, given, scored in ((3, {}, 50), (55, {}, 55), (3, {"candidates": 7}, 7), (1, {"candidates": 1}, 1)):
+        asked.clear()
+        assert len(index.search("number", k, rerank=Reranker(), **given)) == k
+        assert len(asked) == scored + 1
+    assert str(Hits("x", ())) == "nothing found"
+    assert str(Hits("x", (Hit(0.12345, "a\n b", 3), Hit(-0.5, "c", 1)))) == "0.1235  a b\n-0.5000  c"
+    assert Hits("x", (Hit(0.5, "a", 3),)).with_texts(["b"]).hits == (Hit(0.5, "b", 3),)
 
 
 def test_an_argument_that_nobody_knows_is_refused(mini, tmp_path):

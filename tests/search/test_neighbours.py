@@ -340,6 +340,24 @@ def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     assert_neighbours(find_neighbours(a, b, 4, replace(ONE, device="cpu:0")), a, b, 4)
 
 
+def test_limits_of_the_settings():
+    for fine in ({"memory": 1e-9}, {"clusters": 0, "probes": 1}, {"threads": 0}, {"threads": None}, {"clusters": 1}):
+        SearchConfig(method="exact" if fine.keys() & {"memory", "threads"} else "clusters", **fine)
+    for wrong, message in (
+        ({"memory": 0.0}, "memory=0.0: give GiB, as in memory=2"),
+        ({"memory": float("inf")}, "memory=inf: give GiB, as in memory=2"),
+        ({"probes": 0, "method": "clusters"}, "probes=0: must be at least 1"),
+        ({"clusters": -1, "method": "clusters"}, "clusters=-1: give a number, or 0 for one that suits the sizes"),
+        ({"threads": -1}, "threads=-1: give a number, or null for all processors"),
+        ({"device": "cuda", "method": "clusters"}, "device=cuda: only method=exact runs on a device"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{message}$"):
+            SearchConfig(**wrong)
+    assert SearchConfig(memory=1.5).bytes == 3 * 2**29
+    assert SearchConfig(threads=3).workers == 3
+    assert SearchConfig().workers == SearchConfig(threads=0).workers >= 1
+
+
 @pytest.mark.parametrize(
     ("call", "found"),
     [
