@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +16,24 @@ import pytest
 import xswe
 from tests.conftest import FakeTeacher
 from xswe.errors import ConfigError, InputError
+from xswe.evaluation.metrics import Row
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import TrainConfig
 from xswe.training.objective import Objective
 from xswe.training.recipes import recipe_settings
-from xswe.training.train import configure, train_with
+from xswe.training.refine import RefineConfig
+from xswe.training.train import (
+    _remove_leftovers,
+    bitext_entries,
+    configure,
+    recorded,
+    run_name,
+    score_imitation,
+    score_pivots,
+    summary,
+    train_with,
+)
+from xswe.training.triplets import SpanTraining
 
 SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
 STATIC = {**SMALL, "objective.prefixes": []}
@@ -134,3 +150,145 @@ def test_training_needs_no_hydra():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+ROWS = [Row("held-out", "en-de", name, value, 7, note="start") for name, value in (("accuracy", 0.5), ("f1", 0.75))]
+ROWS += [Row("without-bitext", "de-ja", "margin_accuracy", 0.1234, 12, note="refinement")]
+
+
+def test_figures_are_printed_by_step_and_pair():
+    assert summary(ROWS, {"start": 16, "refinement": 8}).splitlines() == [
+        "step        pair     dims  accuracy  by margin    F1  held out",
+        "----------  -------  ----  --------  ---------  ----  --------",
+        "start       en-de      16      50.0          -  75.0         7",
+        "start       de-ja *    16         -          -     -         0",
+        "refinement  en-de       8         -          -     -         0",
+        "refinement  de-ja *     8         -       12.3     -        12",
+        "* no bitext joins the two: sentences of the sample corpus that were not trained on",
+    ]
+    alone = [Row("held-out", "en", "spearman_with_teacher", 0.5, 7, note="refinement")]
+    assert summary(alone, {"refinement": 8}).splitlines() == [
+        "step        language  dims  Spearman with the teacher  Pearson  held out",
+        "----------  --------  ----  -------------------------  -------  --------",
+        "refinement  en           8                       50.0        -         7",
+    ]
+
+
+def test_imitation_is_judged_by_all_pairs_of_sentences():
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.normal(size=(6, 4)), rng.normal(size=(6, 3))
+    pairs = [(i, j) for i in range(6) for j in range(i)]
+    cosines = [[side[i] @ side[j] for i, j in pairs] for side in (ours, theirs)]
+    found = {row.metric: row for row in score_imitation(ours, theirs, "t", "en")}
+    assert found["pearson_with_teacher"].value == pytest.approx(np.corrcoef(*cosines)[0, 1])
+    ranks = [np.argsort(np.argsort(side)) for side in cosines]
+    assert found["spearman_with_teacher"].value == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert {(row.task, row.subset, row.n) for row in found.values()} == {("t", "en", 6)}
+    assert [len(score_imitation(ours[:n], theirs[:n], "t", "en")) for n in (0, 2, 3)] == [0, 0, 2]
+    assert score_imitation(ours, None, "t", "en") == []
+    assert [row.value for row in score_imitation(0 * ours, theirs, "t", "en")] == [None, None]  # undefined
+
+
+def test_languages_without_a_bitext_are_judged_by_sentences_that_none_was_trained_on(monkeypatch):
+    texts = {code: [f"{code} {k}" for k in range(9)] for code in ("en", "de", "ja")}
+    monkeypatch.setattr("xswe.training.train.sample_sentences", lambda: texts)
+    monkeypatch.setattr(
+        "xswe.training.train.score_vectors", lambda a, b, task, subset: [Row(task, subset, "same", float(a == b), len(a))]
+    )
+
+    class Numbers:
+        def encode(self, texts, threads):
+            assert threads == 3
+            return [text.split()[1] for text in texts]
+
+    learnt = {"en": [], "de": ["de 4", "x"], "ja": ["ja 0", "ja 4"]}
+    made = SimpleNamespace(
+        held_out={"en-de": (), "ja-en": ()},
+        training=lambda code: learnt[code],
+        by_language={step: dict.fromkeys(texts, Numbers()) for step in ("a", "b")},
+    )
+    found = score_pivots(made, ("en", "de", "ja"), 3)
+    assert [(row.note, row.task, row.subset, row.value, row.n) for row in found] == [
+        ("a", "without-bitext", "de-ja", 1.0, 7),
+        ("b", "without-bitext", "de-ja", 1.0, 7),
+    ]
+    made.held_out["de-ja"] = ()
+    assert score_pivots(made, ("en", "de", "ja"), 3) == []
+
+
+def test_a_bitext_is_names_or_entries_or_pairs_that_are_written(tmp_path):
+    def entries(bitext, languages=("en", "de"), folder=tmp_path):
+        return bitext_entries(bitext, languages, folder)
+
+    card = {"card": "ccmatrix"}
+    for given, made in (
+        (None, None),
+        ("sample", "sample"),
+        ("a.tsv", ["a.tsv"]),
+        (Path("b") / "c", [str(Path("b") / "c")]),
+        (card, [card]),
+        ([], []),
+        (["a.tsv", Path("b.tsv"), card], ["a.tsv", "b.tsv", card]),
+        ({"en-de": "a.tsv", "en-ja": [card]}, {"en-de": ["a.tsv"], "en-ja": [card]}),
+    ):
+        assert entries(given) == made
+    assert not list(tmp_path.iterdir())
+    path = str(tmp_path / "bitext" / "en-de.jsonl")
+    assert entries([("a", "ü"), ["b", '"']]) == [{"path": path, "fields": ["0", "1"]}]
+    assert Path(path).read_bytes() == '{"0": "a", "1": "ü"}\n{"0": "b", "1": "\\""}\n'.encode()
+    assert entries({"en-de": iter([("a", "b", "c")])}) == {"en-de": [{"path": path, "fields": ["0", "1", "2"]}]}
+    said = "pairs of texts must be of one language pair: give a mapping {'en-de': [...], 'en-ja': [...]}"
+    for where in ((("en", "de", "ja"), tmp_path), (("en", "de"), None)):
+        with pytest.raises(ConfigError) as found:
+            entries([("a", "b")], *where)
+        assert str(found.value) == said
+    for pairs, number in (([("a",)], 0), ([("a", "b"), ("a", 1)], 1), ([("a", "b"), ("a", "b", "c")], 1)):
+        with pytest.raises(ConfigError) as found:
+            entries(pairs)
+        said = f"bitext: pair {number} is {pairs[number]!r}; give two texts each, and any negatives after them"
+        assert str(found.value) == said
+
+
+def test_what_an_earlier_run_left_goes_and_other_files_stay(tmp_path):
+    def write():
+        for name in ("languages/en", "languages/de", "steps/pca", "steps/notes", "tensorboard", "spans/tensorboard"):
+            (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        for name in ("languages/en", "languages/de", "steps/pca"):
+            (tmp_path / name / "model.safetensors").touch()
+        for place in (tmp_path, tmp_path / "spans"):
+            (place / "history.csv").touch()
+            (place / "tensorboard" / "events.out.tfevents.1").touch()
+        (tmp_path / "steps" / "notes" / "mine.txt").touch()
+
+    def left():
+        return sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+
+    kept = ["languages/en/model.safetensors", "steps/notes/mine.txt"]
+    own, spans = ["history.csv", "tensorboard/events.out.tfevents.1"], SpanTraining(max_steps=1)
+    of_spans = [f"spans/{name}" for name in own]
+    for refine, further, wanted in (
+        (RefineConfig(), SpanTraining(), own),
+        (RefineConfig(max_steps=0), SpanTraining(), []),
+        (RefineConfig(max_steps=0), spans, of_spans),
+        (RefineConfig(), spans, own + of_spans),
+    ):
+        write()
+        _remove_leftovers(
+            tmp_path, {tmp_path / "languages" / "en"}, TrainConfig(("en", "de"), refine=refine, spans=further)
+        )
+        assert left() == sorted(kept + wanted)
+        assert (tmp_path / "spans").exists() == bool(further.max_steps)
+    shutil.rmtree(tmp_path / "steps" / "notes")
+    _remove_leftovers(tmp_path, set(), TrainConfig(("en", "de"), refine=RefineConfig(max_steps=0)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_the_settings_what_changes_no_model_is_not_recorded():
+    found = recorded(TrainConfig(("en", "de"), seed=3, threads=2, refine=RefineConfig(seed=5, threads=7)))
+    assert (found["pair"], found["seed"]) == ("en-de", 3)
+    assert not {"languages", "threads"} & set(found)
+    assert not [name for name, own in found.items() if isinstance(own, dict) and {"seed", "threads"} & set(own)]
+    assert found["refine"]["max_steps"] == RefineConfig.max_steps
+    names = {run_name(TrainConfig(("en", "de"), recipe="x", seed=seed, threads=n)) for seed in (0, 1) for n in (1, 2)}
+    assert len(names) == 2
+    assert {(name[:2], len(name)) for name in names} == {("x-", 10)}

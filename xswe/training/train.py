@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import shutil
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,13 +60,16 @@ def score_held_out(result: Trained, step: str, threads: int) -> list[Row]:
 
 
 def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, subset: str) -> list[Row]:
-    """Correlate the cosines of all pairs of sentences with those of the teacher's unit vectors."""
+    """Correlate the cosines of all pairs of sentences with those of the teacher's unit vectors; None if undefined."""
     if teacher is None or len(vectors) < 3:
         return []
     above = np.triu_indices(len(vectors), 1)
     ours, theirs = (vectors @ vectors.T)[above], (teacher @ teacher.T)[above]
     found = ((name, correlate(ours, theirs)) for name, correlate in CORRELATIONS.items())
-    return [Row(task, subset, f"{name}_with_teacher", value, len(vectors)) for name, value in found]
+    return [
+        Row(task, subset, f"{name}_with_teacher", value if math.isfinite(value) else None, len(vectors))
+        for name, value in found
+    ]
 
 
 def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
