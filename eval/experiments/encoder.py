@@ -212,7 +212,7 @@ def length_batches(
     out: list[tuple[int, np.ndarray]] = []
     for k, bitext in enumerate(bitexts):
         order = np.random.default_rng([seed, epoch, k]).permutation(len(bitext))
-        longest = np.minimum(bitext.lengths, max_tokens)
+        longest = np.minimum(np.maximum.reduce([side.lengths for side in bitext.sides]), max_tokens)
         for start in range(0, len(order), batch * _WINDOW):
             window = order[start : start + batch * _WINDOW]
             window = window[np.argsort(longest[window], kind="stable")]

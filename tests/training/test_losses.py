@@ -182,3 +182,17 @@ def test_a_loss_that_compares_no_translations_trains_one_language(name):
 def test_no_weight_at_all_is_refused():
     with pytest.raises(ConfigError, match=" and ".join(f"objective.{name}" for name in LOSSES) + " are weights"):
         Objective(**dict.fromkeys(LOSSES, 0.0))
+
+
+@pytest.mark.parametrize("margin", [0.0, 1.0, -1.0, -4.0])
+def test_the_lowest_temperature_is_that_of_the_largest_exponent(margin):
+    """A cosine is at most 2 below 1, from which a margin takes more; a negative one takes it above 1."""
+    reach = max(2.0 + margin, 2.0, -margin)
+    same = (np.arange(2), np.arange(2))
+    RankingLoss(same, reach / 87.0, margin)
+    with pytest.raises(ConfigError) as found:
+        RankingLoss(same, reach / 87.001, margin)
+    assert str(found.value) == (f"temperature {reach / 87.001} is too small for float32: use at least {reach / 87.0:.3f}")
+    RelationalLoss(np.eye(2), 2.0 / 87.0)
+    with pytest.raises(ConfigError):
+        RelationalLoss(np.eye(2), 2.0 / 87.001)

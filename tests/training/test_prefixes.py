@@ -89,3 +89,38 @@ def test_a_prefix_beyond_the_vectors_is_refused():
     a = unit(rng, 4, 6)
     with pytest.raises(ConfigError, match="have 6 dimensions"):
         Objective(prefixes=(8, 4))(a, a, (np.arange(4), np.arange(4)), None)
+
+
+def test_prefixes_may_begin_with_one_dimension_and_a_weight_of_zero():
+    assert Prefixes.of((3, 1), ()) == Prefixes((1, 3), (1.0, 1.0))
+    assert Prefixes.of((3, 1), (0.0, 2.0)) == Prefixes((1, 3), (2.0, 0.0))
+    for sizes, weights in (((3, 0), ()), ((3, 3), ()), ((3, 1), (0.0, 0.0)), ((3, 1), (2.0, -1.0)), ((3, 1), (1.0,))):
+        with pytest.raises(ConfigError) as found:
+            Prefixes.of(sizes, weights)
+        assert str(found.value) == (
+            f"objective.prefixes={list(sizes)} with prefix_weights={list(weights or (1.0, 1.0))}: give distinct positive "
+            "numbers of dimensions, and one weight each that is not negative, nor all 0"
+        )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"temperature": 0.0}, "objective.temperature=0.0: give a number above 0, as 0.05"),
+        ({"distillation_temperature": -1.0}, "objective.distillation_temperature=-1.0: give a number above 0, as 0.05"),
+        ({"margin": -0.1}, "objective.margin=-0.1: give a number that is not negative, as 0.3"),
+        ({"directions": "target"}, "objective.directions='target': choose one of both, source"),
+        ({"distillation_on": ("b", "a")}, "objective.distillation_on has ['a', 'b']: use source, target, cross"),
+        ({"prefix_weights": (1.0,)}, "objective.prefix_weights needs objective.prefixes=[256,128,64] or the like"),
+    ],
+)
+def test_what_an_objective_refuses(wrong, said):
+    with pytest.raises(ConfigError) as found:
+        Objective(**wrong)
+    assert str(found.value) == said
+
+
+def test_translations_are_needed_by_the_ranking_alone():
+    assert Objective().needs_pairs
+    assert Objective(ranking=0.5, distillation=1.0).needs_pairs
+    assert not Objective(ranking=0.0, distillation=1.0).needs_pairs

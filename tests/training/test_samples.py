@@ -61,3 +61,14 @@ def test_counts_and_own_words_are_kept_by_language(tmp_path):
     assert found.counts.dtype == np.int64
     with pytest.raises(ModelError, match=f"remove {tmp_path / 'old'} and"):
         WordCounts.open(tmp_path / "old")
+
+
+def test_what_is_drawn_is_told(caplog):
+    caplog.set_level("INFO", "xswe")
+    sides = [Bags.of([[i] for i in range(10)]), Bags.of([[100 + i] for i in range(10)])]
+    contexts = {"en": chosen([2, 12, 19]), "de": chosen([3, 9]), "ja": chosen([])}
+    draw_pairs([("en", "de"), ("en", "ja")], [sides, sides], contexts, 0, lambda size: size - 1, 0)
+    assert caplog.messages == [
+        "en-de: 3 pairs with a context sentence, 1 of them for training and 2 for development",
+        "en-ja: 2 pairs with a context sentence, 1 of them for training and 1 for development",
+    ]

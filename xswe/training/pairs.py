@@ -93,11 +93,6 @@ class ParallelBags:
         """The source, and the target if there is one."""
         return [self.source] if self.target is None else [self.source, self.target]
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """Units of the longer side of each pair, int64 (n,)."""
-        return self.source.lengths if self.target is None else np.maximum(self.source.lengths, self.target.lengths)
-
     def negatives_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the negatives of the pairs ``rows``, one pair after the other, without any that has no known unit."""
         if self.bounds is None:
@@ -217,7 +212,7 @@ def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     For more than a few million bags the keys are spooled to a file (beside mapped bags, which are as large), so that only
     one range is in memory.
     """
-    shares = 1 << max(0, (len(bags) // _SHARE).bit_length())
+    shares = 1 << (len(bags) // _SHARE).bit_length()
     if shares == 1:
         yield np.arange(len(bags)), _keys(bags)
         return

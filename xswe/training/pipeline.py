@@ -52,7 +52,6 @@ from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.triplets import (
     ParallelWords,
     WordTriples,
-    cut_triples,
     describe_triples,
     find_triples,
     read_triples,
@@ -498,7 +497,8 @@ class _Run:
             return [], []
         c = self.config
         columns = read_triples(files, c.corpus, c.spans.pairs, c.seed)
-        whole = cut_triples(columns, make_cutter(self.units), c.threads)
+        cutter = make_cutter(self.units)
+        whole = WordTriples(*(cut_texts(cutter, texts, c.threads) for texts in columns))
         train, development = split_triples(whole, c.corpus.development, c.corpus.max_development, c.seed)
         return [train], [development] if len(development) >= _MIN_DEVELOPMENT else []
 

@@ -22,12 +22,13 @@ from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
 from xswe.io.settings import check_choice
-from xswe.text.spans import Cut, Cutter, cut_texts, join_cuts
+from xswe.text.spans import Cut, join_cuts
 from xswe.training.losses import Similarity
 from xswe.training.optimisers import Optimiser
 from xswe.training.pairs import equal_bags
 
 logger = logging.getLogger(__name__)
+_RUN = 64  # consecutive rows of a sample of a bitext
 
 
 @dataclass(frozen=True)
@@ -184,12 +185,12 @@ def _joined(side: Cut, groups: Sequence[Sequence[int]]) -> Cut:
     return Cut(sentences.ids, sentences.words, sentences.texts[np.cumsum([0, *map(len, groups)])])
 
 
-def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
+def runs_of(size: int, most: int, seed: int) -> np.ndarray:
     """Return up to ``most`` of ``size`` rows, sorted int64, in whole runs of consecutive rows sampled from everywhere."""
     if size <= most:
         return np.arange(size)
-    starts = np.sort(np.random.default_rng([seed, 23]).permutation(-(-size // length))[: max(1, most // length)]) * length
-    rows = (starts[:, None] + np.arange(length)).ravel()
+    starts = np.sort(np.random.default_rng([seed, 23]).permutation(-(-size // _RUN))[: max(1, most // _RUN)]) * _RUN
+    rows = (starts[:, None] + np.arange(_RUN)).ravel()
     return rows[rows < size]
 
 
@@ -264,12 +265,6 @@ def _triples_of(rows: Rows, longest: int, evaluation: EvaluationTexts | None) ->
             fine &= ~np.logical_or(*evaluation.known(texts))
     kept = np.flatnonzero(fine)
     return [texts.take(kept) for texts in columns], len(own)
-
-
-def cut_triples(columns: Sequence[Texts], cutter: Cutter, threads: int = 1) -> WordTriples:
-    """Split triples into words."""
-    phrases, true, false = (cut_texts(cutter, texts, threads) for texts in columns)
-    return WordTriples(phrases, true, false)
 
 
 def split_triples(triples: WordTriples, share: float, most: int, seed: int) -> tuple[WordTriples, WordTriples]:
