@@ -523,7 +523,8 @@ def _threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' own progress bars and loading reports."""
+    """Silence transformers' progress bars and reports; ValueError: a setting in ``config.json`` has a wrong type."""
+    from huggingface_hub.errors import StrictDataclassError
     from transformers.utils import logging as hf_logging
 
     level = hf_logging.get_verbosity()
@@ -531,6 +532,8 @@ def quiet() -> Iterator[None]:
     hf_logging.disable_progress_bar()
     try:
         yield
+    except StrictDataclassError as error:
+        raise ValueError(brief(error)) from None
     finally:
         hf_logging.set_verbosity(level)
         hf_logging.enable_progress_bar()
