@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -242,3 +243,59 @@ def test_words_and_lines_of_a_text_add_up_with_their_bigrams(model, sample):
     np.testing.assert_allclose(sums / np.linalg.norm(sums, axis=1, keepdims=True), expected(model, lines), atol=1e-5)
     vectors, _, (places,) = _read_words(model, lines[:1])
     np.testing.assert_allclose(vectors, expected(model, [lines[0][a:b] for a, b in places.tolist()]), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_are_found_and_pruned_as_in_a_dictionary(seed):
+    rng = np.random.default_rng(seed)
+    units = int(rng.integers(1, 9))
+    pairs = np.unique(rng.integers(0, units, (20, 2)), axis=0).astype(np.uint32)
+    bigrams, place = Bigrams(pairs, units), {tuple(pair): k for k, pair in enumerate(pairs.tolist())}
+    left, right = (side.ravel() for side in np.meshgrid(np.arange(units), np.arange(units)))
+    wanted = [units + place[pair] if pair in place else -1 for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    assert bigrams.find(left, right).tolist() == wanted
+    assert Bigrams.of_keys(bigrams.keys, units).pairs.tolist() == pairs.tolist()
+    kept = np.flatnonzero(rng.random(units) < 0.6)
+    made, places = bigrams.prune(kept)
+    left_over = [k for k, pair in enumerate(pairs.tolist()) if set(pair) <= set(kept.tolist())]
+    assert places.tolist() == left_over
+    assert (made is None) == (not left_over)
+    if made is not None:
+        assert kept[made.pairs].tolist() == pairs[left_over].tolist()
+        assert made.units == len(kept)
+
+
+def test_the_limits_of_bigrams(monkeypatch):
+    def said(pairs, units, kind=np.uint32):
+        try:
+            Bigrams(np.array(pairs, kind), units)
+        except ModelError as error:
+            return str(error)
+        return ""
+
+    assert said([[0, 0]], 1) == said([[0, 1], [1, 0]], 2) == said([[0, 0]], 1 << 19) == ""
+    number = "1 to 16777215 of 2^19 units can be found"
+    assert said([[0, 0]], (1 << 19) + 1) == f"1 bigrams of 524289 units: {number}"
+    assert said(np.zeros((0, 2)), 3) == f"0 bigrams of 3 units: {number}"
+    for pairs in ([[0, 1], [0, 1]], [[1, 0], [0, 1]], [[0, 2]]):
+        assert said(pairs, 2) == "the bigrams are not in rising order, or not of 2 units"
+    assert said([0, 1], 2) == "the bigrams are uint32 (2,), expected uint32 (bigrams, 2)"
+    assert said([[0, 1, 1]], 2) == "the bigrams are uint32 (1, 3), expected uint32 (bigrams, 2)"
+    assert said([[0, 1]], 2, np.int64) == "the bigrams are int64 (1, 2), expected uint32 (bigrams, 2)"
+    monkeypatch.setattr(module, "MOST", 2)
+    assert said([[0, 0], [0, 1]], 2) == ""
+    assert said([[0, 0], [0, 1], [1, 0]], 2) != ""
+
+
+def test_bigrams_are_counted_up_to_five_in_blocks_and_parts(monkeypatch):
+    """As a naive count, whatever the blocks; what begins in the midst of other bags too."""
+    rng = np.random.default_rng(0)
+    for block in (1, 3, 1 << 18):
+        monkeypatch.setattr(module, "_BLOCK", block)
+        sides = [[rng.integers(0, 4, rng.integers(0, 5)).tolist() for _ in range(25)] for _ in range(3)]
+        counts = Counter(pair for side in sides for text in side for pair in pairwise(text))
+        bags = [Bags.of([[9, 9, 9], *side]) for side in sides]
+        for most in (1, 4, 99):
+            found = frequent_bigrams([one.block(1, len(one)) for one in bags], 10, most)
+            frequent = sorted((pair for pair in counts if counts[pair] >= 5), key=lambda pair: (-counts[pair], pair))
+            assert [tuple(pair) for pair in found.pairs.tolist()] == sorted(frequent[:most])

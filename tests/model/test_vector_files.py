@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from unittest.mock import patch
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from xswe.errors import ConfigError
+from xswe.model import vector_files
 from xswe.model.precision import convert, restore
 from xswe.model.vector_files import VectorFile, open_writer, part_of
 from xswe.work import kept
@@ -180,3 +182,55 @@ def test_two_writers_of_one_shard_do_not_meet(tmp_path):
 def test_settings_that_cannot_work(tmp_path, name, dtype, found):
     with pytest.raises(ConfigError, match=found):
         VectorFile(tmp_path / name, 6, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_the_bytes_of_arrays_are_numpys_and_safetensors(tmp_path, dtype):
+    """A header of 512 bytes, the rows, and for int8 their scales."""
+    (rows, scales), size = convert(ROWS, dtype), VectorFile(tmp_path / "a.npy", 6, dtype).row_bytes
+    for suffix in (".npy", ".safetensors"):
+        write(tmp_path / f"a{suffix}", dtype)
+    descr = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}[dtype]
+    shape = repr({"descr": descr, "fortran_order": False, "shape": (10, 6)}).encode()
+    head = b"\x93NUMPY\x01\x00\xf6\x01" + shape.ljust(501) + b"\n"
+    assert (tmp_path / "a.npy").read_bytes() == head + rows.tobytes()
+    found, tail = (tmp_path / "a.safetensors").read_bytes(), b"" if scales is None else scales.tobytes()
+    own = {"dtype": {"float32": "F32", "float16": "F16", "int8": "I8"}[dtype], "shape": [10, 6]}
+    header = {"embeddings": own | {"data_offsets": [0, 10 * size]}}
+    if scales is not None:
+        header["scales"] = {"dtype": "F32", "shape": [10], "data_offsets": [10 * size, 10 * size + 40]}
+        assert (tmp_path / "a.scales.npy").read_bytes()[512:] == tail
+    assert (found[:8], json.loads(found[8:512]), found[512:]) == (
+        (504).to_bytes(8, "little"),
+        header,
+        rows.tobytes() + tail,
+    )
+
+
+def test_checksums_of_parts_add_up_and_tell_rows_and_bits_apart():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-128, 128, (9, 5)).astype(np.int8)
+    whole = vector_files._checksum(rows, 3)
+    for cut in range(1, 9):
+        assert (
+            vector_files._checksum(rows[:cut], 3) + vector_files._checksum(rows[cut:], 3 + cut)
+        ) % 2**64 == whole % 2**64
+    others = [vector_files._checksum(rows, 4)]
+    for row, column in ((0, 0), (8, 4), (4, 2)):
+        changed = rows.copy()
+        changed[row, column] ^= 1
+        others.append(vector_files._checksum(changed, 3))
+    for first, second in ((0, 1), (0, 8)):
+        changed = rows.copy()
+        changed[[first, second]] = rows[[second, first]]
+        others.append(vector_files._checksum(changed, 3))
+    assert len({one % 2**64 for one in (whole, *others)}) == 7
+
+
+def test_many_rows_are_read_and_written_in_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_files, "_GROUP", 3)
+    for suffix in (".npy", ".parquet"):
+        with pytest.raises(Killed):
+            write(tmp_path / f"a{suffix}", "int8", until=8)
+        assert write(tmp_path / f"a{suffix}", "int8") == [8]  # the checksum of the groups is that of the blocks
+        np.testing.assert_array_equal(read(tmp_path / f"a{suffix}", "int8")[0], convert(ROWS, "int8")[0])
