@@ -13,7 +13,7 @@ import xswe
 from xswe.alignment.dictionary import vocabularies
 from xswe.errors import ConfigError, ModelError
 from xswe.io.resources import resource
-from xswe.model.counts import languages_of_units, narrow_counts
+from xswe.model.counts import check_counts, languages_of_units, narrow_counts
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 
@@ -111,3 +111,27 @@ def test_what_is_shipped_is_small():
     assert counts.dtype == np.uint16
     assert counts.shape == (4, 32000)
     assert (counts > 0).any(0).sum() > 25_000
+
+
+def test_counts_take_no_more_room_than_the_highest_needs():
+    kinds = {255: np.uint8, 256: np.uint16, 65_535: np.uint16, 65_536: np.uint32, 2**32 - 1: np.uint32, 2**32: np.uint32}
+    for most, kind in kinds.items():
+        made = narrow_counts(np.array([[0, most]], np.int64))
+        assert (made.dtype, made.tolist()) == (kind, [[0, min(most, 2**32 - 1)]])
+    assert narrow_counts(np.zeros((2, 0), np.int64)).shape == (2, 0)
+    for counts in (np.zeros((2, 3), np.int64), np.zeros((3, 2), np.uint8)):
+        with pytest.raises(ModelError) as found:
+            check_counts(counts, 2, 3)
+        assert str(found.value) == (
+            f"the counts are {counts.dtype} {counts.shape}, expected unsigned integers (2, 3), a row for each language"
+        )
+    check_counts(np.zeros((2, 3), np.uint16), 2, 3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_unit_is_of_the_languages_with_a_tenth_of_its_highest_rate(seed):
+    counts = np.random.default_rng(seed).choice([0, 1, 2, 9, 11, 13, 19, 21], (3, 7))
+    # As much text of each language, so that counts are rates.
+    counts = np.concatenate([counts, 200 - counts.sum(axis=1, keepdims=True)], axis=1)
+    highest = counts.max(axis=0)
+    assert languages_of_units(counts).tolist() == ((counts > 0) & (10 * counts >= highest)).tolist()

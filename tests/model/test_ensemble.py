@@ -8,7 +8,7 @@ import pytest
 import xswe
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation.models import open_encoder
-from xswe.model.ensemble import Ensemble, fit_weights
+from xswe.model.ensemble import Ensemble, fit_weights, load_single
 from xswe.model.interchange import read_static
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
@@ -147,3 +147,62 @@ def test_neighbours_of_an_ensemble_are_by_the_weighted_mean_of_the_cosines():
     near = Ensemble.of([whole, short], [3.0, 1.0]).neighbours("car", language="de", k=5)
     assert [one.word for one in near] == sorted(both, key=both.__getitem__, reverse=True)[:5]
     assert near[0].score == pytest.approx(both[near[0].word])
+
+
+def test_what_no_ensemble_is_made_of_is_said(pieces, words, tmp_path):
+    def said(call, *arguments, kind=ConfigError):
+        with pytest.raises(kind) as found:
+            call(*arguments)
+        return str(found.value)
+
+    for parts, weights in (([], []), ([pieces], [1.0, 1.0]), ([pieces], [0.0]), ([pieces, words], [2.0, -1.0])):
+        message = f"weights={weights}: give one for each of the {len(parts)} models, none negative, not all 0"
+        assert said(Ensemble.of, parts, weights) == message
+    assert Ensemble.of([pieces, words], [1.0, 0.0]).weights == (1.0, 0.0)
+    model = Ensemble.of([pieces, words], [0.5, 1.5])
+    assert repr(model) == f"Ensemble(en-de, 22 dimensions, {{0.25: {pieces}, 0.75: {words}}})"
+    model.save(tmp_path / "m")
+    path = tmp_path / "m" / "config.json"
+    whole = json.loads(path.read_text())
+    assert [(part["folder"], part["weight"], part["dim"]) for part in whole["parts"]] == [
+        ("part-0", 0.25, 16),
+        ("part-1", 0.75, 6),
+    ]
+    path.write_text(json.dumps(whole | {"format_version": 2}))
+    assert said(xswe.load, tmp_path / "m", kind=ModelError) == f"{path}: format version 2 is newer than 1; upgrade xswe"
+    path.write_text(json.dumps(whole | {"parts": [{"folder": "part-0"}]}))
+    told = f"{path}: damaged (KeyError('weight')); make the ensemble again"
+    assert said(xswe.load, tmp_path / "m", kind=ModelError) == told
+    single = said(load_single, tmp_path / "m", kind=ModelError)
+    assert single.endswith(
+        f"an ensemble, where one table of vectors is needed; give one of its parts, {tmp_path / 'm'}/part-0"
+    )
+    (tmp_path / "empty").mkdir()
+    model.save(tmp_path / "empty")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    told = f"{tmp_path / 'other'}: exists and is no ensemble's folder; choose another name or move it away"
+    assert said(model.save, tmp_path / "other", kind=ModelError) == told
+    assert "exists and is no ensemble's folder" in said(model.save, tmp_path / "other" / "file", kind=ModelError)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_move_of_the_last_step_betters_fitted_weights(seed):
+    rng = np.random.default_rng(seed)
+    peak, steps = rng.dirichlet(np.ones(4)), (0.2, 0.05)
+    tried = []
+
+    def score(weights):
+        tried.append(weights.copy())
+        return -float(((weights - peak) ** 2).sum())
+
+    found = fit_weights(score, 4, steps)
+    assert all((one >= -1e-12).all() and one.sum() == pytest.approx(1.0) for one in tried)
+    assert tried[0].tolist() == [0.25] * 4
+    best = score(found)
+    for giver in range(4):
+        for taker in range(4):
+            moved = found.copy()
+            step = min(steps[-1], moved[giver])
+            moved[[giver, taker]] += [-step, step] if giver != taker else [0.0, 0.0]
+            assert score(moved) <= best + 1e-12
