@@ -16,7 +16,6 @@ from xswe.teacher.outline import load_outline
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.training import rehearsal
-from xswe.training.config import TrainConfig
 
 Later("torch")
 
@@ -56,21 +55,6 @@ def test_cards_are_not_fetched_but_believed(dry):
     assert "the corpus was not read to its end" in found
 
 
-def test_of_a_large_file_a_sample_is_read(dry, tmp_path, monkeypatch, sample):
-    monkeypatch.setattr(rehearsal, "SAMPLE", 1000)
-    path = tmp_path / "pairs.tsv"
-    lines = [f"{a} {k}\t{b} {k}\n" for k in range(6) for a, b in zip(sample["en"], sample["de"], strict=True)]
-    path.write_text("".join(lines), encoding="utf-8")
-    told = rows(dry("pair=en-de", "corpus=local", f"corpus.paths=[{path}]"))["sentences, de"]
-    assert float(told.removeprefix("about ").replace(",", "")) == pytest.approx(len(lines), rel=0.15)
-    assert rows(dry("pair=en-de", "corpus=local", f"corpus.paths=[{path}]", "corpus.limit=500"))["sentences, de"] == "500"
-    (tmp_path / "en.txt").write_text("".join(f"{line.partition(chr(9))[0]}\n" for line in lines), encoding="utf-8")
-    alone = dry("pair=en", "recipe=paper", "corpus=local", f"corpus.paths=[{tmp_path / 'en.txt'}]")
-    assert float(rows(alone)["sentences, en"].removeprefix("about ").replace(",", "")) == pytest.approx(
-        len(lines), rel=0.15
-    )
-
-
 @pytest.mark.slow
 def test_more_texts_take_more_time_and_a_larger_table_more_memory():
     def needs(*more):
@@ -81,35 +65,6 @@ def test_more_texts_take_more_time_and_a_larger_table_more_memory():
     assert small.memory < large.memory
     assert small.disk < large.disk
     assert small.seconds < large.seconds
-
-
-def test_estimates_have_two_digits_and_a_unit_that_suits():
-    times = (89, 90, 5399, 5400, 129_599, 129_600)
-    told = ["89 seconds", "1.5 minutes", "90.0 minutes", "1.5 hours", "36.0 hours", "1.5 days"]
-    assert [rehearsal._span(seconds) for seconds in times] == told
-    assert [rehearsal._bytes(number) for number in (999e6, 1e9, 2.5e10)] == ["999 MB", "1.0 GB", "25.0 GB"]
-    assert [rehearsal._count(number, False) for number in (7, 99, 100, 12_345, 1_260_000)] == [
-        *("about 7", "about 99", "about 100", "about 12,000", "about 1,300,000")
-    ]
-    assert rehearsal._count(12_345, True) == "12,345"
-
-
-def test_estimates_grow_with_what_they_are_of():
-    config = TrainConfig(("en", "ja"))
-
-    def disk(pairs, units=50_000, size=100.0):
-        return rehearsal._disk(config, None, units, [rehearsal.Side(code, pairs, True, [], size) for code in ("en", "ja")])
-
-    texts = disk(2e6) - disk(1e6)
-    assert texts == disk(3e6) - disk(2e6)
-    assert 2 * 1e6 * 100 < texts < 4 * 1e6 * 100  # two sides of as many bytes, and what is made of them
-    longer = disk(1e6, size=200.0) - disk(1e6)
-    assert 2 * 1e6 * 100 < longer < texts
-    vectors = 4 * config.pca.dim * 50_000
-    assert disk(0, 100_000) - disk(0) == pytest.approx(3 * vectors)  # a table, and what is optimised of it
-    memory = [rehearsal._memory(config, None, units) for units in (50_000, 100_000)]
-    assert memory[1] - memory[0] == pytest.approx(3 * vectors)
-    assert memory[0] > 3 * vectors
 
 
 def test_what_is_not_there_is_told(dry, monkeypatch):

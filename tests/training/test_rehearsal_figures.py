@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
 
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cards import sample_sentences
 from xswe.corpus.contexts import ContextConfig
+from xswe.errors import ConfigError
 from xswe.teacher.outline import Outline
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training import rehearsal as module
@@ -165,3 +168,95 @@ def test_what_is_to_be_read_before_a_run(monkeypatch, tmp_path):
     assert said([side(1.0)], config=replace(CONFIG, refine=RefineConfig(batch_size=32, max_steps=0, epochs=0.0))) == []
     monkeypatch.setattr(module, "available_memory", lambda: 0)  # where the system does not say
     assert said(memory=1e12) == []
+
+
+def lines(tmp_path, name, count, size=10):
+    """A file of pairs, or of sentences, each of the same number of bytes."""
+    path = tmp_path / name
+    own = [f"{k:06d} " + "ab " * size for k in range(count)]
+    path.write_text("".join(f"{one}\t{one}\n" if name.endswith(".tsv") else f"{one}\n" for one in own), encoding="utf-8")
+    return path
+
+
+def sampled(path, pair=("en", "de"), **settings):
+    corpus = CorpusConfig(paths=[str(path)], **settings)
+    return [(count, known, len(texts)) for count, known, texts in module._sampled(corpus, pair, 1)]
+
+
+@pytest.mark.parametrize("pair", [("en", "de"), ("en",)])
+def test_a_small_file_is_counted_and_a_large_one_estimated_by_its_bytes(tmp_path, monkeypatch, pair):
+    path, sides = lines(tmp_path, "a.tsv" if len(pair) == 2 else "a.txt", 60), len(pair)
+    assert sampled(path, pair) == [(60.0, True, 60)] * sides
+    for limit, wanted in ((59, (59.0, True)), (60, (60.0, True)), (61, (60.0, True))):
+        assert [one[:2] for one in sampled(path, pair, limit=limit)] == [wanted] * sides
+    monkeypatch.setattr(module, "SAMPLE", 20)
+    for count, known, size in sampled(path, pair):
+        assert (known, size) == (False, 20)
+        assert count == pytest.approx(60.0, rel=0.05)
+    assert [one[:2] for one in sampled(path, pair, limit=50)] == [(50.0, True)] * sides
+
+
+def test_cards_and_files_are_added_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "stated", lambda entry, pair: 1000.0)
+    corpus = CorpusConfig(
+        paths=[str(lines(tmp_path, "a.tsv", 30)), {"card": "ccmatrix"}, str(lines(tmp_path, "b.tsv", 12))]
+    )
+    both = ("en", "de")
+    assert [one[:2] for one in module._sampled(corpus, both, 1)] == [(1042.0, False)] * 2
+    assert [len(texts) for *_, texts in module._sampled(corpus, both, 1)] == [42, 42]
+    cards = replace(corpus, paths=[{"card": "ccmatrix"}])
+    own = sample_sentences()
+    assert [texts for *_, texts in module._sampled(cards, both, 1)] == [own["en"], own["de"]]
+    assert module._sampled(cards, ("de",), 1) == [(1e6, False, own["de"])]
+    assert module._sampled(replace(cards, limit=7), ("de",), 1) == [(7.0, False, own["de"])]
+
+
+def test_the_texts_of_a_language_are_those_of_all_its_bitexts(monkeypatch):
+    found = {
+        ("en", "de"): [(10.0, True, ["ab"]), (10.0, True, ["ä"])],
+        ("en", "ja"): [(5.0, False, ["cdef"]), (5.0, False, [])],
+    }
+    monkeypatch.setattr(module, "_sampled", lambda corpus, pair, threads: found[pair])
+    assert module._sides(TrainConfig(("en", "de", "ja"))) == [
+        Side("en", 15.0, False, ["ab", "cdef"], 3.0),
+        Side("de", 10.0, True, ["ä"], 2.0),
+        Side("ja", 5.0, False, [], 0.0),
+    ]
+
+
+def test_units_are_as_many_as_their_kind_has():
+    def units(config, teacher=None, code="en", texts=("a cat",)):
+        return module._units_of(TrainConfig(("en", "de"), units=config), Side(code, 9.0, True, list(texts), 5.0), teacher)
+
+    assert units(UnitsConfig(size=77)) == 77
+    assert units(UnitsConfig("teacher"), OUTLINE) == 1000
+    words = UnitsConfig("words", most_frequent={"en": 50})
+    assert (units(words), units(words, code="de")) == (50, 150_000)
+    assert units(words, texts=["."] * 99 + ["a"]) == 50  # a hundred sentences are tried
+    with pytest.raises(ConfigError) as caught:
+        units(words, texts=["."] * 100 + ["a"])
+    assert str(caught.value) == "en: its first sentences have no word; check corpus.paths and the columns"
+
+
+def test_what_is_printed_before_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "available_memory", lambda: 10**6)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda place: SimpleNamespace(free=2 * 10**6))
+    sides = [Side("en", 12_345.0, False, ["a"], 50.0), Side("de", 100.0, True, ["b"], 50.0)]
+    monkeypatch.setattr(module, "_sides", lambda config: sides)
+    found = rehearse(replace(CONFIG, units=UnitsConfig("words", most_frequent={"en": 3000, "de": 2000})), tmp_path / "run")
+    memory, disk = 3 * 5000 * 64 * 4 + 4 * 32**2 * 2, 12_445 * 58 + 12_445 * 48 + 3 * 5000 * 64 * 4
+    assert (found.seconds, found.memory, found.disk) == (0.0, memory, disk)
+    assert str(found).splitlines() == [
+        "what            estimate",
+        "--------------  --------",
+        "sentences, en   about 12,000",
+        "sentences, de   100",
+        "units, at most  5,000",
+        f"memory at once  {memory / 1e6:.0f} MB",
+        f"disk            {disk / 1e6:.0f} MB",
+        "times are right within a factor of about two, with this machine as busy as now; nothing was trained or written",
+        "memory: 1 MB are available; take fewer units, or a smaller teacher.batch_tokens",
+        f"disk: 2 MB are free in {tmp_path}; set output= and XSWE_CACHE to a larger one, or corpus.limit",
+        "the corpus was not read to its end: counts are estimated from a sample, or stated by a corpus card",
+        "de: fewer than ten batches; take more pairs, or a smaller refine.batch_size",
+    ]
