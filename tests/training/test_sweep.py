@@ -153,3 +153,76 @@ def test_runs_of_a_multirun_with_one_output_lie_side_by_side(launcher, tmp_path,
     assert [path.name for path in (tmp_path / "multirun").iterdir()] == ["multirun.yaml"]
     with pytest.raises(InputError, match="matches no folder"):
         xswe.compare([str(tmp_path / "nothing-*")], str(tmp_path / "judged.tsv"))
+
+
+def right(count: int, n: int = 400) -> np.ndarray:
+    """Of ``n`` items the last ``count`` are right."""
+    return np.repeat([0.0, 1.0], [n - count, count])
+
+
+def test_a_sweep_is_printed_with_its_best_and_what_the_marks_mean():
+    found = swept(
+        point("x", right(400), right(399)), point("y", right(200), right(200)), point("z", right(399), right(399))
+    )
+    assert str(found).splitlines() == [
+        "a          set",
+        "-  -----------",
+        "x  99.9 ± 0.2*",
+        "y  50.0 ± 0.0",
+        "z  99.8 ± 0.0=",
+        "",
+        "mean ± deviation over seeds; * best; = not shown to be worse "
+        "(paired bootstrap, p >= 0.05 corrected for 2 tests (Holm))",
+        "set is saturated: 99.9 % leaves no room for differences; take a harder set",
+    ]
+    assert repr(found) == "Sweep(a: 3 choices, 2 seeds)"
+    best, worse, near = (dict(zip(found.columns(), row, strict=True)) for row in found.records())
+    assert best == {
+        "a": "x", "task": "file", "subset": "set", "metric": "f1", "split": None, "n": 400, "seeds": 2, "mean": 0.99875,
+        "deviation": pytest.approx(0.00125 * 2**0.5), "best": True, "p": None, "corrected": None,
+    }  # fmt: skip
+    assert worse["p"] < 0.01
+    assert worse["corrected"] == pytest.approx(2 * worse["p"])
+    assert (near["mean"], near["deviation"], near["best"]) == (0.9975, 0.0, False)
+    assert near["p"] == near["corrected"] > 0.05
+
+
+def test_a_figure_that_a_run_lacks_is_no_figure_of_its_choice():
+    none = SweepPoint({"a": "none"}, (0, 1), ((), (Row("file", "set", "f1", 0.5, 9),)), (Path("0"), Path("1")))
+    empty = SweepPoint({"a": "empty"}, (0,), ((Row("file", "set", "f1", None, 0, note="why"),),), (Path("2"),))
+    found = swept(none, point("x", right(300)), empty)
+    (key,) = found.keys
+    assert [point.mean(key) for point in found] == [None, 0.75, None]
+    assert [line[1] for line in found.layout()[1]] == ["- ", "75.0*", "- "]
+    assert [row[0] for row in found.records()] == ["x"]
+    assert found.tests == {}
+
+
+def test_a_choice_without_items_is_not_tested_and_of_equals_the_first_is_best():
+    rows = ((Row("file", "set", "f1", 0.5, 9),),)
+    points = [SweepPoint({"a": name}, (0,), rows, (Path(name),)) for name in ("x", "y")]
+    found = swept(*points)
+    assert found.tests == {}
+    assert found.best(found.keys[0]) is points[0]
+    assert [line[1] for line in found.layout()[1]] == ["50.0*", "50.0 "]
+    two = swept(point("x", right(300)), point("y", right(100)))
+    assert Sweep(("a",), two.points, Bootstrap(0)).tests == {}
+    assert len(two.tests) == 1
+
+
+@pytest.mark.parametrize(("count", "saturated"), [(397, False), (398, True)])
+def test_a_set_is_saturated_from_that_share_on(count, saturated):
+    assert (
+        any("is saturated" in note for note in swept(point("x", right(count)), point("y", right(9))).notes()) == saturated
+    )
+
+
+def test_a_sweep_in_json_has_its_runs():
+    found = swept(point("x", right(300), right(100))).as_json()
+    assert found["settings"] == ("a",)
+    assert [(run["settings"], run["seed"], run["folder"], run["rows"][0]["value"]) for run in found["runs"]] == [
+        ({"a": "x"}, 0, "0", 0.75),
+        ({"a": "x"}, 1, "1", 0.25),
+    ]
+    assert [row["mean"] for row in found["rows"]] == [0.5]
+    assert found["bootstrap"]["rounds"] == 200

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, Unfinished
-from xswe.training import counting
+from xswe.io.ragged import Texts
+from xswe.training import counting, units_stage
 from xswe.training.corpus_stage import make_corpus
 from xswe.training.stages import Stages, fingerprint_fields
 from xswe.training.units_stage import UnitsConfig, make_units
@@ -128,3 +132,42 @@ def test_a_size_that_is_asked_for_is_had_however_small_the_corpus(make, caplog):
     assert "auto: corpus (units.size=4,000 is set)" in caplog.text
     make(UnitsConfig())
     assert "auto: mini (" in caplog.text
+
+
+def test_a_vocabulary_is_trained_where_it_is_worth_it(make, monkeypatch, caplog):
+    caplog.set_level("INFO", "xswe")
+    chosen = []
+
+    def ready(config, vocabulary, pieces, languages):
+        chosen.append(vocabulary)
+        raise ConfigError("stop")
+
+    def told(config):
+        caplog.clear()
+        with pytest.raises(ConfigError, match="stop"):
+            make(config)
+        return chosen.pop(), [text for text in caplog.messages if text.startswith("units.vocabulary")]
+
+    monkeypatch.setattr(units_stage, "_ready_tokenizer", ready)
+    auto = "units.vocabulary=auto: "
+    vocabulary, (line,) = told(UnitsConfig())
+    pairs = int(re.fullmatch(rf"{auto}mini \((\d+) pairs; 30,000 are enough\)", line)[1])
+    assert (vocabulary, 600 < pairs <= 700) == ("mini", True)
+    for least, vocabulary in ((pairs + 1, "mini"), (pairs, "corpus")):
+        monkeypatch.setattr(units_stage, "_MIN_PAIRS", least)
+        assert told(UnitsConfig()) == (vocabulary, [f"{auto}{vocabulary} ({pairs:,} pairs; {least:,} are enough)"])
+    monkeypatch.setattr(units_stage, "_MIN_PAIRS", 10**9)
+    assert told(UnitsConfig(size=5000)) == ("corpus", [f"{auto}corpus (units.size=5,000 is set)"])
+    assert told(UnitsConfig(vocabulary="mini")) == ("mini", [])
+    assert told(UnitsConfig("words")) == ("auto", [])
+    monkeypatch.setattr(units_stage, "SHIPPED", ("ja",))
+    assert told(UnitsConfig()) == ("corpus", [f"{auto}corpus (mini has no pieces of en, zh)"])
+
+
+def test_tokens_are_counted_of_the_rows_that_are_asked_for_in_blocks(monkeypatch):
+    texts = Texts.of("x" * k for k in range(20))
+    rows = np.array([19, 3, 3, 0, 7])
+    teacher = SimpleNamespace(lengths=lambda texts: np.array([len(text) for text in texts]))
+    for block in (1, 2, 5, 1 << 16):
+        monkeypatch.setattr(units_stage, "_COUNTED", block)
+        assert units_stage.token_lengths(teacher, texts, "en", rows).tolist() == rows.tolist()
