@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models
 import xswe
 from xswe.corpus.cards import cards
 from xswe.io.sources import PACKED
+from xswe.model.bigrams import Bigrams
 from xswe.model.card import card, write_card
 from xswe.model.licences import Source, derive, sources_of
 from xswe.model.static import StaticModel
@@ -262,3 +263,107 @@ def test_the_hubs_copy_of_a_corpus_has_its_terms():
     paths = [{"hub": "sentence-transformers/parallel-sentences-ccmatrix", "config": "en-ja"}]
     (source,) = sources_of({"paths": paths}, {"en-ja": {"checksums": {}}})
     assert source.name == "ccmatrix"
+
+
+def paragraph(model):
+    return card(model, name="m", settings={}).split("# m\n\n")[1].split("\n\n")[0].replace("\n", " ")
+
+
+def test_a_card_says_what_the_model_is_in_numbers(model):
+    def of(languages, matrix=model.matrix, **further):
+        return StaticModel(SubwordUnits(model.units.tokenizer, "subwords", languages), matrix, **further)
+
+    start = (
+        "Static embeddings that encode sentences of {} in one space, on a CPU. A text's vector is the mean of the vectors "
+        "of its units, scaled to norm 1: inner products are cosines. {} of {} dimensions ({}). The units are sub-word "
+        "pieces of one Unigram vocabulary for all its languages."
+    )
+    large = np.ones((3, 50_000), np.float32)
+    assert paragraph(of(("en",))) == start.format("English", "3 units", 4, "float32, 0.0 MB")
+    assert paragraph(of(("en", "ja"), large)) == start.format("English and Japanese", "3 units", 50000, "float32, 0.6 MB")
+    three = of(("en", "de", "ja"), large).quantize("float16")
+    assert paragraph(three) == start.format("English, German and Japanese", "3 units", 50000, "float16, 0.3 MB")
+    shared = of(("en",)).share_rows(3)
+    told = "int8, 0.0 MB in memory; in the folder 256 rows for each 3 dimensions"
+    assert paragraph(shared) == start.format("English", "3 units", 4, told)
+    wide = of(("en",), np.ones((5, 4), np.float32), bigrams=Bigrams(np.array([[1, 1], [1, 2]], np.uint32), 3))
+    assert paragraph(wide) == start.format("English", "3 units and 2 pairs of neighbouring units", 4, "float32, 0.0 MB")
+    text = card(wide, name="m", settings={})
+    assert "Of word order only frequent neighbours are seen. Negation weighs little more than any word." in text
+    assert "Other libraries do not open the folder, as they know no rows for pairs of units" in text
+    assert "Other languages than those named" not in text
+    assert "Other languages than those named" in card(three, name="m", settings={})
+
+
+def test_figures_that_were_measured_are_shown_and_those_of_the_hubs_names_in_front(model):
+    rows = [
+        {"task": "t", "subset": "s", "metric": metric, "value": value, "n": 1234, "note": note}
+        for metric, value, note in (
+            ("accuracy", 0.12345, "x"),
+            ("margin_f1", 0.5, None),
+            ("spearman", None, None),
+            ("own", 1.0, None),
+        )
+    ]
+    text = card(model, name="m", settings={}, rows=rows)
+    assert text.split("## Figures\n\n")[1].split("\n\n")[0].splitlines() == [
+        "| task | subset | metric | value | n | note |",
+        "|---|---|---|---|---|---|",
+        "| t | s | accuracy | 12.3 | 1,234 | x |",
+        "| t | s | F1 by ratio margin | 50.0 | 1,234 |  |",
+    ]
+    front = yaml.safe_load(text.split("---")[1])
+    assert front["metrics"] == ["accuracy"]
+    assert front["model-index"] == [
+        {
+            "name": "m",
+            "results": [
+                {
+                    "task": {"type": "translation-retrieval"},
+                    "dataset": {"name": "t s", "type": "t"},
+                    "metrics": [{"type": "accuracy", "value": 12.35}],
+                }
+            ],
+        }
+    ]
+
+
+def test_what_a_card_takes_from_the_settings(model):
+    def front(**settings):
+        return yaml.safe_load(card(model, name="m", settings=settings).split("---")[1])
+
+    assert front(teacher={"model": "user/name"})["base_model"] == "user/name"
+    for name in ("mini", "/a/folder", "a/b/c", None):
+        assert "base_model" not in front(teacher={"model": name})
+    assert front(corpus={"hub": {"repo": "user/data"}})["datasets"] == ["user/data"]
+    assert front(corpus={"hub": {"config": "x"}})["datasets"] == []
+    assert "datasets" not in front(corpus={"hub": None})
+    assert "base_model" not in front(teacher=None)
+
+
+def test_a_source_is_a_row_with_what_is_known_of_it(model):
+    sources = [Source("a", None), Source("b", "MIT", 1234, ("no sale", "credit"), "us")]
+    text = card(model, name="m", settings={}, sources=sources).split("## Training data and licence\n\n")[1]
+    assert text.split("\n\n")[0].splitlines()[2:] == [
+        "| a | not stated | not stated | |",
+        "| b | us | MIT (no sale, credit) | 1,234 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "why"),
+    [
+        ([("b", "MIT"), ("a", "MIT"), ("c", "CC0")], "the most demanding licence among the sources, that of a, b."),
+        (
+            [("b", None), ("a", "GPL"), ("c", "MIT")],
+            "what a, b allows is not stated or not free: ask before you pass the weights on.",
+        ),
+        (
+            [],
+            "what the training text, which is not recorded allows is not stated or not free: "
+            "ask before you pass the weights on.",
+        ),
+    ],
+)
+def test_the_reason_for_a_licence_names_the_sources(sources, why):
+    assert derive([Source(*one) for one in sources])[1] == why
