@@ -10,6 +10,7 @@ import types
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from xswe.model.folder import load_units
 from xswe.teacher.protocol import TeacherConfig
 from xswe.text.words import WordUnits
 from xswe.training import pipeline
+from xswe.training.components import Components
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
 from xswe.training.corpus_stage import Corpus, sides
 from xswe.training.extract import ExtractConfig, averaged, sums_by_shard
@@ -32,6 +34,7 @@ from xswe.training.objective import Objective
 from xswe.training.pairs import WordCounts
 from xswe.training.pipeline import run_stages
 from xswe.training.refine import RefineConfig
+from xswe.training.shape import ShapeConfig, temper
 from xswe.training.stages import Stages, only_run
 from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.train import score_imitation, score_pivots
@@ -592,3 +595,45 @@ def test_runs_of_a_sweep_do_what_is_equal_once_and_side_by_side(tmp_path, config
     assert (counts["extract"], counts["refine"]) == (2, 3)  # another seed draws other contexts
     with only_run(tmp_path / "first"), pytest.raises(ConfigError, match="another run is at work"):
         run("first", "together")
+
+
+def naive_sentences(folder, languages, matrix, units):
+    """The means of the rows of each distinct training sentence that has a unit."""
+    out = []
+    for texts in (_training(folder, languages)[code] for code in languages):
+        bags, seen = units.bags(list(texts)), set()
+        for a, b in pairwise(bags.offsets.tolist()):
+            ids = tuple(bags.ids[a:b].tolist())
+            if ids and ids not in seen:
+                seen.add(ids)
+                out.append(matrix[list(ids)].astype(float).mean(0))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("level", ["sentence", "word"])
+def test_components_are_those_of_distinct_sentences_or_of_units(tmp_path, config, fake_teacher, level):
+    c = config(("en", "de"), pca=PCAConfig(level, drop=1, dim=2), refine=RefineConfig(max_steps=0))
+    made = run_stages(c, fake_teacher, tmp_path)
+    matrix, units = made.stages["extraction"].matrix, made.model.units
+    vectors = matrix[matrix.any(1)] if level == "word" else naive_sentences(tmp_path, ("en", "de"), matrix, units)
+    assert made.report["pca"]["sentences"] == len(vectors)
+    for name, drop in (("PCA without ABTT", 0), ("PCA with ABTT", 1)):
+        fitted = Components(drop, 2).fit(vectors)
+        wanted = np.where(matrix.any(1)[:, None], fitted.transform(matrix), 0.0)
+        np.testing.assert_allclose(made.stages[name].matrix, wanted, atol=1e-3)
+    assert (made.report["pca"]["drop"], made.report["pca"]["dim"]) == (1, 2)
+    extraction = made.report["extraction"]
+    assert extraction["units_with_vector"] == int(matrix.any(1).sum())
+    assert 0 < extraction["sentences_encoded"] < extraction["sentences_encoded_by_reference"]
+
+
+def test_the_shape_is_that_of_the_tempered_table_and_its_sentences(tmp_path, config):
+    c = config(("en", "de"), refine=RefineConfig(max_steps=0), shape=ShapeConfig(norms=0.5, centre=2.0))
+    made = run_stages(c, None, tmp_path)
+    tempered = temper(made.stages["refinement"].matrix, 0.5)
+    mean = naive_sentences(tmp_path, ("en", "de"), tempered, made.model.units).mean(0)
+    wanted = np.where(tempered.any(1)[:, None], tempered - 2 * mean, 0.0)
+    np.testing.assert_allclose(made.model.matrix, wanted, atol=1e-5)
+    assert list(made.stages) == ["refinement", "shape"]
+    spread = made.stages["refinement"].matrix
+    assert spread[spread.any(1)].std() == pytest.approx(0.02, rel=0.02)
