@@ -62,6 +62,17 @@ def test_every_number_up_to_a_hundred_is_known_in_words():
     assert numbers_in_words("half past, halb") == {30}
 
 
+def test_counted_sizes_are_their_product():
+    english, german = ([words.split()[side] for words in (ONES + "," + TENS).split(",")] for side in (0, 1))
+    values = [*range(1, 20), *range(20, 100, 10)]
+    for value, one, eins in zip(values, ["a", *english[1:]], ["ein", *german[1:]], strict=True):
+        for size, sizes in ((100, "hundred hundert"), (1000, "thousand tausend"), (10**6, "million millionen")):
+            word, other = sizes.split()
+            assert value * size in numbers_in_words(f"{one} {word} of them"), (one, word)
+            assert value * size in numbers_in_words(f"{eins} {other}"), (eins, other)
+            assert numbers_in_words(eins + other) == {value * size}
+
+
 def test_every_month_is_its_number():
     for number, words in enumerate(MONTHS.split(","), 1):
         assert [numbers_in_words(word) for word in words.split()] == [{number}] * len(words.split())

@@ -70,6 +70,9 @@ SAME = [
     ("at 1.30pm", "午後1時半"),
     ("10 million", "1千万"),
     ("Yonedanji KATSURA IV", "4代目桂米団治"),
+    ("a thousand yen", "1000円"),
+    ("at 2:30", "um halb drei"),
+    ("at 12:30", "um halb eins"),
     ("9" * 5000, "9" * 5000 + "."),
 ]
 OTHER = [
@@ -89,6 +92,8 @@ OTHER = [
     ("5 times a day", "1日6回"),
     ("17,631", "1万7千632"),
     ("after a week", "2週間後"),
+    ("at nine", "10点"),
+    ("six thousand yen", "7000円"),
 ]
 
 
@@ -99,7 +104,7 @@ def test_numbers(pair, same):
 
 
 def test_numbers_in_words():
-    assert numbers_in_words("Am ersten Mai um halb neun") == {1, 5, 30, 9}
+    assert numbers_in_words("Am ersten Mai um halb neun") == {1, 5, 30, 9, 8}  # half past eight
     assert numbers_in_words("二〇二四年, 十二万三千") == {2024, 123000}
     twelve = ("noon", "midnight", "Mittag", "Mitternacht", "dozen", "Dutzend", "December", "Dezember", "zwölf", "十二")
     assert [numbers_in_words(word) for word in twelve] == [{12}] * len(twelve)

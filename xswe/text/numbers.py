@@ -76,6 +76,7 @@ _SIZES = {
     **{"billion": 10**9, "billions": 10**9, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9, "bn": 10**9},
     **{"trillion": 10**12, "trillions": 10**12, "tn": 10**12, "兆": 10**12, "k": 1000, "m": 10**6},
 }
+_COUNTED_SIZES = ("hundred", "thousand", "million", "hundert", "tausend", "millionen")  # two hundred, zweihundert
 _SIZED = re.compile(  # only from the first digit of a number
     r"(?<!\d)(\d+(?:[.,]\d{3}(?!\d))*)(?:[.,](\d+))?[ -]?("
     + "|".join(sorted(_SIZES, key=len, reverse=True))
@@ -159,6 +160,9 @@ def _words() -> dict[str, int]:
         for one in range(1, 10):
             german_one = "ein" if one == 1 else _GERMAN[one]
             found[f"{german_one}und{german}"] = found[english + _ENGLISH[one]] = 10 * tens + one
+    found |= {f"halb{hour}": (value - 1) or 12 for value, hour in enumerate(_GERMAN[1:13], 1)}  # halb drei: 2:30
+    counted = ("a", "ein", *_ENGLISH[1:], *_GERMAN[1:], *_ENGLISH_TENS, *_GERMAN_TENS)
+    found |= {word + size: found[word] * _SIZES[size] for word in counted for size in _COUNTED_SIZES}
     found |= {f"{word}th": value for value, word in enumerate(_ENGLISH) if value > 3}
     found |= {name: month for month, names in enumerate(_MONTHS, 1) for name in names}
     return found | _ENGLISH_ORDINALS
