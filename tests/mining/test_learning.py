@@ -314,6 +314,8 @@ def test_features_of_exchanged_sides_are_mirrored(mini, pairs):
         (("We open at 7 a.m.", "Wir öffnen um sieben."), SAME_NUMBERS),
         (("1,400 of them", "1.400 davon"), SAME_NUMBERS),
         (("On page 12.", "Auf Seite 14."), OTHER_NUMBERS),
+        (("We open at nine.", "Wir öffnen um 10 Uhr."), OTHER_NUMBERS),
+        (("It costs 5 dollars.", "Es kostet Geld."), MORE_NUMBERS),
     ],
 )
 def test_numbers_are_compared(mini, pair, value):

@@ -21,7 +21,8 @@ from xswe.io.ragged import Bags, Texts
 from xswe.mining.sounds import heard_in
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.precision import quantise
-from xswe.text.numbers import have_same_numbers
+from xswe.text.compiled.numbers import OTHER, SAME
+from xswe.text.numbers import compared_numbers
 
 # For either side, the source first: the mean best cosine of units, weighted by their norms; the tenth percentile; the share
 # of uncovered units; the means of the first and of the last third; the longest uncovered stretch; the lowest best cosine
@@ -185,11 +186,13 @@ class Features:
         out = np.zeros((len(source), len(NAMES)), np.uint8)
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
         names = np.zeros((len(source), 2, _MAX_NAMES, 2), np.int64)
-        first, second = (Side(bags.ids, bags.offsets, np.empty(len(bags.ids), np.float32)) for bags in sides)
-        over_blocks(partial(self._describe_block, (source, target), (first, second), names, out), len(source), threads)
-        self._cover_names((source, target), (first, second), names, out)
-        rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # may match as words, or on another clock
-        out[rows[have_same_numbers(source.take(rows), target.take(rows))], _NUMBERS] = SAME_NUMBERS
+        best = np.empty(len(sides[0].ids), np.float32), np.empty(len(sides[1].ids), np.float32)  # cosines of units
+        over_blocks(partial(self._work, source, target, *sides, best, names, out), len(source), threads)
+        self._cover_names((source, target), sides, best, names, out)
+        rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # in words, or on another clock, they may match or differ
+        found = compared_numbers(source.take(rows), target.take(rows))
+        out[rows[found == SAME], _NUMBERS] = SAME_NUMBERS
+        out[rows[found == OTHER], _NUMBERS] = OTHER_NUMBERS
         return out
 
     def _describe_block(

@@ -22,8 +22,10 @@ from xswe.text.compiled.numbers import (
     LATIN,
     LETTER,
     MANY,
+    MORE,
     MOST,
     ODD,
+    OTHER,
     REWRITTEN,
     SAME,
     SIZES,
@@ -255,6 +257,37 @@ def _same_hours(left: Counter[str], right: Counter[str]) -> bool:
     return rests[0] == rests[1] and all(int(hour) <= 24 for side in hours for hour in side)
 
 
+def _comparison(source: str, target: str) -> int:
+    """Compare the numbers of two texts like :func:`compare_numbers`, in any order."""
+    texts = [_normalised(source), _normalised(target)]
+    digits = [_written(text) for text in texts]
+    if digits[0] == digits[1]:
+        return SAME
+    texts = list(map(_rewritten, texts))
+    at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
+    if at_length[0] == at_length[1]:
+        return SAME
+    in_words = [numbers_in_words(text) for text in texts]
+    for source_digits, target_digits in (digits, at_length):
+        left, right = source_digits - target_digits, target_digits - source_digits
+        if left and right and _same_hours(left, right) and all(map(_CLOCK.search, texts)):
+            return SAME
+        # Numbers that a side lacks in digits may be there in words.
+        found = _values(left) <= in_words[1], _values(right) <= in_words[0]
+        if all(found):
+            return SAME
+    if not any(found):
+        return OTHER
+    side = found.index(True)  # in digits it has no others; in words it may
+    known = in_words[1 - side] | _values(digits[1 - side]) | _values(at_length[1 - side])
+    return MORE if in_words[side] <= known else OTHER
+
+
+def _values(numbers: Iterable[str]) -> set[int]:
+    """Return the values of numbers in digits; -1 stands for those of 20 digits and more, which no words have."""
+    return {int(number) if len(number) < 20 else -1 for number in numbers}
+
+
 def same_numbers(source: str, target: str) -> bool:
     """Return True if two texts, in any two of the four languages, have the same numbers, in any order.
 
@@ -262,37 +295,23 @@ def same_numbers(source: str, target: str) -> bool:
         >>> same_numbers("We open at 7 a.m.", "Wir öffnen um sieben."), same_numbers("page 12", "Seite 14")
         (True, False)
     """
-    texts = [_normalised(source), _normalised(target)]
-    digits = [_written(text) for text in texts]
-    if digits[0] == digits[1]:
-        return True
-    texts = list(map(_rewritten, texts))
-    at_length = [_written(_SIZED.sub(_at_full_length, text)) for text in texts]
-    if at_length[0] == at_length[1]:
-        return True
-    in_words = cache(lambda side: numbers_in_words(texts[side]))  # slow, and rarely needed for both sides
-    for source_digits, target_digits in (digits, at_length):
-        left, right = source_digits - target_digits, target_digits - source_digits
-        if left and right and _same_hours(left, right) and all(map(_CLOCK.search, texts)):
-            return True
-        # Numbers that a side lacks in digits may be there in words, but no number of 20 digits is.
-        if all(
-            len(number) < 20 and int(number) in in_words(side) for side, own in ((1, left), (0, right)) for number in own
-        ):
-            return True
-    return False
+    return _comparison(source, target) == SAME
 
 
 def have_same_numbers(source: Texts, target: Texts) -> np.ndarray:
     """Return which pairs of texts have the same numbers, bool (n,): :func:`same_numbers` of each, in compiled code."""
+    return compared_numbers(source, target) == SAME
+
+
+def compared_numbers(source: Texts, target: Texts) -> np.ndarray:
+    """Return uint8 (n,): whether both texts of a pair have the SAME numbers, one has MORE, or each has OTHER ones."""
     found = _compared(source, target)
     if len(rows := np.flatnonzero(found == REWRITTEN)):
         pairs = source.take(rows), target.take(rows)
         found[rows] = _compared(*pairs, *(Texts.of([_rewritten(_normalised(text)) for text in side]) for side in pairs))
-    same = found == SAME
     for row in np.flatnonzero(found == UNDECIDED).tolist():
-        same[row] = same_numbers(source[row], target[row])
-    return same
+        found[row] = _comparison(source[row], target[row])
+    return found
 
 
 def _compared(*sides: Texts) -> np.ndarray:

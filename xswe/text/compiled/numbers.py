@@ -13,7 +13,7 @@ from numba import njit
 from xswe.io.compiler import INNER, LEAN
 from xswe.text.compiled.alphabet import decode_character
 
-OTHER, SAME, UNDECIDED, REWRITTEN = range(4)
+SAME, MORE, OTHER, UNDECIDED, REWRITTEN = range(5)  # MORE: one side has extra numbers; OTHER: both have
 # Bits of a character's entry: its normalised code (16), whether it is a letter of a word, whether it is left to Python;
 # then five bits for its letter in the tries, for the value of a Han digit plus one, and for the zeros of a Han unit.
 LETTER, ODD, LATIN, HAN, ZEROS = 1 << 16, 1 << 17, 18, 23, 27
@@ -341,6 +341,21 @@ def _are_among(a: np.ndarray, n: int, b: np.ndarray, m: int) -> Any:
 
 
 @njit(**INNER)
+def _has_others(numbers: np.ndarray, counts: np.ndarray, side: int) -> Any:
+    """Return True if a text has a number in words that the other text lacks."""
+    other = 1 - side
+    for k in range(counts[6 + side]):
+        one = numbers[6 + side, k : k + 1]
+        if not (
+            _are_among(one, 1, numbers[other], counts[2 + other])
+            or _are_among(one, 1, numbers[2 + other], counts[4 + other])
+            or _are_among(one, 1, numbers[6 + other], counts[6 + other])
+        ):
+            return True
+    return False
+
+
+@njit(**INNER)
 def _compared(  # noqa: C901 (the steps of same_numbers)
     data: np.ndarray,
     offsets: np.ndarray,
@@ -398,6 +413,14 @@ def _compared(  # noqa: C901 (the steps of same_numbers)
             same = _are_among(numbers[4 + side], lacking, numbers[6 + other], counts[6 + other])
         if same:
             return SAME
+    for side in range(2):
+        if counts[6 + side] < 0:
+            counts[6 + side] = _in_words(texts[side], counts[side], children, values, letters, numbers[6 + side])
+            if counts[6 + side] < 0:
+                return UNDECIDED
+    for side in range(2):
+        if _are_among(numbers[4 + side], more[side], numbers[7 - side], counts[7 - side]):
+            return OTHER if _has_others(numbers, counts, side) else MORE
     return OTHER
 
 
@@ -414,7 +437,7 @@ def compare_numbers(
     counts: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write for each pair whether its texts have the ``SAME`` numbers, uint8 (n,).
+    """Write for each pair whether its texts have the ``SAME`` numbers, or ``MORE`` or ``OTHER`` ones, uint8 (n,).
 
     The texts are all sources, then all targets, optionally followed by both rewritten; without these, pairs with a text
     that may need it get ``REWRITTEN``. ``characters`` int32 (65536,) are the entries of characters. ``children`` uint16
