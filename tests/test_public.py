@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -46,11 +47,16 @@ def test_a_type_checker_knows_every_public_name():
     assert {*xswe.__all__} <= known | {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_what_a_verb_returns_is_among_the_types():
+def test_what_a_function_takes_and_a_verb_returns_is_among_the_types():
     calls = [call.partition(":") for verb in VERBS.values() for call in verb.calls.values()]
     functions = [getattr(importlib.import_module(f"xswe.{module}"), name) for module, _, name in calls]
-    returned = {name for function in functions for name in function.__annotations__["return"].split(" | ")}
-    assert {*returned} - {"None", "Path", "str"} <= {*dir(xswe.types)}
+    named = {name for function in functions for name in function.__annotations__["return"].split(" | ")}
+    public = [getattr(xswe, name).__annotations__ for name in xswe._PUBLIC]
+    named |= {types["config"].partition(" ")[0] for types in public if "config" in types}
+    results = [one for name in dir(xswe.types) if hasattr(one := getattr(xswe.types, name), "to_pandas")]
+    entries = [get_args(base) for one in results for base in one.__orig_bases__]
+    named |= {one.__name__ for given in entries for one in given if isinstance(one, type) and not get_args(one)}
+    assert {*named} - {"None", "Path", "str"} <= {*dir(xswe.types)}, "to be named in xswe/types.py"
 
 
 def test_a_result_is_found_among_the_types():

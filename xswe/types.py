@@ -11,12 +11,12 @@ from typing import Any
 # The names of each module; tools/stubs.py writes types.pyi from them, for type checkers.
 _MODULES = {
     "alignment.beads": "AlignConfig",
-    "alignment.dictionary": "Dictionary DictionaryConfig",
+    "alignment.dictionary": "Dictionary DictionaryConfig Entry",
     "alignment.documents": "AlignedDocuments AlignedPair DocumentPair DocumentPairs",
     "alignment.link": "BitextLinkConfig LinkedBitext",
     "alignment.phrase_table": "Phrase PhraseTable",
     "alignment.phrases": "FoundInFiles PhraseSearchConfig",
-    "alignment.sentences": "AlignedTexts",
+    "alignment.sentences": "AlignedTexts Bead",
     "alignment.term_check": "AgreedTerm TermCheck TermCheckConfig TermFinding",
     "alignment.terms": "BilingualTerm BilingualTerms",
     "alignment.words": "LinkConfig LinkedPair WordLinks",

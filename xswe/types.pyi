@@ -1,12 +1,12 @@
 """Generated from the table in types.py by tools/stubs.py."""
 
 from xswe.alignment.beads import AlignConfig as AlignConfig
-from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig as DictionaryConfig
+from xswe.alignment.dictionary import Dictionary as Dictionary, DictionaryConfig as DictionaryConfig, Entry as Entry
 from xswe.alignment.documents import AlignedDocuments as AlignedDocuments, AlignedPair as AlignedPair, DocumentPair as DocumentPair, DocumentPairs as DocumentPairs
 from xswe.alignment.link import BitextLinkConfig as BitextLinkConfig, LinkedBitext as LinkedBitext
 from xswe.alignment.phrase_table import Phrase as Phrase, PhraseTable as PhraseTable
 from xswe.alignment.phrases import FoundInFiles as FoundInFiles, PhraseSearchConfig as PhraseSearchConfig
-from xswe.alignment.sentences import AlignedTexts as AlignedTexts
+from xswe.alignment.sentences import AlignedTexts as AlignedTexts, Bead as Bead
 from xswe.alignment.term_check import AgreedTerm as AgreedTerm, TermCheck as TermCheck, TermCheckConfig as TermCheckConfig, TermFinding as TermFinding
 from xswe.alignment.terms import BilingualTerm as BilingualTerm, BilingualTerms as BilingualTerms
 from xswe.alignment.words import LinkConfig as LinkConfig, LinkedPair as LinkedPair, WordLinks as WordLinks
