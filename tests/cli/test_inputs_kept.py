@@ -66,9 +66,11 @@ def test_nothing_else_is_written_to_the_input(folder, monkeypatch, capsys, name,
 
 
 @pytest.mark.parametrize("name", READ)
-def test_an_output_in_the_format_of_another_verb_is_refused_at_once(folder, monkeypatch, capsys, name):
-    monkeypatch.chdir(folder)
-    files = sorted(folder.rglob("*"))
+def test_an_output_in_the_format_of_another_verb_is_refused_at_once(tmp_path, monkeypatch, capsys, name):
+    script.write_inputs(tmp_path)
+    (tmp_path / READ[name].changed).write_bytes(b"a \xff cat\n")  # which is said where it is read first
+    monkeypatch.chdir(tmp_path)
+    files = sorted(tmp_path.rglob("*"))
     assert status_of(with_output(READ[name], "o.onnx")) == 2
     assert "o.onnx" in capsys.readouterr().err
-    assert sorted(folder.rglob("*")) == files
+    assert sorted(tmp_path.rglob("*")) == files
