@@ -168,7 +168,19 @@ def _measure(  # noqa: C901 (calling inner functions would take longer to compil
     max_size: int,
     workspace: Workspace,
 ) -> None:
-    """Measure spans, for :func:`measure_spans`. The inner loops are over starts, and vectorise."""
+    """Measure spans, for :func:`measure_spans`. The inner loops are over starts, and vectorise.
+
+    Each tile goes through these steps. A line of the workspace has a number for each start ``i``; a span ends at ``i + r``:
+
+        pieces -> vectors -> gram          the words' vectors, and their inner products up to ``max_size`` words apart
+        for each r, spans i..i+r:
+          cross    C_i,i+r                 from the line of i + 1 before, which is why there are two lines
+          squares  |span|^2                += g_jj + 2 C_ij with j = i + r
+          apart    sum of |word|^2         += g_jj
+          lengths  1 / |span|              -> ``block.inverse``; those of one word also to its row
+          widest   largest apart / squares
+        widest -> block.levels             the largest of each part
+    """
     dim, pieces = matrix.shape[1], len(block.names)
     matrix, block, workspace = bare(matrix), bare(block), bare(workspace)
     height, vectors, gram, lengths, widest = (

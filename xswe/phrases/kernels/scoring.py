@@ -232,7 +232,16 @@ def _scan(  # noqa: C901 (likewise)
     waiting: Waiting,
     workspace: Workspace,
 ) -> tuple[int, int]:
-    """Search a block, for :func:`search_block`."""
+    """Search a block, for :func:`search_block`.
+
+    Each passage goes through two turns of the loop, between which its data arrive in the cache:
+
+        its turn      bound its tiles for all queries -> narrow them for each query left -> its pieces wait, are prefetched
+        the next      score its pieces -> offer it to the lists that it can enter
+
+    ``waiting`` has a place for each of both, and ``now`` is that of the passage whose turn it is. The last turn, ``stop``,
+    has no passage of its own.
+    """
     known = len(block.rows)
     table, codes, block, task = bare(table), bare(codes), bare(block), bare(task)
     top, limits, waiting, workspace = bare(top), bare(limits), bare(waiting), bare(workspace)
