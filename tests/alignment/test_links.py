@@ -146,6 +146,18 @@ def test_every_form_of_links(mini, tmp_path):
             links.write(tmp_path / wrong)
 
 
+def test_words_that_are_linked_in_a_chain_have_one_colour():
+    words = tuple((2 * k, 2 * k + 1) for k in range(3))
+
+    def colours(*links):
+        page = WordLinks((LinkedPair("a b c", "x y z", words, words, links, (1.0,) * len(links)),)).html()
+        return re.findall(r"hsl\((\d+) ", page)
+
+    assert colours((0, 0), (1, 1), (2, 2)) == ["0", "138", "275", "0", "138", "275"]
+    assert colours((0, 0), (1, 1), (1, 0), (2, 2)) == ["0", "0", "138", "0", "0", "138"]
+    assert colours((0, 1), (1, 0), (2, 2), (2, 1)) == ["0", "138", "0", "138", "0", "0"]
+
+
 def test_numbers_of_another_method_are_refused():
     for name, value, method in (("turns", 2, "transport"), ("keep", 0.5, "union"), ("heat", 0.2, "itermax")):
         with pytest.raises(ConfigError, match=f"{name} does nothing without method="):
@@ -417,8 +429,19 @@ def test_words_beside_a_term_are_part_of_it_unless_their_links_are_there_too():
 def test_a_wider_term_stands_beside_the_narrower_one_where_both_are_usual():
     both = pair_of("Fukui Prefecture", "福井県", ["Fukui", "Prefecture"], ["福井県"], [(0, 0)])
     alone = pair_of("in Fukui", "福井県", ["in", "Fukui"], ["福井県"], [(1, 0)])
-    found = {term[:2]: term.times for term in bilingual_terms([both] * 3 + [alone] * 3, ("en", "ja"))}
-    assert found == {("Fukui Prefecture", "福井県"): 3, ("Fukui", "福井県"): 6}
+
+    def found(wide, narrow, score=1.0):
+        pairs = [pair._replace(scores=(score,)) for pair in [both] * wide + [alone] * narrow]
+        terms = bilingual_terms(pairs, ("en", "ja"), min_count=1, min_score=0)
+        return {term[:2]: (term.times, term.score) for term in terms}
+
+    whole, part = ("Fukui Prefecture", "福井県"), ("Fukui", "福井県")
+    # In 3 of 6 places, of 3 and 6 (of Fukui) and 6 (of 福井県) in all.
+    assert found(3, 3, 0.25) == {whole: (3, round(6 / 9 * 0.5, 6)), part: (6, 0.5)}
+    assert set(found(3, 4)) == {part}  # in less than half of the places
+    assert set(found(2, 2)) == {part}  # in two alone
+    assert found(7, 3) == {whole: (10, 1.0)}  # in seven of ten: nearly always
+    assert set(found(6, 4)) == {whole, part}
 
 
 def test_words_without_a_link_beside_a_term_are_part_of_it():

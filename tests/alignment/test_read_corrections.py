@@ -6,6 +6,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from xswe.alignment.corrections import Said, read_corrections
 
@@ -25,7 +27,7 @@ def box(pair):
     return [pair[0][0], a + 1, pair[1][0], b + 1]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@given(st.integers(0, 10_000))
 def test_a_list_is_read_as_its_plain_definition(seed):
     draws = np.random.default_rng(seed)
     runs = [partition(draws) for _ in range(2)]
@@ -111,6 +113,13 @@ def test_blanks_between_lines_are_no_change_but_those_within_one_are(tmp_path):
     found = table(tmp_path, ROWS[0], (EN[1], "Esregnet."), ROWS[4])
     assert found.said == {((1,), (1,)): (Said(EN[1], "Esregnet."),)}
     assert str(found) == "2 as they were, 1 typed over"
+
+
+def test_rows_whose_texts_stand_at_other_lines_than_they_say_are_counted(tmp_path):
+    rows = [(*ROWS[at], "", *lines) for at, lines in ((0, "11"), (2, "23"), (3, ("", "")), (4, "54"))]
+    found = table(tmp_path, *rows, whole=True)
+    assert str(found) == "2 as they were, 2 with other lines, 2 lines taken out"
+    assert found.constraints.anchors == tuple(((line, line), (line + 1, line + 1)) for line in (0, 2, 3, 4))
 
 
 def test_new_rows_belong_to_the_row_before_them(tmp_path, caplog):

@@ -121,6 +121,7 @@ def test_neighbours_and_endings_show_the_part_of_speech(language, marked, found)
         ("*水*", False),
         ("この*水*中", True),
         ("暗*号化*", False),
+        ("は暗*号*を", True),
         ("ぁ*水*を", False),
         ("ゖ*水*を", False),
         ("ア*水*を", True),
@@ -321,6 +322,7 @@ def test_terms_that_say_no_more_than_others_are_left_out():
     assert left(whole, ("pump", "Rad", 9)) == [whole, ("pump", "Rad", 9)]
     usual, compound = ("insurance", "Versicherung", 10), ("insurance", "Krankenversicherung", 3)
     assert left(usual, compound) == [usual]
+    assert len(left(("insurance", "Versicherung", 3), compound)) == 2  # not more usual
     assert left(("Insurance", "Versicherung", 2), compound)[-1] == compound  # not usual
     assert left(("insurance", "Kranken", 10), ("insurance", "Krankenversicherung", 3)) == [("insurance", "Kranken", 10)]
     assert len(left(("policy", "Versicherung", 10), compound)) == 2
