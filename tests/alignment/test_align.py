@@ -333,6 +333,24 @@ def test_shuffled_documents_find_each_other_and_strangers_nobody(mini, sample):
     assert len(pair_documents(mini, [], japanese)) == 0
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_the_score_of_two_documents_is_the_margin_of_their_best_sentences(mini, sample, count):
+    """By the plain definition, over the near documents of both: one less than there are, but no more than four."""
+    sides = [[sample[code][7 * k : 7 * k + 3 + k] for k in range(count)] for code in ("en", "de")]
+    found = pair_documents(mini, *sides)
+    one, other = (documents._Collection.of(mini, side, 1) for side in sides)
+    one, other = one.centred(other), other.centred(one)
+    alike = np.zeros((count, count))
+    for a, b in np.ndindex(count, count):
+        cosines = one.of_document(a) @ other.of_document(b).T
+        alike[a, b] = (cosines.max(0).mean() + cosines.max(1).mean()) / 2
+    near = min(4, max(1, count - 1))
+    rows, columns = (np.sort(values, 1)[:, -near:].mean(1) for values in (alike, alike.T))
+    expected = {(k, k): alike[k, k] - (rows[k] + columns[k]) / 2 for k in range(count)}
+    assert {pair[1:]: pair.score for pair in found} == pytest.approx(expected, abs=1e-5)
+    assert [pair.score for pair in found] == sorted((pair.score for pair in found), reverse=True)
+
+
 def test_the_order_of_documents_decides_nothing(mini, sample):
     english, german = ([sample[code][k : k + 1 + k % 3] for k in range(0, 60, 3)] for code in ("en", "de"))
     found = {(pair.source, pair.target): pair.score for pair in pair_documents(mini, english, german)}
