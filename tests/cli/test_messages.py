@@ -1,0 +1,222 @@
+"""What is said of wrong words, and of what a verb has done: the whole line."""
+
+from __future__ import annotations
+
+import pytest
+
+from xswe.cli import main as module
+from xswe.cli.main import _explain, _is_interrupt, _mistake, main
+from xswe.cli.run import _bitext, _check_report, _summary
+from xswe.cli.settings import as_keys, check_used, composed_defaults
+from xswe.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "Could not find 'recipe/papr'\n\nAvailable options in 'recipe':\n\tpaper\n\tstatic\nConfig search path: x",
+            "unknown recipe 'papr': choose one of paper, static",
+        ),
+        ("Could not find 'corpus/clean/no'", "unknown corpus/clean 'no': choose one of those in conf"),
+        (
+            "Could not find 'recipe/a,b'",
+            "recipe=a,b names several: python -m xswe train -m runs them one after the other",
+        ),
+        (
+            "Error parsing override 'output' missing EQUAL at '<EOF>'",
+            "output: a setting is key=value, as in output=a.tsv; python -m xswe train --help lists them",
+        ),
+        (
+            "token recognition error at: '[' See https://hydra.cc/docs/override_grammar/basic for details",
+            "cannot parse a setting (token recognition error at: '['): quote names with brackets or commas within the "
+            "quotes, as in \"tasks=['a [1].tsv',b.tsv]\"",
+        ),
+        (
+            "Could not override 'refine.batch_siz'. Key is not in struct",
+            "there is no setting 'refine.batch_siz'; did you mean refine.batch_size? "
+            "python -m xswe train --help lists them",
+        ),
+        ("Could not override 'qqq'.", "there is no setting 'qqq'; python -m xswe train --help lists them"),
+        ("other\n  words", "other words; see python -m xswe train --help"),
+    ],
+)
+def test_a_message_of_hydra_is_told_in_one_line(message, said):
+    assert _explain(ValueError(message), "train") == said
+
+
+def test_an_unknown_pair_is_told_by_its_language():
+    assert _explain(ValueError("Could not find 'pair/en-xx'"), "train").startswith("unknown language 'xx'")
+    assert _explain(ValueError("Could not find 'pair/en-de'"), "train") == (
+        "unknown pair 'en-de': choose one of those in conf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "argument", "said"),
+    [
+        ("dedup", "texts=a", "texts= is now input="),
+        ("dedup", "+texts=a", "+texts= is now input="),
+        ("dedup", "texts", ""),
+        ("dedup", "--threshold", "--threshold: write threshold=…, without dashes"),
+        ("train", "--keep-steps", "--keep-steps: write keep_steps=…, without dashes"),
+        ("dedup", "--nothing", ""),
+        (
+            "dedup",
+            "~threshold",
+            "~threshold: a setting always has a value: threshold=…; python -m xswe dedup --help lists them",
+        ),
+        ("dedup", "~hydra/job_logging", ""),
+        ("dedup", "threshold=1", ""),
+    ],
+)
+def test_a_wrong_word_is_answered(verb, argument, said):
+    assert _mistake(verb, argument) == said
+
+
+def test_an_interrupt_may_be_hidden_in_an_error_of_a_library():
+    assert _is_interrupt(KeyboardInterrupt())
+    assert not _is_interrupt(ValueError())
+    assert not _is_interrupt(None)
+    outer, inner = ValueError(), RuntimeError()
+    outer.__context__, inner.__context__ = inner, KeyboardInterrupt()
+    assert _is_interrupt(outer)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said", "stream"),
+    [
+        ([], 2, "usage: python -m xswe <verb> key=value ...", "err"),
+        (["help"], 0, "usage: python -m xswe <verb> key=value ...", "out"),
+        (["-h"], 0, "usage: python -m xswe <verb> key=value ...", "out"),
+        (["help", "mine"], 0, "python -m xswe mine: ", "out"),
+        (["mine", "-h"], 0, "python -m xswe mine: ", "out"),
+        (["min"], 2, "xswe: unknown verb 'min': the verbs are ", "err"),
+        (
+            ["completion"],
+            2,
+            "xswe: completion for which shell: choose one of bash, zsh, fish, as in xswe completion bash",
+            "err",
+        ),
+        (["--complete", "zsh", "ded"], 0, "dedup \n", "out"),
+        (["-V"], 0, "0.", "out"),
+    ],
+)
+def test_what_is_said_without_running_a_verb(capsys, words, status, said, stream):
+    assert main(words) == status
+    captured = capsys.readouterr()
+    assert getattr(captured, stream).startswith(said)
+    assert getattr(captured, "err" if stream == "out" else "out") == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (ConfigError("drop=3: too many\nlines"), 2, "xswe: pca.drop=3: too many\nxswe: lines\n"),
+        (BrokenPipeError(), 0, ""),
+        (
+            OSError(28, "No space left", "b.txt"),
+            2,
+            "xswe: b.txt: No space left; make room, and give the same command again\n",
+        ),
+        (OSError(13, "Permission denied"), 2, "xswe: a.tsv: Permission denied (HYDRA_FULL_ERROR=1 shows where)\n"),
+    ],
+)
+def test_an_error_of_a_verb_is_told_with_its_keys(monkeypatch, capfd, error, status, said):
+    def run(verb, values):
+        raise error
+
+    monkeypatch.setattr("xswe.cli.run.run", run)
+    monkeypatch.setattr("xswe.cli.settings.check_shape", lambda verb, values: values)
+    monkeypatch.setattr(module, "_hang_up", lambda: None)
+    values = {"output": "a.tsv", "pca": {"drop": 3}}
+    with pytest.raises(SystemExit) as ended:
+        module._call("train", lambda: values, False, True)
+    assert (ended.value.code, capfd.readouterr().err) == (status, said)
+    if status:
+        with pytest.raises(type(error)):
+            module._call("train", lambda: values, True, True)
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "a.tsv"])
+def test_a_summary_does_not_mix_with_the_output(monkeypatch, capsys, output):
+    monkeypatch.setattr("xswe.cli.run.run", lambda verb, values: "summary")
+    monkeypatch.setattr("xswe.cli.settings.check_shape", lambda verb, values: values)
+    module._call("train", lambda: {"output": output}, False, True)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (("summary\n", "") if output == "a.tsv" else ("", "summary\n"))
+
+
+def test_names_of_the_library_become_keys_where_they_are_one():
+    values = {"drop": 1, "pca": {"dim": 3, "drop": 2, "size": 1}, "units": {"size": 4}}
+    message = "dim=3, drop=2, size=1 and 'dim=3' of a.dim=3"
+    assert as_keys(message, values) == "pca.dim=3, drop=2, size=1 and 'dim=3' of a.dim=3"
+    skip = "a.txt:3: bad; fetch it again, or set on_error=skip to leave it out"
+    assert as_keys(skip, {"on_error": "raise"}) == skip
+    assert as_keys(skip, {"corpus": {"on_error": "raise"}}).endswith("corpus.on_error=skip to leave it out")
+    assert as_keys(skip, {}) == "a.txt:3: bad; fetch it again"
+    columns = "few; set columns=[…] (counted from 0), or on_error=skip to leave such lines out"
+    assert as_keys(columns, {}) == "few; write the two texts, and a tab between, on each line"
+
+
+def test_bitext_is_one_file_or_two():
+    for given, found in (
+        ({"input": "a", "source": None, "target": None}, ["a"]),
+        ({"input": None, "source": "b", "target": "c"}, ["b", "c"]),
+    ):
+        assert _bitext(given, "x") == found
+    for wrong in (
+        {"input": None, "source": None, "target": None},
+        {"input": None, "source": "b", "target": None},
+        {"input": "a", "source": "b", "target": None},
+        {"input": "a", "source": "b", "target": "c"},
+    ):
+        with pytest.raises(ConfigError, match=r"^x needs input= "):
+            _bitext(wrong, "x")
+    two = {"input": None, "source": "b", "target": "c"}
+    assert _bitext(two | {"columns": [0, 1]}, "x") == ["b", "c"]
+    with pytest.raises(ConfigError, match="columns does nothing without input="):
+        _bitext(two | {"columns": [1, 2]}, "x")
+    assert _bitext({"input": "a", "source": None, "target": None, "columns": [1, 2]}, "x") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "only"),
+    [("mine", "candidates", "negatives"), ("mine", "columns", "score and negatives"), ("score", "best", "mine")],
+)
+def test_settings_of_another_mode_are_refused(mode, name, only):
+    usual = composed_defaults("mine")
+    check_used("mine", mode, usual | {"hydra": {}, "mode": mode})
+    with pytest.raises(ConfigError) as raised:
+        check_used("mine", mode, usual | {name: "changed"})
+    assert str(raised.value) == f"{name} does nothing with mode={mode}, only with mode={only}: leave it out"
+    check_used("mine", "negatives", usual | {"candidates": 3})
+    check_used("dedup", "", {"anything": 1})  # which has no modes
+
+
+def test_a_report_is_checked_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.html").touch()
+    _check_report({"report": None})
+    _check_report({"report": "b.html", "input": "-", "output": "a.tsv"})
+    for values, said in (
+        ({"report": "b.pdf"}, "call it report.html"),
+        ({"report": "a.html", "queries": "a.html"}, "report=a.html: is also read"),
+        ({"report": "b.html", "output": "b.html"}, "report=b.html: is the output, too"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            _check_report(values)
+
+
+def test_a_summary_is_said_as_the_verb_says_it():
+    class Result(list):
+        def __str__(self):
+            return "result"
+
+    assert _summary("dedup", "", "text", {}, 1.0) == "text"
+    assert _summary("dedup", "", Result([0] * 20), {"output": "a"}, 2.0) == "result\n2.0 s, 10 lines/s: a"
+    good = Result([1])
+    good.precision = "good"
+    assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "result\ngood"
+    good.summary = lambda: "own"
+    assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "own: a\ngood"
