@@ -6,7 +6,7 @@ import pytest
 
 from xswe.cli import main as module
 from xswe.cli.main import _explain, _is_interrupt, _mistake, main
-from xswe.cli.run import _bitext, _check_report, _summary
+from xswe.cli.run import _bitext, _check_report, _summary, _write_report
 from xswe.cli.settings import as_keys, check_used, composed_defaults
 from xswe.errors import ConfigError
 
@@ -220,3 +220,58 @@ def test_a_summary_is_said_as_the_verb_says_it():
     assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "result\ngood"
     good.summary = lambda: "own"
     assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "own: a\ngood"
+
+
+def test_words_are_put_into_one_form_before_they_are_read(monkeypatch, capsys):
+    monkeypatch.setattr(module, "_run_until_interrupted", lambda verb, rest: (verb, rest))
+    for words, rest in (
+        (["corpus", "list", "limit=1"], ["action=list", "limit=1"]),
+        (["corpus"], []),
+        (["corpus", "limit=1", "list"], ["limit=1", "list"]),
+        (["mine", "list"], ["list"]),
+        (["mine", "neighbors.method=neighbors"], ["neighbours.method=neighbors"]),
+    ):
+        assert main(words) == (words[0], rest)
+    assert main(["--complete", "fish"]) == 0  # all verbs
+    assert capsys.readouterr().out.splitlines()[0].startswith("train\t")
+    assert main(["--complete", "bash", "xswe ded"]) == 0
+    assert capsys.readouterr().out == "dedup \n"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["a=1", "-m", "b=2"], ["-m", "a=1", "b=2"]),
+        (["a=1", "--multirun"], ["--multirun", "a=1"]),
+        (["recipe=a", "distilled=b", "recipes=c"], ["recipe@_global_=a", "teacher@distilled=b", "recipes=c"]),
+        (["hydra.run.dir=x"], ["hydra.run.dir=x", "hydra.output_subdir=.hydra"]),
+        (["hydra.run.dir=x", "hydra.output_subdir=y"], ["hydra.run.dir=x", "hydra.output_subdir=y"]),
+        (
+            ["hydra.sweep.dir=x"],
+            ["hydra.sweep.dir=x", "hydra.sweep.subdir=${hydra.job.num}", "hydra.output_subdir=.hydra"],
+        ),
+        (
+            ["hydra.sweep.dir=x", "hydra.sweep.subdir=y"],
+            ["hydra.sweep.dir=x", "hydra.sweep.subdir=y", "hydra.output_subdir=.hydra"],
+        ),
+    ],
+)
+def test_hydra_is_given_its_folders(words, found):
+    from xswe.cli.compose import overrides
+
+    assert overrides(words) == found
+
+
+def test_a_report_is_given_the_settings_of_its_run(monkeypatch):
+    written = []
+    monkeypatch.setattr("xswe.report.write.write_report", lambda *given, **named: written.append((given, named)))
+    values = {"report": "a.html", "k": 3, "pca": {"drop": 1}, "hydra": {"x": 1}}
+    assert (
+        _write_report(values, ["result"], "mini")
+        == _write_report(values, ["result"], model := object())
+        == "\nreport: a.html"
+    )
+    settings = {"settings": {"report": "a.html", "k": 3}, "pca": {"drop": 1}}
+    assert written == [((["result"], "a.html"), {"model": one, "settings": settings}) for one in (None, model)]
+    assert _write_report(values | {"report": None}, ["result"]) == _write_report(values, "text") == ""
+    assert len(written) == 2
