@@ -167,3 +167,11 @@ def test_the_table_of_verbs_repeats_no_default_of_a_function(verb):
             assert composed_defaults(verb)[name] != value, name
         finally:
             VERBS[verb] = spec
+
+
+def test_lists_are_read_as_texts_or_numbers():
+    assert simple("evaluate", ["model=mini", "tasks=[]"])["tasks"] == []
+    assert simple("evaluate", ["model=mini", "tasks=[a,1984,true]"])["tasks"] == ["a", "1984", "true"]
+    assert simple("evaluate", ["model=mini", "tasks=1984"])["tasks"] == "1984"
+    assert simple("mine", ["columns=[0,2]", "model=mini", "output=c"])["columns"] == [0, 2]
+    assert simple("evaluate", ["model=mini", "tasks=[a,]"]) is None
