@@ -228,3 +228,25 @@ def test_pruned_units_are_the_best_and_all_characters(keep, counts, kept):
 def test_units_without_room_for_their_characters_are_refused():
     with pytest.raises(ConfigError, match=r"keep=3: the vocabulary has 4 single characters"):
         small_units().prune(3)
+
+
+def test_pieces_of_another_tokenizer_are_looked_up_by_it_however_much_there_is(monkeypatch):
+    units = small_units()
+    texts = ["abcab", "<s>ab", "", "▁abxb"]
+    plain, located = units.bags(texts), units.locate(texts)
+    monkeypatch.setattr(units, "_worth", lambda _: True)
+    assert units.bags(texts).ids.tolist() == plain.ids.tolist() == located.bags.ids.tolist()
+    again = units.locate(texts)
+    assert again.bags.offsets.tolist() == located.bags.offsets.tolist() == plain.offsets.tolist()
+    assert (again.starts.tolist(), again.ends.tolist()) == (located.starts.tolist(), located.ends.tolist())
+    assert (units._fast, units._traced) == (None, None)
+
+
+def test_pieces_of_blanks_have_no_place():
+    tokenizer = Tokenizer(models.Unigram([("<unk>", -9.0), ("a", -1.0), (" ", -1.0), (" b", -1.0)], 0))
+    units = SubwordUnits(tokenizer, "subwords", ("en",))
+    located = units.locate(["a a b  ", " "])
+    assert [units.tokens[i] for i in located.bags.ids] == ["a", "a", " b"]
+    assert located.bags.offsets.tolist() == [0, 3, 3]
+    assert list(zip(located.starts.tolist(), located.ends.tolist(), strict=True)) == [(0, 1), (2, 3), (4, 5)]
+    assert [units.tokens[i] for i in units.bags(["a a b  "]).ids] == ["a", " ", "a", " b", " ", " "]

@@ -108,6 +108,15 @@ def test_pieces_of_other_models_are_words_without_what_marks_them():
     assert [form for form, *_ in TextPieces(by_bytes, ("en", "zh"), [])("猫 a語")] == ["猫", "a"]
 
 
+@pytest.mark.parametrize("by_bytes", [False, True])
+def test_pieces_for_bytes_are_no_words(by_bytes):
+    scores = {"<unk>": -20.0, "猫": -1.0, "ab": -1.0, **{f"<0x{byte:02X}>": -9.0 for byte in range(256)}}
+    tokenizer = Tokenizer(models.Unigram(list(scores.items()), unk_id=0, byte_fallback=by_bytes))
+    pieces = TextPieces(tokenizer, ("en", "zh"), [])
+    found = dict(zip(pieces.units.tokens, pieces.forms, strict=True))
+    assert (found["猫"], found["ab"], found["<0x41>"]) == ("猫", "ab", "" if by_bytes else "<0x41>")
+
+
 def test_whole_texts_need_a_teacher_and_are_named_among_the_choices():
     with pytest.raises(ConfigError, match="'teacher-text' needs a teacher"):
         WordSplitter(("en", "ja"), WHOLE, None)
