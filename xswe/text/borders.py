@@ -26,7 +26,7 @@ OPENING = frozenset("\n\r\t.!?:…。！？：•*-–—\"'“”„‚‘»«(
 def traits_of_characters() -> np.ndarray:
     """Return the traits of all characters for :func:`within_word`, uint8 (0x110000,)."""
     out, cjk = np.zeros(0x110000, np.uint8), cjk_codes()
-    codes = (code for code in range(0x20000) if not 0xD800 <= code < 0xE000 and not cjk[code] and chr(code).isalnum())
+    codes = (code for code in range(0x20000) if not cjk[code] and chr(code).isalnum())
     out[np.fromiter(codes, np.int64)] = _SPACED
     for first, last in _KATAKANA_CODES:
         out[first:last] = _KATAKANA
