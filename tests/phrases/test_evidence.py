@@ -175,3 +175,23 @@ def test_of_chinese_and_japanese_passages_candidates_without_their_characters_co
     model = Named({"order": plane(1.0), "API": plane(0.95), "注文": plane(0.6)})
     terms = find_terms(model, ["order"], ["注文 API"], max_size=1, min_score=0.5)[0]
     assert [one.text for one in terms] == ["注文", "API"]
+
+
+@pytest.mark.parametrize(("cosine", "merged"), [(0.61, True), (0.59, False)])
+def test_short_words_are_forms_of_one_only_if_their_vectors_are_near(cosine, merged):
+    model = Named({"train": plane(1.0), "Zug": plane(1.0), "Zuge": plane(cosine)})
+    terms = find_terms(model, ["train"], ["der Zug", "Zuge Zug"], max_size=1, min_score=0.0)[0]
+    assert [(one.text, one.variants) for one in terms] == ([("Zug", ("Zuge",))] if merged else [("Zug", ()), ("Zuge", ())])
+    assert terms[0].times == 2 + merged
+
+
+def test_as_many_candidates_as_are_asked_for_come_from_a_wider_pool():
+    names = [f"{a}{b}x" for a in "bcdfghjklmnp" for b in "aeiouvwyz"]
+    model = Named({"order": plane(1.0), **{name: plane(0.9 - n / 1000) for n, name in enumerate(names)}})
+    passages = [name for n, name in enumerate(names) for _ in range(1 + (n >= 99) * 8)]
+    best = find_terms(model, ["order"], passages, max_size=1, min_score=0.5, k=1)[0]
+    assert best[0].text == names[99]  # the hundredth by its cosine, and by its evidence the first
+    passages = [name for n, name in enumerate(names) for _ in range(1 + (n >= 100) * 8)]
+    assert find_terms(model, ["order"], passages, max_size=1, min_score=0.5, k=1)[0][0].text == names[0]
+    wider = find_terms(model, ["order"], passages, max_size=1, min_score=0.5, k=11)[0]
+    assert wider[0].text == names[100]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from xswe.text.borders import opens_sentence, splits_word, whole_words, without_particles
 from xswe.text.spans import words_at
@@ -50,6 +52,25 @@ def test_spans_are_widened_to_whole_words(marked, whole):
     assert text[start:end] == whole
     assert not splits_word(text, start)
     assert not splits_word(text, end)
+
+
+# What each character is part of: a spaced word, a word of Katakana; or it continues a word.
+PARTS = {
+    **dict.fromkeys("a1é", "s"),
+    **dict.fromkeys("アｱ", "k"),
+    **dict.fromkeys("ーｰ", "kc"),
+    **dict.fromkeys("ゃ々", "c"),
+}
+
+
+@given(st.text("a1éアｱーｰゃ々人の・- ", max_size=8))
+def test_no_two_letters_of_a_spaced_word_and_no_two_katakana_are_parted(text):
+    for place in range(-1, len(text) + 2):
+        inside = False
+        if 0 < place < len(text):
+            before, after = (PARTS.get(one, "") for one in text[place - 1 : place + 1])
+            inside = bool({*before} & {*after} & {*"sk"}) or (before != "" and "c" in after)
+        assert splits_word(text, place) == inside
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def naive(units, texts, language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_counting_is_a_loop_over_places(units, sample, language, monkeypatch):
-    texts = [*sample[language][:200], "", "ａ Ｂ", "e\u0301a", "x\ny", "𠮷野家"]
+    texts = [*sample[language][:200], "", "ａ Ｂ", "e\u0301a", "x\ny", "𠮷野家", "x now y (Now) y (Now)"]
     expected = naive(units, texts, language)
     assert list(count_forms(units, texts, language)) == expected
     monkeypatch.setattr(counting, "BLOCK", 100)

@@ -8,6 +8,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from tests.conftest import count_words
+from tests.text.test_counting import frequent_words
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
@@ -47,6 +48,8 @@ def test_a_text_with_han_or_kana_is_the_teachers_pieces_throughout(pieces):
     by_runs = WordSplitter(("en", "zh", "ja"), {"zh": "teacher", "ja": "teacher"}, pieces)
     assert forms(by_runs, text) == ["Windows", "10", "を選択", "です", "を選択"]
     assert count_words([text], splitter) == {"Windows": 1, "10": 1, "を選択": 2, "です。": 1}
+    for texts in ([text], ["the cat"], [text, "the cat", text, "10 を選択"]):
+        assert frequent_words(texts, splitter, 100) == count_words(texts, splitter)
 
 
 def test_special_and_unknown_pieces_are_no_words(pieces):
