@@ -133,8 +133,8 @@ def test_groups_of_rows_with_the_same_key_come_in_batches(monkeypatch):
     groups = [own.tolist() for own in _groups_by_key(rows, keys)]
     assert groups == [own for key in range(9) if len(own := rows[keys == key].tolist()) > 1]
     monkeypatch.setattr(module, "_BLOCK", 6)
-    sizes = [[len(group) for group in batch] for batch in _batches([range(n) for n in (2, 3, 1, 6, 2, 2)])]
-    assert sizes == [[2, 3, 1], [6], [2, 2]]
+    sizes = [[len(group) for group in batch] for batch in _batches([range(n) for n in (2, 3, 1, 5, 1, 6, 2)])]
+    assert sizes == [[2, 3, 1], [5, 1], [6], [2]]
     assert list(_batches([range(6)])) == [[range(6)]]
 
 
@@ -225,6 +225,15 @@ def test_lines_that_differ_in_names_alone_stay(model, line, stays, near):
     found = dedup(model, texts, near=near, threads=1, **semantic)
     assert found.kept.tolist() == [True, True, stays]
     assert not dedup(model, texts, near=near, threads=1, digits="ignore", **semantic).kept[2]
+
+
+def test_what_is_the_same_in_characters_or_letters_is_not_compared_again(model):
+    lines = ["We saw 12 cats there.", "We saw Anna in 1999.", "A cat.", "We saw 12 cats there.", "we  saw 12 CATS there."]
+    lines += ["We saw Berta in 1999.", "A cat."]
+    found = dedup(model, lines, threshold=0.1, threads=1)
+    assert reasons(found)[3:] == ["exact", "near", "kept", "exact"]
+    assert found.nearest.tolist()[3:] == [0, 0, -1, 2]  # names tell the lines of 1999 apart
+    assert np.isnan(found.scores[5])
 
 
 def test_lines_of_a_template_go_where_digits_are_ignored():

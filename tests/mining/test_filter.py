@@ -73,6 +73,11 @@ def test_filters_one_by_one(mini, pair, settings, reason):
     assert found.names[found.reasons[0]] == reason
 
 
+def test_which_texts_may_hold_a_digit():
+    texts = ["0", "a9b", "", "/", ":", "é", "３", "no digit"]
+    assert verdicts._has_digit(Texts.of(texts)).tolist() == [True, True, False, False, False, False, True, False]
+
+
 def test_the_threshold_comes_from_the_file_itself(mini, noisy):
     """By the cosine; by what is learnt from the file, in test_learning.py."""
     pairs, good = noisy

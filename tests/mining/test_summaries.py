@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
+from xswe.io.ragged import Texts
 from xswe.mining.filter import Filtered, Found, _decide, filter_bitext
 from xswe.mining.gold import GoldCheck
 from xswe.mining.margin import Pairs
+from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, Mined, MineReport, SideReport
 from xswe.mining.score import Distribution, ScoredBitext, ScoreFileConfig, _rows_of, _score_rows, score_pairs
 from xswe.mining.threshold import Threshold, estimate_from_decoys
@@ -51,6 +53,26 @@ def test_quantiles_of_mined_pairs():
     mined = Mined(Pairs.of(scores, np.arange(101), np.arange(101)), Threshold(0.0, "given"), None)
     assert mined.quantiles == pytest.approx([0, 0.05, 0.25, 0.5, 0.75, 0.95, 1])
     assert replace(mined, pairs=mined.pairs.take(np.arange(0))).quantiles == []
+
+
+def test_mined_pairs_of_vectors_have_no_texts(tmp_path):
+    own = np.eye(3, dtype=np.float32)
+    found = mine(None, own, own[::-1].copy(), threshold=None, threads=1)
+    assert next(iter(found)) == found[0] == (float(found.scores[0]), None, None, 0, 2)
+    for sides in ((None, Texts.of(["a"] * 3)), (Texts.of(["a"] * 3), None)):
+        with pytest.raises(ConfigError, match=r"^vectors were mined, which have no texts to write: mine lists or files,"):
+            replace(found, source=sides[0], target=sides[1]).write(tmp_path / "a.tsv")
+    replace(found, source=Texts.of(list("abc")), target=Texts.of(list("xyz"))).write(tmp_path / "a.bucc", format="bucc")
+    assert (tmp_path / "a.bucc").read_text() == "1\t3\n2\t2\n3\t1\n"
+    for given in ({"output": tmp_path / "b.tsv"}, {"rerank": Encoder()}):
+        with pytest.raises(ConfigError, match=r"^vectors have no texts, for output= and rerank=: mine lists or files$"):
+            mine(None, own, own, **given)
+    with pytest.raises(ConfigError, match=r"^vectors are mined with vectors: give both sides alike, as arrays$"):
+        mine(None, own, ["a"])
+    with pytest.raises(TypeError, match=r"^model is an array: vectors are mined without one"):
+        mine(own, own)
+    with pytest.raises(ConfigError, match=r"^model=None encodes nothing: give a model, or vectors$"):
+        mine(None, ["a"])
 
 
 def test_the_summary_of_scoring():

@@ -144,6 +144,31 @@ def test_vectors_on_the_disk(vectors, storage, tmp_path):
     same(found, find_neighbours(*kept, 4, ONE))
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_rows_of_an_array_in_memory(kind, layout):
+    array = np.asarray(np.eye(6) * 0.5 + np.eye(6, k=1) * 0.25, kind, order=layout)
+    rows = np.array([5, 0, 0, 3])
+    unit = array.astype(np.float32)
+    if kind is not np.float32:
+        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    np.testing.assert_allclose(Vectors(array).take(rows), unit[rows], atol=1e-6)
+    np.testing.assert_allclose(Vectors(array).read(1, 4), unit[1:4], atol=1e-6)
+    np.testing.assert_allclose(Vectors(array).at_hand().take(rows), unit[rows], atol=1e-6)
+    assert [(first, len(block)) for first, block in Vectors(array).blocks(4)] == [(0, 4), (4, 2)]
+    names = {Vectors(one).digest() for one in (array, array[::-1], array[:3], np.asarray(unit.reshape(4, 9)))}
+    assert len(names) == 4
+    assert Vectors(array).digest() == Vectors(array.copy()).digest()
+
+
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_vectors_are_quantised_by_their_largest_number(storage):
+    given = np.array([[0.5, -1.0, 0.25], [0, 0, 0], [2, 1, 0]], np.float32)
+    wanted = given if storage == "float32" else [[64, -127, 32], [0, 0, 0], [127, 64, 0]]  # 63.5 is rounded to even
+    np.testing.assert_array_equal(quantise(given, storage), wanted)
+    assert quantise(given[:0], storage).shape == (0, 3)
+
+
 def test_no_vectors_at_all(tmp_path):
     VectorWriter(tmp_path / "a.npy", 8, "float16").close()
     empty = Vectors.open(tmp_path / "a.npy")

@@ -53,6 +53,11 @@ def test_sentences_are_what_was_added_updated_and_not_removed(sentences):
     assert [(row, (text, about)) for row, text, about in sentences] == sorted(held.items())
     assert sentences.take(range(-2, 1400)) == held
     assert sentences.take([]) == {}
+    with sqlite3.connect(sentences.path) as database:  # as other tools read it
+        rows = database.execute("SELECT row, text, metadata FROM sentences WHERE metadata LIKE '{%' LIMIT 1").fetchall()
+    database.close()
+    assert rows == [(row, held[row][0], f'{{"n": {held[row][1]["n"]}, "ü": "ß"}}') for row, *_ in rows]
+    assert len(rows) == 1
     state = sentences.state()
     assert state.removed.tolist() == gone
     assert state.replaced.tolist() == sorted(changed)

@@ -88,6 +88,14 @@ def test_candidates_are_those_of_a_plain_sort(monkeypatch, size, dim):
                 assert [one.tolist() for one in found] == wanted
 
 
+@pytest.mark.parametrize(("dim", "first"), [(1, 8), (32, 8), (64, 8), (128, 16), (256, 24), (768, 72), (1024, 96)])
+def test_three_eighths_of_the_dimensions_are_read_first(dim, first):
+    """In fours, of which eight are looked up together."""
+    found = module.tables_of(np.ones((2, dim), np.float32))
+    assert found.first.shape == (2, first)
+    assert found.fours.shape == (2, first, 16)
+
+
 @pytest.mark.parametrize("feature", module.LOOK_UPS)
 def test_every_processor_looks_up_the_same(feature):
     """The plain way, and those that this processor has as well."""
