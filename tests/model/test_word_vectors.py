@@ -133,3 +133,94 @@ def test_damage_is_named(tmp_path, name, content, message):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_vectors(tmp_path / name)
+
+
+def fasttext_file(
+    words, rows, *, shortest=2, longest=3, buckets=7, version=12, kind=1, labels=(), pruned=-1, quantised=False
+):
+    """The bytes of a fastText model: header, dictionary, and the rows of words and buckets."""
+    arguments = (rows.shape[1], 5, 5, 1, 5, 1, 2, kind, buckets, shortest, longest, 100)
+    out = struct.pack("<ii12id", 793_712_314, version, *arguments, 1e-4)
+    out += struct.pack("<iiiqq", len(words) + len(labels), len(words), len(labels), 99, pruned)
+    for of_kind, names in enumerate((words, labels)):
+        out += b"".join(name.encode() + b"\0" + struct.pack("<qb", 9, of_kind) for name in names)
+    out += b"\x07" * 8 * max(0, pruned) + struct.pack("<?qq", quantised, *rows.shape)
+    return out + rows.astype("<f4").tobytes()
+
+
+def naive_rows(word, words, shortest, longest, buckets):
+    """The rows of a word and of its character n-grams, marked at both ends (Bojanowski et al. 2017)."""
+    found, marked = [words.index(word)], f"<{word}>"
+    for start in range(len(marked)) if word != "</s>" else ():
+        for n in range(shortest, longest + 1):
+            gram = marked[start : start + n]
+            if len(gram) < n or (n == 1 and (start == 0 or start + 1 == len(marked))):
+                continue
+            h = 2_166_136_261
+            for byte in gram.encode():
+                h = ((h ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16_777_619) % 2**32
+            found.append(len(words) + h % buckets)
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"shortest": 1, "longest": 2, "buckets": 3},
+        {"shortest": 3, "longest": 6},
+        {"longest": 0},
+        {"labels": ("__label__a",), "kind": 3},
+        {"labels": ("__label__a",), "kind": 3, "version": 11},
+        {"version": 11},
+        {"pruned": 0},
+        {"pruned": 2},
+    ],
+)
+def test_rows_of_a_fasttext_model_are_means_over_its_n_grams(tmp_path, settings):
+    words, buckets = ["the", "</s>", "Straße", "猫", "a"], settings.get("buckets", 7)
+    rows = np.random.default_rng(0).normal(size=(5 + buckets, 3)).astype(np.float32)
+    (tmp_path / "a.bin").write_bytes(fasttext_file(words, rows, **settings))
+    found, matrix = read_vectors(tmp_path / "a.bin")
+    assert found == words
+    shortest, longest = settings.get("shortest", 2), settings.get("longest", 3)
+    without = settings.get("pruned") == 0 or (settings.get("version") == 11 and settings.get("kind") == 3)
+    own = [naive_rows(word, words, shortest, 0 if without else longest, buckets) for word in words]
+    np.testing.assert_allclose(matrix, [rows[one].mean(0) for one in own], rtol=1e-5, atol=1e-6)
+    for limit in (1, 5, 6):
+        assert read_vectors(tmp_path / "a.bin", limit=limit)[0] == words[:limit]
+
+
+def test_a_fasttext_model_that_lacks_rows_or_is_quantised_is_named(tmp_path):
+    words, rows = ["a", "b"], np.ones((9, 3), np.float32)
+    whole, path = fasttext_file(words, rows), tmp_path / "a.bin"
+
+    def said(content):
+        path.write_bytes(content)
+        with pytest.raises(InputError) as found:
+            read_vectors(path)
+        return str(found.value)
+
+    lost = f"{path}: a fastText model without its 9 rows of 3 numbers; fetch the file again"
+    assert said(whole[:-1]) == lost
+    assert said(fasttext_file(words, rows[:1])) == lost.replace("its 9", "its 1")
+    assert said(whole[:8] + struct.pack("<i", 4) + whole[12:]) == lost.replace("of 3", "of 4")
+    early = f"{path}: a fastText model that ends too early; fetch the file again"
+    for size in (8, 55, 80, 92, 105, len(whole) - rows.nbytes - 1):
+        assert said(whole[:size]) == early
+    told = f"{path}: a quantised fastText model; give the model it was made from, or its .vec file"
+    assert said(fasttext_file(words, rows, quantised=True)) == told
+    path.write_bytes(fasttext_file(words, rows[:2], longest=0))  # as many rows as words
+    assert read_vectors(path)[0] == words
+
+
+def test_the_first_line_of_a_binary_file_is_two_numbers(tmp_path):
+    path = tmp_path / "a.bin"
+    for line in (b"2\n", b"2 3 4\n", b"x 3\n", b"2 x\n", b"2 0\n", b"\n"):
+        path.write_bytes(line + b"a " + bytes(12) + b"b " + bytes(12))
+        with pytest.raises(InputError) as found:
+            read_vectors(path)
+        told = "does not begin with two numbers; give a binary file of word2vec's format, or format=text"
+        assert str(found.value) == f"{path}: {told}"
+    path.write_bytes(b"2 3\na " + bytes(12) + b"b " + bytes(12))
+    assert read_vectors(path)[0] == ["a", "b"]
