@@ -367,3 +367,8 @@ def test_a_source_is_a_row_with_what_is_known_of_it(model):
 )
 def test_the_reason_for_a_licence_names_the_sources(sources, why):
     assert derive([Source(*one) for one in sources])[1] == why
+
+
+def test_a_file_that_was_fetched_is_known_by_its_folder():
+    assert named("/c/downloads/tatoeba/any-name.tsv") == ["tatoeba"]
+    assert named("/c/elsewhere/tatoeba/any-name.tsv") == named("/c/downloads/nothing/any-name.tsv") == ["any-name"]

@@ -269,3 +269,51 @@ def test_what_cannot_be_shared_is_said(model, tmp_path):
     with pytest.raises(ModelError, match="call share_rows first"):
         replace(model.quantize("int8"), shared=8).save(tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+def test_numbers_that_are_not_finite_are_found_wherever_they_stand():
+    for dtype in (np.float32, np.float16):
+        assert precision.is_finite(np.zeros((0, 3), dtype))
+        for bad in (np.inf, -np.inf, np.nan):
+            for row, column in ((0, 0), (4999, 1), (2500, 0)):
+                matrix = np.ones((5000, 2), dtype)
+                matrix[::2] = -1
+                assert precision.is_finite(matrix)
+                matrix[row, column] = bad
+                assert not precision.is_finite(matrix)
+    assert precision.is_finite(np.full((1, 2), np.finfo(np.float16).max, np.float16))
+    assert precision.is_finite(np.zeros((2, 2), np.int8))
+
+
+def test_packed_parts_cover_the_dimensions_and_no_more():
+    rng = np.random.default_rng(0)
+    for width in (1, 3, 8):
+        for dim in (1, width, width + 1, 2 * width, 2 * width + 1):
+            matrix = rng.integers(-5, 6, (9, dim)).astype(np.int8)
+            tensors = precision.pack(matrix, 0.25, width)
+            assert tensors["codes"].shape == (9, -(-dim // width))
+            made, scales = precision.unpack(tensors, dim)
+            assert (made.tolist(), scales.tolist()) == (matrix.tolist(), [0.25] * 9)
+            parts = tensors["codes"].shape[1]
+            for wrong in ((parts - 1) * width, parts * width + 1):
+                with pytest.raises(ValueError, match=f"{parts} parts of {width} dimensions are not {wrong}"):
+                    precision.unpack(tensors, wrong)
+    with pytest.raises(ValueError, match=r"codes are uint16 \(9, \d\), rows int8"):
+        precision.unpack(tensors | {"codes": tensors["codes"].astype(np.uint16)}, dim)
+    distinct = np.arange(257).astype(np.int16).view(np.int8).reshape(257, 2)
+    assert len(np.unique(precision.unpack(precision.pack(distinct[:256], 1.0, 2), 2)[0], axis=0)) == 256
+    with pytest.raises(ModelError) as found:
+        precision.pack(distinct, 1.0, 2)
+    assert str(found.value) == "a part of the matrix has 257 rows, 256 can be shared: call share_rows first"
+
+
+def test_the_largest_number_of_half_precision_is_kept():
+    most = float(np.finfo(np.float16).max)
+    for sign in (1, -1):
+        assert precision.convert(np.array([[sign * most, 0.0]], np.float32), "float16")[0][0, 0] == sign * most
+        with pytest.raises(ModelError) as found:
+            precision.convert(np.array([[sign * (most + 1), 0.0]], np.float32), "float16")
+        assert str(found.value) == (
+            "the vectors hold numbers above 65504, which float16 cannot: scale them, or use float32 or int8"
+        )
+    assert precision.convert(np.zeros((0, 2), np.float32), "float16")[0].shape == (0, 2)

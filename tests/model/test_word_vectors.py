@@ -224,3 +224,30 @@ def test_the_first_line_of_a_binary_file_is_two_numbers(tmp_path):
         assert str(found.value) == f"{path}: {told}"
     path.write_bytes(b"2 3\na " + bytes(12) + b"b " + bytes(12))
     assert read_vectors(path)[0] == ["a", "b"]
+
+
+def test_vectors_longer_than_what_is_read_at_a_time(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(3, 700_000)).astype(np.float32)
+    write_binary(tmp_path / "a.bin", ["a", "bb", "ccc"], matrix)
+    words, found = read_vectors(tmp_path / "a.bin")
+    assert words == ["a", "bb", "ccc"]
+    np.testing.assert_array_equal(found, matrix)
+
+
+def test_a_text_ends_no_word_too_early(tmp_path):
+    path = tmp_path / "a.vec"
+    for count, promised in ((1, 2), (2, 3), (0, 1)):
+        path.write_text(f"{promised} 2\n" + "".join(f"w{k} 1 2\n" for k in range(count)))
+        with pytest.raises(InputError) as found:
+            read_vectors(path)
+        told = f"ends after {count} of the {promised} vectors that its first line promises"
+        assert str(found.value) == f"{path}:{count + 1}: {told}; fetch it again, or correct that line"
+    path.write_text("2 2\nw 1 2\nv 3 4\n")
+    assert read_vectors(path)[0] == ["w", "v"]
+    path.write_text("7 8\n")  # two numbers in the first line are a header
+    with pytest.raises(InputError, match="ends after 0 of the 7"):
+        read_vectors(path)
+    path.write_text("7 8\n9 1\n")
+    with pytest.raises(InputError) as found:
+        read_vectors(path)
+    assert str(found.value) == f"{path}:2: 1 values, expected 8; mend or remove the line"

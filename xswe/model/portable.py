@@ -51,12 +51,12 @@ _HAN, _KANA = (0x4E00, 0xA000), (0x3041, 0x3100)
 
 @dataclass
 class Lexicon:
-    """Tokens for a tokenizer, each with its score, for Unigram, and its row in the matrix, -1 for none."""
+    """Tokens for a tokenizer, each with its row in the matrix, -1 for none, and its score, which only Unigram reads."""
 
     scores: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
-    def add(self, token: str, score: float, row: int) -> None:
+    def add(self, token: str, row: int, score: float = 0.0) -> None:
         """Add a token, unless it is empty or has a vector already."""
         if token not in ("", _UNKNOWN) and self.rows.get(token, -1) < 0:
             self.scores[token], self.rows[token] = score, row
@@ -97,18 +97,18 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
         # With whole texts, a word is the piece itself, in every spelling that the teacher's normaliser turns into it.
         for spelling in spell.of_piece(word) if cjk and whole else spell.of_word(word):
             if spelling == word or spelling not in units.index:
-                lexicon.add(marked + spelling, score, row)
+                lexicon.add(marked + spelling, row, score)
                 if cjk:
-                    lexicon.add(spelling, score, row)
+                    lexicon.add(spelling, row, score)
     for piece, score in scorer.scores.items():
         form = piece.removeprefix(WORD_START)
         mark = piece[: len(piece) - len(form)]
         if not cjk_runs(form):
             for spelling in spell.capitals(form) if scorer.lowers else [form]:
-                lexicon.add(mark + spelling, score, -1)
+                lexicon.add(mark + spelling, -1, score)
         elif by_teacher:
             for spelling in spell.of_piece(form):
-                lexicon.add(mark + spelling, score, spell.row(spelling))
+                lexicon.add(mark + spelling, spell.row(spelling), score)
     tokens = [(token, score) for token, score in lexicon.scores.items()]
     tokenizer = Tokenizer(models.Unigram([(_UNKNOWN, min(score for _, score in tokens)), *tokens], unk_id=0))
     tokenizer.normalizer = spell.normaliser
@@ -134,13 +134,13 @@ def _wordpiece(units: WordUnits) -> tuple[Tokenizer, dict[str, np.ndarray]]:
     for row, word in enumerate(units.tokens):
         for spelling in spell.of_word(word):
             if spelling == word or spelling not in units.index:
-                lexicon.add(spelling, 0.0, row)
+                lexicon.add(spelling, row)
                 if cjk_runs(word):
-                    lexicon.add(f"##{spelling}", 0.0, row)
+                    lexicon.add(f"##{spelling}", row)
     if units.splitter.segmenters:
         for character in map(chr, chain(range(*_HAN), range(*_KANA))):
-            lexicon.add(character, 0.0, -1)
-            lexicon.add(f"##{character}", 0.0, -1)
+            lexicon.add(character, -1)
+            lexicon.add(f"##{character}", -1)
     vocabulary = {token: i for i, token in enumerate([_UNKNOWN, *lexicon.rows])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=_UNKNOWN, max_input_chars_per_word=100_000))
     tokenizer.normalizer = spell.normaliser
