@@ -12,10 +12,12 @@ from tokenizers import Tokenizer
 import xswe
 from xswe.alignment.dictionary import vocabularies
 from xswe.errors import ConfigError, ModelError
+from xswe.io.ragged import Texts
 from xswe.io.resources import resource
 from xswe.model.counts import check_counts, languages_of_units, narrow_counts
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
+from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")
 
@@ -135,3 +137,17 @@ def test_a_unit_is_of_the_languages_with_a_tenth_of_its_highest_rate(seed):
     counts = np.concatenate([counts, 200 - counts.sum(axis=1, keepdims=True)], axis=1)
     highest = counts.max(axis=0)
     assert languages_of_units(counts).tolist() == ((counts > 0) & (10 * counts >= highest)).tolist()
+
+
+def test_a_word_is_shown_as_the_language_that_has_a_form_and_uses_it_most_writes_it():
+    units = WordUnits(["cat", "hut", "rot"], WordSplitter(("en", "de"), {}, None), None)
+    forms = Texts.of(["Cat", "", "Rot"]), Texts.of(["", "Hut", "rot"])
+    model = StaticModel(units, np.eye(3, dtype=np.float32), forms=forms)
+    for counts, shown in (
+        (np.array([[0, 9, 1], [9, 0, 2]], np.uint8), ["Cat", "Hut", "rot"]),  # without a form it is no word
+        (np.array([[0, 9, 2], [9, 0, 1]], np.uint8), ["Cat", "Hut", "Rot"]),
+        (None, ["Cat", "Hut", "Rot"]),
+    ):
+        assert replace(model, counts=counts).words() == {form: row for row, form in enumerate(shown)}
+    assert model.words("en") == {"Cat": 0, "Rot": 2}
+    assert model.words("de") == {"Hut": 1, "rot": 2}
