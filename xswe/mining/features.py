@@ -186,9 +186,9 @@ class Features:
         out = np.zeros((len(source), len(NAMES)), np.uint8)
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
         names = np.zeros((len(source), 2, _MAX_NAMES, 2), np.int64)
-        best = np.empty(len(sides[0].ids), np.float32), np.empty(len(sides[1].ids), np.float32)  # cosines of units
-        over_blocks(partial(self._work, source, target, *sides, best, names, out), len(source), threads)
-        self._cover_names((source, target), sides, best, names, out)
+        first, second = (Side(bags.ids, bags.offsets, np.empty(len(bags.ids), np.float32)) for bags in sides)
+        over_blocks(partial(self._describe_block, (source, target), (first, second), names, out), len(source), threads)
+        self._cover_names((source, target), (first, second), names, out)
         rows = np.flatnonzero(out[:, _NUMBERS] >= MORE_NUMBERS)  # in words, or on another clock, they may match or differ
         found = compared_numbers(source.take(rows), target.take(rows))
         out[rows[found == SAME], _NUMBERS] = SAME_NUMBERS

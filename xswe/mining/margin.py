@@ -76,9 +76,7 @@ class Candidates:
     backward_ids: np.ndarray  # int32 (targets, c)
 
 
-def score_candidates(
-    lists: Neighbours, score: Score, k: int, skip: int = 0, among: Neighbours | None = None
-) -> Candidates:
+def score_candidates(lists: Neighbours, score: Score, k: int, skip: int = 0, among: Neighbours | None = None) -> Candidates:
     """Score neighbours in both directions against the neighbourhoods of both lines, of ``k`` lines each.
 
     Every line's best ``skip`` neighbours are left out of both candidates and neighbourhoods. Neighbourhoods are taken from
