@@ -41,6 +41,7 @@ def checked(call: F, public: str) -> F:
 
     @wraps(call)
     def function(*given: Any, **named: Any) -> Any:
+        """Call the function, with American names spelt as its own, after a check of unknown ones."""
         if named.keys() - known:
             named = {spelling(name): value for name, value in named.items()}
             for name in named.keys() - known:

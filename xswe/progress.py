@@ -133,6 +133,7 @@ def every(seconds: float | None = None) -> Callable[[], bool]:
     last = time.monotonic()
 
     def due() -> bool:
+        """Return True if the time is over, and begin it again."""
         nonlocal last
         if time.monotonic() - last < (_CHECKPOINT_SECONDS if seconds is None else seconds):
             return False

@@ -133,6 +133,7 @@ class _Collection:
 
     @classmethod
     def of(cls, model: AnyModel, documents: Sequence[Sequence[str]], threads: int) -> _Collection:
+        """Encode documents, and keep evenly spaced sentences of each."""
         vectors = np.zeros((len(documents), model.dim), np.float32)
         kept, bounds = [], [0]
         for row, texts in enumerate(documents):

@@ -165,6 +165,7 @@ def line_job(
     """
 
     def job() -> Rows:
+        """Cut the lines into columns, check or count damaged ones, and return the pairs that are sound."""
         spans, states = block.cut(columns)
         if RAISES[on_error]:
             block.complain(states, columns)

@@ -162,6 +162,7 @@ def quoted(arguments: list[str], names: Collection[str] = ()) -> list[str]:
         return several or override.value_type != ValueType.SIMPLE_CHOICE_SWEEP
 
     def quote(key: str, value: str) -> str:
+        """Return a value in quotes if Hydra would otherwise not take it as text; each entry of a list by itself."""
         if is_understood(f"{key}={value}") or "${" in value or (several and "," in value):
             return value
         if value.startswith("[") and value.endswith("]") and not set(value[1:-1]) & set("[]{}'\""):

@@ -72,6 +72,7 @@ class _Starter(event.Listener):
     _done = False
 
     def on_start(self, event: Any) -> None:
+        """Import numba's linear algebra as if scipy were not installed."""
         if self._done:
             return
         _Starter._done = True

@@ -223,6 +223,7 @@ def alongside(function: Callable[[S], T], items: Iterable[S], most: int = 1) -> 
     broken: list[bool] = []
 
     def one(item: S) -> T:
+        """Call the function, unless another call has failed."""
         if broken:
             raise CancelledError
         try:

@@ -52,6 +52,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
+        """Return a row with its cells padded to the widths of the columns."""
         parts = (
             text.rjust(width) if to_right else text.ljust(width)
             for text, width, to_right in zip(row, widths, right, strict=True)

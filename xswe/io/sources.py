@@ -200,6 +200,7 @@ class _Guarded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read some bytes. InputError: the member unpacks to too many times its size."""
         data = self._stream.read(len(buffer))
         self._read += len(data)
         if self._read > self._most:
@@ -330,6 +331,7 @@ class _RetryingStream(io.RawIOBase):
         return self._place
 
     def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a place, counted from the start only."""
         if whence != io.SEEK_SET:
             raise io.UnsupportedOperation("only from the start")
         if self._stream is not None and place != self._place:

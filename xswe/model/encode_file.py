@@ -304,6 +304,7 @@ def _encode_shards(
     files = [text.name for text in texts]
 
     def planned(names: Sequence[str], folder: Path) -> tuple[Stage, TextPlan]:
+        """Return the stage of some inputs, with the folder of its shards, and how they are cut."""
         plan, inputs = TextPlan.of(names, execution.shard)
         identity = fingerprint(__version__, model.identity, dtype, model.dim, stays, plan_identity(plan, inputs))
         place = folder.absolute() if many else folder.absolute() / f"encode-{identity}"

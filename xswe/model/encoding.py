@@ -121,6 +121,7 @@ class Encoding:
                 yield start, rows
 
         def work(part: tuple[int, list[str]]) -> np.ndarray:
+            """Encode some rows; name the first that is no text."""
             start, rows = part
             out = np.empty((len(rows), self.dim), np.float32)
             try:

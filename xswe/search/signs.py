@@ -490,6 +490,7 @@ def _nearest(tables: Tables, wanted: int, share: float, signs: Signs, threads: i
         _scan(pages, last, live, tables.first, tables.fours, start, stop, losses)
 
     def select(start: int, stop: int) -> _Found:
+        """Return the nearest live rows of each query among some blocks."""
         size, counts = (queries, 2 * wanted + _BUFFERED_ROWS), np.zeros(queries, np.int64)
         found = _Found(np.empty(size, np.int32), np.empty(size, np.uint16), counts)
         room = np.empty(_PREFETCHED_ROWS + _WORD, np.int32), np.empty(most + 1, np.int64)

@@ -92,6 +92,7 @@ class _Room:
         self._most = self._left = most
 
     def take(self, size: int) -> None:
+        """Subtract bytes from what is left of the limit. Refused: less is left."""
         self._left -= size
         if self._left < 0:
             raise Refused(

@@ -111,6 +111,7 @@ def find_string(
     wanted = np.ones(len(texts), bool) if rows is None else rows
 
     def find(first: int, stop: int) -> tuple[int, np.ndarray, np.ndarray]:
+        """Return the number of occurrences in some texts, and the places and hashes of the first of them."""
         places, hashes = np.empty((_MAX_OCCURRENCES, 4), np.int64), np.empty(_MAX_OCCURRENCES, np.uint64)
         scratch, marks = np.empty((3, max(len(query.codes) + 1, 3)), np.int64), np.zeros(_BLOCK_BYTES + 8, np.uint8)
         found = _find(data, offsets, wanted, traits_of_characters(), query, first, stop, scratch, marks, places, hashes)

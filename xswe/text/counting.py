@@ -107,6 +107,7 @@ class _Tables:
         self._archive, self._lock, self._count = archive, Lock(), 0
 
     def write(self, words: Texts, keys: np.ndarray, counts: np.ndarray) -> None:
+        """Append counted words, each to the part of the archive that its key decides."""
         shares = (keys >> np.uint64(32)) % np.uint64(_PARTS)
         with self._lock:
             for part in range(_PARTS):
@@ -145,6 +146,7 @@ class _Forms:
         self._scanners.clear()  # they cache runs as the numbers of their words
 
     def add(self, texts: Texts) -> None:
+        """Count the words of texts in each of their languages, a few texts at a time."""
         for code, rows in self._languages.languages_of(texts):
             part = texts if len(rows) == len(texts) else texts.take(rows)
             lookup = self._languages.of(code)

@@ -135,6 +135,7 @@ def count_forms(units: Units, texts: Sequence[str], language: str, threads: int 
     starts = range(0, len(texts), max(step, 1))
 
     def count(first: int, last: int) -> FormCounter:
+        """Count the forms of some blocks of texts, and release what has been read."""
         counter = FormCounter(units, language)
         for start in starts[first:last]:
             for block in in_blocks(texts[start : start + BLOCK]):

@@ -186,6 +186,7 @@ class _Text(HTMLParser):
         self._asides = max(0, self._asides + more * (tag in _ASIDE))
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
+        """End a block before a tag that begins one, and skip the text of scripts and styles."""
         if tag in _SILENT:
             self._silent.append(tag)
         if tag in _BLOCKS:
@@ -193,6 +194,7 @@ class _Text(HTMLParser):
         self._count(tag, 1)
 
     def handle_endtag(self, tag: str) -> None:
+        """End a block, or the skipped text, at its closing tag."""
         if tag in self._silent:
             del self._silent[self._silent.index(tag) :]
         if tag in _BLOCKS:

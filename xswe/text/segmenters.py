@@ -72,6 +72,7 @@ def _jieba() -> Segmenter:
 
 def _teacher(tokenizer: Tokenizer) -> Segmenter:
     def trim_span(encoding: Encoding) -> Spans:
+        """Return the spans of pieces without overlaps or lone marks of a word start."""
         out: Spans = []
         for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
             if piece == WORD_START:  # alone, it reports the first character of the next piece as its own

@@ -63,6 +63,7 @@ def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, 
     inputs = {"-".join(pair): describe(config, found) for pair, found in files.items()} | {"seed": seed}
 
     def make(folder: Path, _: str) -> None:
+        """Clean and split the pairs of each two languages, and report the counts."""
         report = {}
         for pair, found in files.items():
             counts, sizes = prepare(found, pair, config, seed, folder, stages.folder, threads)
@@ -89,6 +90,7 @@ def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: i
     found = sentence_files(config, language)
 
     def make(folder: Path, _: str) -> None:
+        """Clean and split the sentences, and report the counts."""
         sentences, counts = load_sentences(config, language, found, threads)
         parts = split_parts(sentences, config, seed)
         for part in PARTS:

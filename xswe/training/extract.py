@@ -231,6 +231,7 @@ class ExtractJob(Job):
         self.teacher.check()
 
         def write(place: Path) -> None:
+            """Save what every worker needs: the units, and the samples with their contexts."""
             opened.units.save(place)
             write_json(place / "config.json", {"units": opened.units.settings})
             for number, (texts, contexts) in enumerate(opened.samples):

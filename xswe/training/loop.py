@@ -411,6 +411,7 @@ def awake(threads: int) -> Iterator[None]:
     helpers = [_Helper() for _ in range(threads - 1)]
 
     def run(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Run the first task here and each of the others on a helper; return all results."""
         for helper, task in zip(helpers, tasks[1:], strict=True):
             helper.order(task)
         with parallel.team(None):  # work that a task shares out itself goes the usual way

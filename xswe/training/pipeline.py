@@ -304,6 +304,7 @@ class _Run:
         return [self.contexts[1], c.refine.per_unit, c.corpus.development, c.corpus.max_development, c.seed]
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
+        """Average the teacher's states over the contexts of each unit; return the table and its identity."""
         c, (contexts, _) = self.config, self.contexts
         inputs = [self.exact[1], fingerprint_fields(c.contexts), fingerprint_fields(c.extract), teacher.identity]
 
@@ -439,6 +440,7 @@ class _Run:
         return [len(one) >= _MIN_DEVELOPMENT for one in parts]
 
     def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> tuple[np.ndarray, str]:
+        """Refine the table on pairs, and keep the history; return the table and its identity."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**fingerprint_fields(c), "threads": None}, fingerprint_fields(self.config.objective)]
         imitated = [self.distilled.identity] if self.distilled is not None else []
@@ -503,6 +505,7 @@ class _Run:
         return [train], [development] if len(development) >= _MIN_DEVELOPMENT else []
 
     def span_training(self, start: np.ndarray, start_id: str) -> np.ndarray:
+        """Train the table for spans, and return it."""
         c = replace(self.config.spans, seed=self.config.seed, threads=self.config.threads)
         log = RunLog(self.folder / "spans")
         files = find_triples(c.triples) if c.triples else []
@@ -510,6 +513,7 @@ class _Run:
         inputs += [{"triples": describe_triples(files, self.config.corpus)}] if files else []
 
         def make(folder: Path, identity: str) -> None:
+            """Train on words of the bitext and on triples; a killed run resumes from its checkpoint."""
             checkpoint = self.stages.checkpoint("spans", identity)
             learnt, measured = self.triples(files)
             training: list[ParallelWords | WordTriples] = [*self.words("train"), *learnt]

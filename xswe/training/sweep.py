@@ -232,6 +232,7 @@ def sweep(
         choices = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
         def full(choice: Mapping[str, Any], seed: int) -> TrainConfig:
+            """Return the settings of one run: those of all, those of its choice, and its seed."""
             own = {**settings, **choice, "seed": seed}
             named = own.pop("teacher", "auto"), own.pop("recipe", "quickstart")
             if not (named[0] is None or isinstance(named[0], NAMED)):

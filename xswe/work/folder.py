@@ -122,6 +122,7 @@ def pipes_spooled(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
         copies: dict[str, str] = {}
 
         def copied(value: Any) -> Any:
+            """Return a value with the names of pipes in it replaced by those of copies."""
             if isinstance(value, dict):
                 return {key: copied(one) for key, one in value.items()}
             if isinstance(value, (list, tuple)):

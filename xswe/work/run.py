@@ -103,6 +103,7 @@ def _map_here(
         return 1 if unit == "shard" else int(counts[f"{unit}s"])
 
     def made(shard: int) -> tuple[Mapping[str, np.ndarray], int, bool]:
+        """Load a shard that is there, or compute it, and write it if the stage takes long."""
         if left and (counts := stage.counts(shard)) is not None:
             with suppress(XsweError):
                 arrays = stage.load(shard)
@@ -302,6 +303,7 @@ def shards_ahead(
             errors.append(error)
 
     def wait(shard: int) -> None:
+        """Wait until a shard is there. XsweError: the worker has ended without it."""
         while True:
             over = not worker.is_alive()
             if stage.counts(shard) is not None:

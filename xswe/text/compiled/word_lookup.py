@@ -125,6 +125,7 @@ class WholeTexts:
             return LocatedBags(bags, found.starts[present], found.ends[present])
 
         def trace(texts: Texts) -> LocatedBags:
+            """Trace texts with Han or Kana as wholes, and the others word by word."""
             whole, rest = _with_and_without(texts, cjk_codes())
             if not len(rest):
                 return trace_whole(texts)
