@@ -325,6 +325,7 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any
 
 def _separated(delimiter: str) -> Writer:
     def write(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+        """Yield the header and the rows as lines that end in a line feed alone."""
         stream = StringIO()
         writer = csv.writer(stream, delimiter=delimiter)  # with \r\n, as it quotes fields that hold either character
         for row in chain([names], rows):

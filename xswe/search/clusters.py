@@ -205,6 +205,7 @@ class ClustersJob(SearchJob):
         found, lock = opened.lists((sources, targets), k), Lock()
 
         def work(start: int, stop: int) -> None:
+            """Join some clusters, a block of either side each, and merge what is found into the lists."""
             for cluster in clusters[start:stop]:
                 rows, columns = (np.asarray(members[side][cluster], np.int64) for side in (0, -1))
                 if not len(rows) or not len(columns):

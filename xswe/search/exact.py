@@ -113,6 +113,7 @@ def _sweep_panel(
     columns, lock = dict[int, Lists](), Lock()  # of each thread, which takes its strips in order
 
     def work(start: int, stop: int) -> None:
+        """Search a strip of rows: all columns, into the strip's own lists and those of this thread."""
         if (own := columns.get(get_ident())) is None:
             limits = found.backward[:, -1].copy()  # only scores that beat the lists so far enter
             own = columns[get_ident()] = Lists(*empty_lists(*found.backward.shape), limits, first[1])

@@ -172,6 +172,7 @@ def _look_up_by(name: str, rows: int) -> LookUp:
     """Return a look-up by the named instruction of the processor, which handles ``rows`` rows at a time."""
 
     def look_up(builder: Any, table: Any, places: Any) -> Any:
+        """Look up 32 places in a table of 16 bytes, as many at a time as the instruction takes."""
         kind = ir.VectorType(_BYTE, rows)
         function = builder.module.declare_intrinsic(name, (), ir.FunctionType(kind, [kind, kind]))
         own = _shuffle(builder, table, table, [*range(16)] * (rows // 16))

@@ -69,6 +69,7 @@ class Writer:
             first = facts["rows"]
 
             def added() -> Iterator[tuple[np.ndarray, list[Any] | None, Numbers]]:
+                """Write each block, and yield the numbers of its rows with what is indexed."""
                 for texts, metadata, numbers in blocks:
                     writing.add(facts["rows"], texts, metadata)
                     rows = np.arange(facts["rows"], facts["rows"] + len(texts))
