@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
-from tests.cli.verbs import composed, run_verb
-from xswe.cli.help import SHORT, Setting, settings, verb_help
+from tests.cli.verbs import command, composed, run_verb
+from xswe.cli.help import SHORT, settings, verb_help
 from xswe.cli.main import main
 from xswe.cli.settings import composed_defaults
 from xswe.cli.verbs import VERBS
@@ -124,13 +125,14 @@ def test_help_says_where_it_leaves_settings_out():
         assert all(len(line) <= 100 or " " not in line.strip() for line in full.split("defaults:")[1].splitlines())
 
 
-def test_a_setting_is_told_in_columns():
-    meaning = "what it is, at some length, so that the line must be broken before its end"
-    assert Setting("a", "int", "1", meaning).lines() == [
-        "  a=1" + " " * 29 + "what it is, at some length, so that the line must be broken before",
-        " " * 34 + "its end (int)",
-    ]
-    long = Setting("a" * 31, "", "", "what it is").lines()
-    assert long == ["  " + "a" * 31 + "=", " " * 34 + "what it is [must be given]"]
-    assert Setting("a" * 30, "", "", "x").lines() == ["  " + "a" * 30 + "= x [must be given]"]
-    assert Setting("a", "", "1", "").lines() == ["  a=1".ljust(34)]
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_examples_are_of_settings_that_the_verb_takes(verb, monkeypatch):
+    """All that comes before the first file is opened."""
+    given = []
+    monkeypatch.setattr("xswe.cli.run.function", lambda call: lambda **arguments: given.append(call))
+    monkeypatch.setattr("xswe.report.answers.answer", lambda arguments: given.append("answer"))
+    monkeypatch.setattr("xswe.cli.run._summary", lambda *_: "")
+    for example in VERBS[verb].examples:
+        words = [word if "=" in word else f"action={word}" for word in shlex.split(example)]
+        command(verb, composed(verb, *words))
+    assert len(given) == len(VERBS[verb].examples) > 1
