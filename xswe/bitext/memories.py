@@ -43,9 +43,9 @@ class _LimitedStream:
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path, self._since = stream, path, 0
 
-    def read(self, size: int = -1) -> bytes:
-        """Read at most 64 KiB, so that a unit without an end is noticed early. InputError: a unit is too long."""
-        data = self._stream.read(min(size, 1 << 16) if size > 0 else 1 << 16)
+    def read(self, size: int) -> bytes:
+        """Read a chunk. InputError: a unit is too long."""
+        data = self._stream.read(size)
         self._since += len(data)
         if self._since > _MAX_UNIT_BYTES:
             raise InputError(
