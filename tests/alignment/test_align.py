@@ -158,6 +158,12 @@ def test_anchors_cut_the_texts_and_keep_every_line(mini, sample):
     assert found.fixed.sum() == len(known)
 
 
+def test_a_format_that_cannot_be_written_is_refused_before_the_texts_are_read(mini, tmp_path):
+    for name, how in (("a.odt", {}), ("a.tmx", {}), ("a.tsv", {"format": "bucc"})):
+        with pytest.raises(ConfigError, match=r"pairs are not written as|set languages|beads have line numbers"):
+            xswe.align(mini, tmp_path / "none.txt", tmp_path / "none.txt", output=tmp_path / name, **how)
+
+
 def test_low_beads_become_gaps(mini):
     found = xswe.align(mini, EN, DE)
     least = sorted(bead.score for bead in found.pairs)[1]

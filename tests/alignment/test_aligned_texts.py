@@ -63,6 +63,8 @@ def test_what_a_person_said_of_a_bead_stands_in_the_place_of_its_lines():
 def test_a_summary_has_lines_beads_and_what_was_left_out():
     found = aligned()
     assert repr(found) == "AlignedTexts(5 and 4 lines, 2 of 1:1, 1 of 0:1, 1 of 1:0, 1 of 2:1)"
+    more = aligned(spans=np.array([*SPANS[:2], *SPANS[2:4], (4, 5, 2, 4), (4, 5, 2, 3)]))
+    assert repr(more) == "AlignedTexts(5 and 4 lines, 2 of 1:1, 1 of 0:1, 1 of 1:0, 1 of 1:2)"  # the four most frequent
     said = "5 and 4 lines, 3 beads with 80.0 % and 75.0 % of them, 1 of them out of order, "
     assert found.summary().startswith(said)
     assert found.summary().endswith(", 2.0 s, 4 lines/s")
