@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import sys
@@ -170,6 +171,19 @@ def test_a_catalogue_with_a_nul_byte_is_damaged(tmp_path):
     skipped = Skipped()
     assert read(tmp_path / "a.po", on_error="skip", skipped=skipped) == []
     assert skipped.counts == {"damaged catalogue": 1}
+
+
+def test_a_full_disk_is_no_damage_of_a_catalogue(tmp_path, monkeypatch):
+    pytest.importorskip("polib")
+    (tmp_path / "a.po").write_text(PO, encoding="utf-8")
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
+    for on_error in ("raise", "skip"):
+        with pytest.raises(OSError, match="No space left"):
+            read(tmp_path / "a.po", on_error=on_error)
 
 
 @pytest.mark.parametrize("name", ["a.po", "a.mo"])
