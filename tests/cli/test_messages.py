@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from xswe.cli import main as module
@@ -275,3 +277,41 @@ def test_a_report_is_given_the_settings_of_its_run(monkeypatch):
     assert written == [((["result"], "a.html"), {"model": one, "settings": settings}) for one in (None, model)]
     assert _write_report(values | {"report": None}, ["result"]) == _write_report(values, "text") == ""
     assert len(written) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"data": "${oc.env:XSWE_NOWHERE}/x"},
+            "data is in the folder of the variable XSWE_NOWHERE, which is not set: export XSWE_NOWHERE=DIR",
+        ),
+        ({"a": "???"}, "a is not set: give a=…"),
+        ({"b": "???", "a": {"c": "???"}}, "a.c, b are not set: give a.c=… b=…"),
+        ({"a": "${nope}"}, "Interpolation key 'nope' not found full_key: a object_type=dict"),
+    ],
+)
+def test_a_setting_that_cannot_be_resolved_is_told(values, said):
+    from omegaconf import OmegaConf
+
+    from xswe.cli.compose import plain
+
+    with pytest.raises(ConfigError) as raised:
+        plain(OmegaConf.create(values))
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("is_several", [True, False])
+def test_several_runs_lie_side_by_side_unless_each_has_its_output(monkeypatch, is_several):
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    from xswe.cli import compose
+
+    mode = SimpleNamespace(mode=RunMode.MULTIRUN if is_several else RunMode.RUN)
+    monkeypatch.setattr(compose, "HydraConfig", SimpleNamespace(initialized=lambda: True, get=lambda: mode))
+    given = {"output": "a", "side_by_side": False}
+    assert compose.plain(OmegaConf.create(given)) == given | {"side_by_side": is_several}
+    assert compose.plain(OmegaConf.create({"output": "a"})) == {"output": "a"}
+    own = given | {"output": "${name}", "name": "b"}
+    assert compose.plain(OmegaConf.create(own)) == {"output": "b", "name": "b", "side_by_side": False}
