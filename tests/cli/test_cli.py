@@ -269,7 +269,22 @@ def test_a_number_or_a_home_folder_is_a_name_where_one_is_asked_for(monkeypatch)
 
 @pytest.mark.parametrize(
     "argument",
-    ["a=1", "a=", "a=null", "a=[b,c]", "a={b:1}", "a='b,c'", "a=${b}", "a=${b},日", "+a=b c", "~a", "-m", "a=range(1,3)"],
+    [
+        "a=1",
+        "a=",
+        "a=null",
+        "日本",
+        "-日=(",
+        "a=[b,c]",
+        "a={b:1}",
+        "a='b,c'",
+        "a=${b}",
+        "a=${b},日",
+        "+a=b c",
+        "~a",
+        "-m",
+        "a=range(1,3)",
+    ],
 )
 def test_what_hydra_understands_stays_as_it_is(argument):
     assert quoted([argument]) == [argument]

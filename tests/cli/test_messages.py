@@ -9,7 +9,7 @@ import pytest
 from xswe.cli import main as module
 from xswe.cli.main import _explain, _is_interrupt, _mistake, main
 from xswe.cli.run import _bitext, _check_report, _summary, _write_report
-from xswe.cli.settings import as_keys, check_used, composed_defaults
+from xswe.cli.settings import _NeedsHydra, _read, arguments, as_keys, check_shape, check_used, composed_defaults
 from xswe.errors import ConfigError
 
 
@@ -315,3 +315,72 @@ def test_several_runs_lie_side_by_side_unless_each_has_its_output(monkeypatch, i
     assert compose.plain(OmegaConf.create({"output": "a"})) == {"output": "a"}
     own = given | {"output": "${name}", "name": "b"}
     assert compose.plain(OmegaConf.create(own)) == {"output": "b", "name": "b", "side_by_side": False}
+
+
+@pytest.mark.parametrize(
+    ("word", "as_value", "as_text"),
+    [
+        ("", "", ""),
+        ("true", True, "true"),
+        ("NULL", None, None),
+        ("12", 12, "12"),
+        ("+3", 3, "+3"),
+        ("-0.5", -0.5, "-0.5"),
+        (".5", 0.5, ".5"),
+        ("a.tsv", "a.tsv", "a.tsv"),
+        ("a b", "a b", "a b"),
+        ("日本.txt", "日本.txt", "日本.txt"),
+    ],
+)
+def test_a_word_is_read_as_its_value_or_as_text(word, as_value, as_text):
+    assert (_read(word, False), _read(word, True)) == (as_value, as_text)
+    assert type(_read(word, False)) is type(as_value)
+    if word in ("", "a b", "日本.txt"):  # not so within a list
+        with pytest.raises(_NeedsHydra):
+            _read(word, False, True)
+    else:
+        assert _read(word, False, True) == as_value
+
+
+@pytest.mark.parametrize(
+    "word", ["???", "007", "1e5", "1_000", "inf", "NaN", "1.", "a  b", " a", "a,b", "{a:1}", "'a'", "${a}"]
+)
+def test_other_words_are_left_to_hydra(word):
+    with pytest.raises(_NeedsHydra):
+        _read(word, False)
+
+
+def test_settings_of_another_shape_are_refused_with_the_cure():
+    usual = composed_defaults("filter") | {"model": "mini", "output": "a", "input": "b"}
+    assert check_shape("filter", usual) == usual
+    for changed, said in (
+        ({"inptu": 1}, "there is no setting 'inptu'; did you mean input?"),
+        ({"execution": "ray"}, "execution=ray: execution has settings of its own, execution.…=; --help lists them"),
+        ({"output": ["a", "b"]}, "output=['a', 'b']: give one name, without brackets"),
+        ({"input": ["a"]}, "input=['a']: give one name, without brackets; two aligned files are source= and target="),
+        ({"output": None}, "output is not set: give output=…"),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            check_shape("filter", usual | changed)
+        assert str(raised.value).startswith(said)
+    chosen = "; a file chooses it by  defaults: [override /execution: ray, _self_]"
+    with pytest.raises(ConfigError) as raised:
+        check_shape("filter", usual | {"execution": "ray"})
+    assert str(raised.value).endswith(chosen)
+    listed = composed_defaults("evaluate") | {"model": {"a": 1}, "tasks": "tatoeba", "hydra": {}}
+    assert check_shape("evaluate", listed)["tasks"] == ["tatoeba"]
+
+
+def test_arguments_are_those_of_the_function_and_its_settings():
+    usual = composed_defaults("mine") | {"model": "mini", "source": "a", "target": "b", "output": "c"}
+    given = arguments("mine", "mine", usual | {"score": "auto", "neighbours": {"method": "exact"}, "threads": 3})
+    assert (given["model"], given["source"], given["output"]) == ("mini", "a", "c")
+    assert given["config"].neighbours.threads == 3
+    assert given["config"].score == type(given["config"])().score
+    assert arguments("mine", "mine", usual | {"score": "cosine"})["config"].score == "cosine"
+    assert [arguments("mine", "mine", usual | {"report": one})["config"].evidence for one in (None, "a.html")] == [
+        False,
+        True,
+    ]
+    with pytest.raises(ConfigError, match=r"^mode=score needs output=…$"):
+        arguments("mine", "score", usual | {"output": None, "input": ["a"]})

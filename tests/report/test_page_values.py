@@ -201,6 +201,10 @@ def test_what_the_page_of_a_sweep_says(monkeypatch, tmp_path):
 
 
 def test_of_equals_the_cheapest_is_joined_and_five_groups_stand_side_by_side():
+    points = {"": [(1e-6, 0.0, "b"), (2.0, 50.0, "a")]}
+    label, front = "Quality against MB, a dot each: b, a", [(1e-6, 0.0), (2.0, 50.0)]
+    expected = figures.dots(points, "MB", "mean, %", label, log=(True, False), front=front, named=True)
+    assert _against({"a": 0.5, "b": 0.0, "c": 1.0}, {"a": 2.0, "b": 0.0}, "MB", True) == expected
     drawn = str(_against({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 2.0}, "MB", True))
     assert 'class="front"' not in drawn
     keys = [key("a", f"{k}") for k in range(6)]
