@@ -105,6 +105,9 @@ def test_lines_and_dots_stand_where_their_values_are():
     assert y(100) == pytest.approx(0.0)
     many = figures.lines({"a": [(k, 2.0 * k) for k in range(40)]}, "step", "loss", "Losses", span=(0.0, 50.0))
     assert "<circle" not in many  # too many to see
+    for mark, place in ((-1.0, 0.0), (25.0, 50.0), (99.0, 100.0)):  # one beyond the ends stands there
+        marked = figures.lines({"a": [(0.0, 1.0), (50.0, 2.0)]}, "step", "loss", "Losses", span=(0.0, 50.0), mark=mark)
+        assert list(attributes(marked, 'line class="cut"', "x1", "x2")) == [[place, place]]
     assert scale(many, "x")(100) == pytest.approx(50)
     assert scale(many, "y")(0) > 78
 

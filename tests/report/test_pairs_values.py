@@ -268,6 +268,7 @@ def test_the_histogram_holds_all_pairs_over_the_expected_mismatches():
     edges, pairs = edges_and_counts(scores, scores, np.zeros(0))
     alone = figures.histogram(edges, {"pairs": pairs}, "cosine", title, edges[0], "pairs")
     assert _histogram(view(scores, -np.inf), scores) == alone
+    assert _histogram(view(scores, -np.inf, replace(found, mismatches=others[:0])), scores) == alone
 
 
 def test_the_curve_is_of_what_can_be_expected_from_thirty_pairs_on():
@@ -337,6 +338,8 @@ def test_what_is_no_file_of_scored_pairs_is_refused(tmp_path):
     found = view_of_file(path)
     assert found.about == "The 2 pairs of d.tsv: their scores, and samples."
     assert (list(found.evidence.scores), found.kept, found.cut) == ([0.75, 0.5], 2, None)
+    shown = {(pair.row, pair.source, pair.target) for group in found.evidence.groups for pair in group.pairs}
+    assert shown == {(0, "a", "b"), (1, "", "")}
 
 
 def test_a_page_has_the_sections_that_there_is_something_for():
