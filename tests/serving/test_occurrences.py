@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import combinations, pairwise
 from unittest.mock import patch
 
 import numpy as np
@@ -151,3 +152,32 @@ def test_more_occurrences_than_are_told_apart_are_said_to_be_more():
         many = found("snow")
     assert (many.more, [form.times for form in many.forms]) == (True, [2])
     assert not found("snow").more
+    assert not found("*").more
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    text=st.text("abcé猫", min_size=2, max_size=7),
+    sample=st.text("abcé猫", min_size=2, max_size=40),
+    count=st.integers(1, 3),
+)
+def test_a_string_is_cut_into_the_rarest_pieces(text, sample, count):
+    """By the estimate of a Markov chain, against all ways of cutting it."""
+    count, own, data = min(count, len(text)), text.encode(), sample.encode()
+    starts = np.cumsum([0, *(len(letter.encode()) for letter in text)])
+    pairs = list(pairwise(data))
+
+    def often(first, last):
+        piece = own[starts[first] : starts[last]]
+        estimate = data.count(piece[:1]) + 1.0
+        for a, b in pairwise(piece):
+            estimate *= (pairs.count((a, b)) + 1 / 256) / (data.count(bytes([a])) + 1.0)
+        return estimate
+
+    def total(borders):
+        return sum(often(first, last) for first, last in pairwise(borders))
+
+    found = occurrences._rare_pieces(np.frombuffer(own, np.uint8), starts, count, np.frombuffer(data, np.uint8)).tolist()
+    ways = [(0, *cuts, len(text)) for cuts in combinations(range(1, len(text)), count - 1)]
+    assert tuple(found) in ways
+    assert total(found) == pytest.approx(min(map(total, ways)))

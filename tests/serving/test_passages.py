@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +57,9 @@ def test_a_corpus_says_its_languages_by_its_name_or_is_told_them(tmp_path):
     ):
         found = Corpus.of(asked)
         assert (found.name, found.languages) == (name, languages)
+    assert Corpus.of(entry).entry == Path(entry["path"])  # what else it says is no setting of the file
+    columns = {"path": "a.en-de.tsv", "columns": [0, 2]}
+    assert Corpus.of(columns | {"name": "A"}).entry == columns
     for wrong, said in (
         ("news.tsv", r"news\.tsv does not say its languages"),
         ({"path": "a.tsv", "languages": ["en", "de", "ja"]}, r"a\.tsv does not say its languages"),
