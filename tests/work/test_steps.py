@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,7 +49,7 @@ class Running(TwoSteps):
 
 def joined(found):
     found = list(found)
-    return {name: np.concatenate([part[name] for part in found]).tolist() for name in ("numbers", "sums")}
+    return {name: np.concatenate([part[name] for part in found if part]).tolist() for name in ("numbers", "sums")}
 
 
 NUMBERS = [number for block in TEXT for number in block]
@@ -65,6 +66,15 @@ def test_the_fold_goes_over_all_blocks_in_order(tmp_path, execution, threads):
             == EXPECTED
         )
         assert sorted(steps.seen) == sorted(TEXT)
+
+
+def test_a_shard_may_have_no_blocks(tmp_path):
+    steps, how = Running((0, 2, 2, 5)), ExecutionConfig("array", 0, 1)
+    assert joined(two_steps(steps, tmp_path, "own", shards=3, execution=how, threads=1, opened="opened")) == EXPECTED
+    for name in steps.names[:2]:
+        records = [json.loads(path.read_text()) for path in sorted((tmp_path / f"{name}-own").glob("00*.json"))]
+        assert [record["counts"] for record in records] == [{"lines": 4}, {"lines": 0}, {"lines": 6}]
+        assert all(0 <= record["seconds"] < 60 for record in records)
 
 
 def test_what_was_saved_is_folded_again_and_not_done_again(tmp_path, monkeypatch):
