@@ -34,7 +34,7 @@ KNOWN = {
         "He left the Academy of Art.| Tourism helps towns.| It is Art. 5 of the law.",
         "It is in math.h.| Create a value of size n.| Certain ones have it, as in 1.x.| Globs work.| See Roe v. Wade.",
         "He closed it (or not.| Then he went (as he had to) home.| She saw (see OS.)| This is « so ».| « We won. »| We do.",
-        "It runs (on OS.) Windows machines too.| It runs (on OS.)| The others do not.| It has (see 5.)| Windows.",
+        "It runs (on OS.) Windows machines too.| It runs (on OS.)| The others do not.",
     ],
     "de": [
         "Am 3. Oktober 1990 wurde Deutschland wiedervereinigt.| Das war z. B. in Berlin zu spüren.| Dr. Müller war da.",
