@@ -12,13 +12,14 @@ from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.filter import Filtered, Found, _decide, filter_bitext
 from xswe.mining.gold import GoldCheck
-from xswe.mining.margin import Pairs
+from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.mining.mined import mine
-from xswe.mining.pipeline import MineConfig, Mined, MineReport, SideReport
+from xswe.mining.pipeline import MineConfig, Mined, MineReport, SideReport, _calibrated, _Selector, report_of
 from xswe.mining.score import Distribution, ScoredBitext, ScoreFileConfig, _rows_of, _score_rows, score_pairs
-from xswe.mining.threshold import Threshold, estimate_from_decoys
+from xswe.mining.threshold import PrecisionEstimate, Threshold, estimate_from_decoys
 from xswe.mining.verdicts import LOW, BitextFilter
-from xswe.search.lists import SearchConfig
+from xswe.search.lists import Neighbours, SearchConfig
+from xswe.search.neighbours import find_neighbours
 
 
 def test_the_summary_of_mining():
@@ -46,6 +47,65 @@ def test_the_summary_of_mining():
         "pairs: 900 selected, 800 kept\n"
         "1.8 s, 686 lines/s (read and encode 1.5 s, neighbours 0.2 s)"
     )
+
+
+class Lines:
+    """A side of which only the numbers are known."""
+
+    dropped, near, left_out, read = {}, 0.0, {}, 3
+
+    def __init__(self, kept):
+        self.kept = kept
+
+    def __len__(self):
+        return self.kept
+
+
+def test_why_a_run_has_no_pairs():
+    nothing = Pairs.of(np.zeros(0), np.zeros(0), np.zeros(0))
+    mined = Mined(nothing, Threshold(-math.inf, "mismatched neighbours"), nothing)
+    none, some = Lines(0), Lines(2)
+    for sides, told in (
+        ((none, some), "threshold: none, no lines of the source are left"),
+        ((some, none), "threshold: none, no lines of the target are left"),
+        ((none, Lines(0)), "threshold: none, no lines of the source and the target are left"),
+        ((none, none), "threshold: none, no lines are left"),
+        ((some, Lines(1)), "threshold: none, no pairs are left"),
+    ):
+        found = report_of(sides, mined, {"select": 1.0})
+        assert found.threshold == told
+        assert (found.target is None) == (sides[0] is sides[1])
+        assert (found.source.kept, found.selected, found.kept) == (len(sides[0]), 0, 0)
+    one = Pairs.of(np.ones(1), np.zeros(1), np.zeros(1))
+    chosen = Mined(one.take(np.arange(0)), Threshold(2.0, "given"), one)
+    assert report_of((some, Lines(1)), chosen, {}).threshold == "threshold: 2.0000 (given)"
+
+
+def test_gold_tells_the_recall_within_the_limits_of_scores():
+    expected = PrecisionEstimate(np.linspace(1, 0, 101), np.arange(1, 102) * 0.9, 101)
+    gold = np.array([1.0, 0.5, 0.25, -math.inf])
+    found = _calibrated(expected, MineConfig(gold="g", min_score=0.5, max_score=1.0), gold)
+    assert (found.origin, found.recall, found.recall_within) == ("gold pairs", 0.5, None)
+    assert _calibrated(expected, MineConfig(gold="g", max_score=0.5), gold).recall == 0.5
+    assert _calibrated(expected, MineConfig(), None).origin == "mismatched neighbours"
+    assert _calibrated(replace(expected, least_share=np.inf), MineConfig(), None).origin == "likelihood of each pair"
+
+
+def test_decoys_are_chosen_among_as_many_neighbours_as_pairs():
+    """Without each line's best neighbour, or its two best, one more is looked at."""
+    draw = np.random.default_rng(0)
+    sides = [draw.normal(size=(40, 6)).astype(np.float32) for _ in range(2)]
+    lists = find_neighbours(
+        *(side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides), 6, SearchConfig(threads=1)
+    )
+    selector = _Selector(lists, lists, MineConfig(k=2, neighbours=SearchConfig(threads=1)), None, False)
+    for skip in (0, 1, 2):
+        part = Neighbours(*(getattr(lists, name)[:, : 2 + skip] for name in vars(lists)))
+        wanted = select(score_candidates(part, "ratio", 2, skip, lists), "max")
+        found = selector.pairs("max", skip)
+        assert found.source.tolist() == wanted.source.tolist()
+        assert found.scores.tolist() == wanted.scores.tolist()
+        assert selector.select("max", skip)[1] == {}
 
 
 def test_quantiles_of_mined_pairs():
