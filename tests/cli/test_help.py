@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from tests.cli.verbs import command, composed, run_verb
-from xswe.cli.help import SHORT, settings, verb_help
+from xswe.cli.help import SHORT, Setting, settings, verb_help
 from xswe.cli.main import main
 from xswe.cli.settings import composed_defaults
 from xswe.cli.verbs import VERBS
@@ -136,3 +136,15 @@ def test_the_examples_are_of_settings_that_the_verb_takes(verb, monkeypatch):
         words = [word if "=" in word else f"action={word}" for word in shlex.split(example)]
         command(verb, composed(verb, *words))
     assert len(given) == len(VERBS[verb].examples) > 1
+
+
+def test_a_setting_is_told_in_columns():
+    meaning = "what it is, at some length, so that the line must be broken before its end"
+    assert Setting("a", "int", "1", meaning).lines() == [
+        "  a=1" + " " * 29 + "what it is, at some length, so that the line must be broken before",
+        " " * 34 + "its end (int)",
+    ]
+    long = Setting("a" * 31, "", "", "what it is").lines()
+    assert long == ["  " + "a" * 31 + "=", " " * 34 + "what it is [must be given]"]
+    assert Setting("a" * 30, "", "", "x").lines() == ["  " + "a" * 30 + "= x [must be given]"]
+    assert Setting("a", "", "1", "").lines() == ["  a=1".ljust(34)]
