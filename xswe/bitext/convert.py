@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.bitext.catalogues import catalogue_codes, entry_notes
-from xswe.bitext.formats import FORMATS
+from xswe.bitext.formats import BY_SUFFIX, FORMATS
 from xswe.bitext.memories import Unit, named_codes, unit_notes, unit_properties
 from xswe.bitext.output import MEMORIES, TABLES, one_line, output_format
 from xswe.bitext.records import Record
@@ -21,7 +21,7 @@ from xswe.bitext.tables import column_names
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.lines import OnError, Skipped, left_out_of
-from xswe.io.results import SHOWN, write_table, write_text
+from xswe.io.results import write_table, write_text
 from xswe.text.languages import base_language
 
 _EXTRAS = ("id", "notes", "score", "status", "lines")  # of a table, after the two texts
@@ -64,7 +64,7 @@ def rewrite_bitext(
     """
     check_output(output, list(paths))
     kind = output_format("auto", str(output), tuple(languages))
-    if kind != "laser" and kind not in MEMORIES and TABLES.get(kind) in (None, *SHOWN):
+    if kind != "laser" and kind not in MEMORIES and TABLES.get(kind) not in BY_SUFFIX:
         raise ConfigError(f"output={output}: pairs written so cannot be read again; use .tsv, .csv, .tmx, …")
     pair = (languages[0], languages[1])
     files = [Source((str(path),), tuple(columns), pair, on_error) for path in paths]
