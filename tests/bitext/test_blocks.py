@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -240,6 +241,15 @@ def test_scores_of_a_moses_zip(tmp_path):
     (file,) = find_pairs([{"path": path, "score": "*.scores"}], EN_JA)
     (job,) = file.jobs(scores=True)
     np.testing.assert_array_equal(job().score, np.array([1.25, np.nan, 0.5], np.float32))
+
+
+def test_a_damaged_score_leaves_no_pair_out(tmp_path):
+    path = moses_zip(tmp_path / "en-ja.txt.zip", scores=b"1.25\n\xff\n0.5\n")
+    (file,) = find_pairs([{"path": path, "score": "*.scores"}], EN_JA)
+    (job,) = replace(file, on_error="skip").jobs(scores=True)
+    rows = job()
+    assert (len(rows), rows.skipped) == (3, {})
+    np.testing.assert_array_equal(rows.score, np.array([1.25, np.nan, 0.5], np.float32))
 
 
 def test_unequal_members_name_the_shorter_one(tmp_path):

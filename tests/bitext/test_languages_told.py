@@ -55,6 +55,23 @@ def test_sides_in_other_languages_are_said_once_by_every_reader(tmp_path, caplog
         assert ("languages=[ja,en]" in one) == swapped
 
 
+@pytest.mark.parametrize(("lines", "looked_at"), [(250, 250), (251, 126), (500, 250), (501, 167)])
+def test_of_many_lines_some_are_looked_at_however_the_file_is_read(tmp_path, caplog, lines, looked_at):
+    path = write(tmp_path / "a.tsv", [(b, a) for a, b in PAIRS[:1]] * lines)
+    list(read_pairs(find_pairs([path], ("en", "ja"))[0]))
+    list(Source((str(path),), languages=("en", "ja")).read())
+    share = f"in {looked_at} of {looked_at} lines looked at (100%)"
+    assert [share in record.message for record in caplog.records] == [True, True]  # a side each, and once
+
+
+def test_languages_are_detected_where_none_are_given_and_the_texts_can_be_read_again(tmp_path):
+    path = str(write(tmp_path / "a.tsv", GERMAN))
+    assert Source((path,)).with_detected_languages().languages == ("en", "de")
+    for given in (Source((path,), languages=("en", "ja")), Source(("-",))):
+        assert given.with_detected_languages() is given
+    assert Source((str(write(tmp_path / "b.tsv", [("x", "y")])),)).with_detected_languages().languages == ()
+
+
 def test_sides_in_their_languages_are_no_matter(tmp_path, caplog):
     rows = [*PAIRS, ("Windows 10", "Windows 10"), ("Tokyo", "東京"), ("1,000", "1,000"), ("The NHK", "NHK")]
     list(read_pairs(find_pairs([write(tmp_path / "a.tsv", rows)], ("en", "ja"))[0]))

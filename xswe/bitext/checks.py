@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -30,7 +30,7 @@ _COLUMN = re.compile(
     re.IGNORECASE,
 )
 CHECKED = 1000  # lines checked at the beginning of a file
-SPREAD = 250  # at most so many lines of a file's first block have their language detected
+_SPREAD = 250  # at most so many lines of a file's first block have their language detected
 _MIN_LINES = 10  # fewer tell too little
 _FOREIGN_LINES, _FOREIGN_SHARE = 3, 0.1  # the least number and share of lines in other languages to warn of
 _MIN_SHARE = 0.9
@@ -92,12 +92,16 @@ def check_sides_are_text(
         raise InputError(where, problem, hint if isinstance(hint, str) else hint(), lines[bad[0]])
 
 
+def spread(texts: Sized) -> slice:
+    """Return which of a file's first texts have their language detected: so many, evenly spread, or all if they are few."""
+    return slice(None, None, max(1, -(-len(texts) // _SPREAD)))
+
+
 def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequence[str], target: Sequence[str]) -> None:
     """Warn, once, if a tenth of a side's lines are in another language than given."""
     if len(languages) != 2 or languages[0] == languages[1] or not set(languages) <= set(LANGUAGES):
         return
-    step = len(source) // SPREAD + 1
-    for side, texts in enumerate((source[::step], target[::step])):
+    for side, texts in enumerate((source[spread(source)], target[spread(source)])):
         found = Counter(filter(None, map(likely_language, texts)))
         others = {code: count for code, count in found.items() if code != languages[side]}
         count = sum(others.values())

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from xswe.bitext import kernels
-from xswe.bitext.checks import CHECKED, SPREAD, check_columns_are_text, check_languages_of, check_sides_are_text
+from xswe.bitext.checks import CHECKED, check_columns_are_text, check_languages_of, check_sides_are_text, spread
 from xswe.bitext.rows import Negatives, Rows, copied
 from xswe.io.lines import (
     BLOCK_LINES,
@@ -86,20 +86,21 @@ class LineBlock:
 
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
         """Raise InputError if the texts of the lines ``fine`` are numbers or addresses; warn of other languages."""
-        texts, spread = self._decoded(fine[:CHECKED]), self._decoded(fine[:: len(fine) // SPREAD + 1])
+        texts, some = self._decoded(fine[:CHECKED]), self._decoded(fine[spread(fine)])
         numbers = (fine[:CHECKED] + 1).tolist()
         if len(texts) == 1:
             numbered = list(zip(numbers, texts[0], strict=True))
             check_columns_are_text(Path(self.paths[0]), (columns[0], columns[1]), languages, numbered, in_corpus)
         else:
             check_sides_are_text(" and ".join(self.paths[:2]), languages, texts[0], texts[1], lines=numbers)
-        fields = [line.split("\t") for line in spread[0]] if len(spread) == 1 else []
-        sides = [[row[column] for row in fields] for column in columns[:2]] if fields else [*spread, []][:2]
+        fields = [line.split("\t") for line in some[0]] if len(some) == 1 else []
+        sides = [[row[column] for row in fields] for column in columns[:2]] if fields else [*some, []][:2]
         check_languages_of(" and ".join(self.paths[:2]), languages, sides[0], sides[1])
 
     def _decoded(self, rows: np.ndarray) -> list[list[str]]:
-        """Return some lines of each file as strings."""
-        raw = [[lines.data[lines.offsets[row] : lines.offsets[row + 1]].tobytes() for row in rows] for lines in self.lines]
+        """Return some lines of each file of texts as strings."""
+        files = self.lines[:2]  # any third one holds scores
+        raw = [[lines.data[lines.offsets[row] : lines.offsets[row + 1]].tobytes() for row in rows] for lines in files]
         return [[line.decode("utf-8").removeprefix("\ufeff").rstrip("\r\n") for line in one] for one in raw]
 
 
