@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xswe.alignment import places
 from xswe.alignment.places import Lines, _runs_within, most_alike, place_rows
 from xswe.alignment.rows import EditedRow
 
@@ -139,6 +140,15 @@ def test_where_a_row_says_its_lines_a_text_is_sought_up_to_six_lines_around(stan
     lines = [f"{chr(0x4E00 + 40 * k)}{chr(0x4E01 + 40 * k)}" * 8 for k in range(20)]
     typed = lines[stands][:-3] + "xyz"
     assert placed((typed, "", ((8,), ())), (lines[19], "Ende."), lines=(lines, GERMAN))[0][0] == (((found,), ()), (0,))
+
+
+def test_of_many_rows_one_at_least_must_be_unchanged(monkeypatch):
+    edited = [(f"{text[:-1]}?", f"{other[:-1]}?") for text, other in zip(ENGLISH[:2], GERMAN, strict=False)]
+    monkeypatch.setattr(places, "_MAX_EDITED", 2)
+    assert len(placed(*edited)[0]) == 2
+    monkeypatch.setattr(places, "_MAX_EDITED", 1)
+    assert placed(*edited) == ([], [0, 1])
+    assert len(placed(*edited, (ENGLISH[3], GERMAN[3]))[0]) == 3
 
 
 def test_of_other_texts_all_rows_are_lost():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xswe.alignment.corrections import Said, read_corrections
+from xswe.errors import ConfigError
 
 EN = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "Interest rates have fallen.", "We buy bread."]
 DE = ["Der Zug hat Verspätung.", "Es regnet.", "Auf dem Dach schläft eine Katze.", "Die Zinsen fielen.", "Wir kaufen Brot."]
@@ -74,6 +75,25 @@ def test_a_pair_within_a_larger_bead_was_not_taken_out():
     ):
         found = read_corrections(fixed, before, EN, DE, ())
         assert found.constraints.rejected.tolist() == out
+
+
+def test_a_rejected_pair_is_in_no_bead_that_is_given():
+    for wrong in (((0, 1), (0,)), ((1,), (0,))):
+        with pytest.raises(
+            ConfigError, match=r"fixed\[1\]: .* is rejected, but within the bead \[0,1\]:\[0\] \(fixed\[0\]\)"
+        ):
+            read_corrections([((0, 1), (0,)), (*wrong, "rejected")], None, EN, DE, ())
+    found = read_corrections([((0, 1), (0,)), ((1, 2), (0,), "rejected")], None, EN, DE, ())
+    assert found.constraints.rejected.tolist() == [[1, 3, 0, 1]]  # which is more than the bead
+
+
+def test_a_row_that_was_edited_was_not_taken_out_but_others_were(tmp_path):
+    for name, rows in (("before", ROWS), ("after", [ROWS[0], (EN[1], "Www vvv kkk!", ""), *ROWS[2:4]])):
+        lines = "".join("\t".join(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.tsv").write_text(f"source\ttarget\tstatus\n{lines}", "utf-8")
+    found = read_corrections(tmp_path / "after.tsv", tmp_path / "before.tsv", EN, DE, ())
+    assert found.constraints.rejected.tolist() == [[4, 5, 4, 5]]
+    assert str(found) == "3 as they were, 1 typed over, 1 taken out"
 
 
 def table(tmp_path, *rows, whole=False):

@@ -287,6 +287,8 @@ def test_objects_with_and_without_negatives(tmp_path):
         path.write_text(json.dumps({"anchor": "a", "positive": "b", "negative": wrong}), "utf-8")
         with pytest.raises(InputError, match=r"a\.jsonl:1: no text, nor list of texts, under 'negative'; name its fields"):
             load(path)
+    path.write_text('{"x": "a", "y": "b", "z": "c"}\n', "utf-8")
+    assert [one.texts for one in Source((str(path),), ("z", 0), ("en", "de")).read()] == [("c", "a")]  # as of any table
     path.write_text('{"x": "a"}\n', "utf-8")
     for languages, sides in ((("en", "en"), "'anchor' and 'positive'"), (("en", "de"), "'en' and 'de'")):
         with pytest.raises(InputError, match=rf"a\.jsonl:1: no text under {sides}; name its fields"):

@@ -100,7 +100,7 @@ def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Ta
     The texts are in the fields that :func:`find_columns` finds, of the object or of its ``translation``.
     """
     path, raises, names, keys = source.paths[0], RAISES[source.on_error], list[str](), list[str]()
-    named = [column for column in source.columns if isinstance(column, str)]
+    named = list(map(str, source.columns)) if source.by_name else []
     simple = bool(named) or not source.with_negatives
     lines: Iterator[tuple[int, Any, bytes]]
     if exact:
@@ -135,8 +135,8 @@ def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Ta
 
 
 def _no_text(source: Described) -> str:
-    named = [str(one) for one in source.columns[:2] if isinstance(one, str)] or list(source.languages)
-    a, b = named if len(named) == 2 and named[0] != named[1] else ("anchor", "positive")
+    codes = source.languages
+    a, b = codes if len(codes) == 2 and codes[0] != codes[1] else ("anchor", "positive")
     return f"no text under {a!r} and {b!r}"
 
 
