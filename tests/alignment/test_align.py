@@ -260,6 +260,29 @@ def test_a_pair_of_documents_is_described_and_kept_while_its_file_is_there(mini,
             align_files(mini, **given)
 
 
+def test_all_documents_may_be_in_one_file(mini, tmp_path):
+    sides = tmp_path / "en", tmp_path / "de"
+    for side, lines in zip(sides, (EN, DE), strict=True):
+        side.mkdir()
+        for name in ("a.txt", "b.txt"):
+            (side / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = align_files(mini, *sides, tmp_path / "all.xlf", languages=("en", "de"))
+    assert [one.output for one in found] == [None, None]
+    assert (found.kept, found.output) == (0, str(tmp_path / "all.xlf"))
+    text = (tmp_path / "all.xlf").read_text("utf-8")
+    assert ('original="en"' in text, text.count("<trans-unit")) == (True, 8)
+
+
+def test_a_document_is_known_by_its_sentences_evenly_spread(mini, sample):
+    texts = [sample["en"][:3], [], sample["en"][:100]]
+    found = documents._Collection.of(mini, texts, 1)
+    assert found.bounds.tolist() == [0, 3, 3, 51]  # up to 48
+    assert (found.of_document(0) == documents.line_sums(mini, texts[0]).sums).all()
+    last = documents.line_sums(mini, texts[2][-1:]).sums
+    assert (found.of_document(2)[-1:] == last).all()
+    assert found.vectors[0] == pytest.approx(found.of_document(0).sum(0), abs=1e-4)
+
+
 def test_an_empty_document_has_no_partner(mini):
     english, german = (
         [["The train is late."], [], ["A cat sleeps."]],

@@ -51,6 +51,23 @@ def test_a_row_says_where_it_stands_and_what_somebody_thinks_of_it(tmp_path):
     assert not read(tmp_path, "source_lines\tsource\ttarget\n1\ta\tb\n").whole
 
 
+def test_a_unit_says_its_lines_on_both_sides_or_on_any(tmp_path):
+    units = "".join(
+        f'<tu><prop type="x-lines">{lines}</prop><note>x\ny</note><prop type="x-status">OK</prop>'
+        '<tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="de"><seg>b</seg></tuv></tu>'
+        for lines in ("1 2 | 4", " | 3", "5 6", "x | 7")
+    )
+    found = read(tmp_path, f"<tmx><body>{units}</body></tmx>", "a.tmx", ("en", "de"))
+    assert [(row.lines, row.either) for row in found.rows] == [
+        (((0, 1), (3,)), ()),
+        (((), (2,)), ()),
+        (((), ()), (4, 5)),
+        (((), (6,)), ()),
+    ]
+    assert [(row.status, row.notes, row.number) for row in found.rows] == [("ok", "x y", n) for n in (1, 2, 3, 4)]
+    assert not found.whole
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [

@@ -61,10 +61,10 @@ def test_a_lexicon_and_its_precision(words, tmp_path):
     lists = make_lexicon(words, source, target, LexiconConfig(best=3, mutual=False, k=2, candidates=5, neighbours=ONE))
     assert lists.rank.tolist() == [1, 2, 3] * 5
     gold = tmp_path / "gold.tsv.gz"
-    gold.write_bytes(gzip.compress("cat\t猫\nCat\tネコ\ndog\t猫\nbird\t鳥\nsea\t海\nsky\t\n".encode()))
+    gold.write_bytes(gzip.compress("cat\t猫\nCat\tネコ\ndog\t猫\nbird\t鳥\nsea\t海\nsky\t\nfish\tサカナ\n".encode()))
     found = precision(words, source, target, gold, CONFIG)
     assert (found.at_1, found.at_5) == (pytest.approx(2 / 3), 1.0)  # cat, sea; the dog is not a cat but is among five
-    assert str(found) == "P@1 66.7, P@5 100.0 on 3 of 4 gold words (those in both vocabularies)"
+    assert str(found) == "P@1 66.7, P@5 100.0 on 3 of 5 gold words (those in both vocabularies)"
     assert precision(words, source, target, gold, replace(CONFIG, k=60, candidates=70)).at_5 == 1.0
     gold.write_bytes(gzip.compress(b"a\tb\n"))
     with pytest.raises(InputError, match="both vocabularies"):

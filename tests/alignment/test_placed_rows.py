@@ -162,3 +162,4 @@ def test_the_text_most_alike_is_found_unless_all_are_far_longer():
     assert most_alike("abc", ["abc" + "x" * 7]) == (0, pytest.approx(6 / 13))
     assert most_alike("abc", ["abc" + "x" * 8]) == (0, 0.0)
     assert most_alike("abc", []) == (0, 0.0)
+    assert most_alike("ab" * 200, ["ba" * 200, "ab" * 200]) == (1, 1.0)  # however often its characters are there

@@ -143,8 +143,7 @@ class _Side:
         for row in missing:
             if self.runs[row] is not None:
                 continue
-            starts = [*self._hints[row], *self._lines.starting_with(self._texts[row])]
-            starts += [bounds[row][0]] if bounds[row][0] < len(self._lines) else []
+            starts = [*self._hints[row], *self._lines.starting_with(self._texts[row]), bounds[row][0]]
             for start in dict.fromkeys(starts):
                 if (end := self._last_part(row, start)) is not None:
                     yield row, end
