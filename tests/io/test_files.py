@@ -189,6 +189,44 @@ def test_an_unfinished_folder_is_kept_on_failure_and_takes_its_place_in_the_end(
     assert ((here / "made" / "b").read_text(), unfinished.exists()) == ("begun", False)
 
 
+def test_a_folder_of_a_killed_process_is_taken_over_by_the_same_work(here, monkeypatch):
+    monkeypatch.setattr(files, "_is_alive", lambda process: process in (1, os.getpid()))
+    host = files._host()
+    for name in (f"own.{host}-2", f"own.{host}-1", f"other.{host}-3", f"other.{host}-1", "own.elsewhere-2"):
+        (left := here / f".made.unfinished.{name}").mkdir()
+        (left / "b").write_text(name)
+    mine = files.taken_over(here / "made", "own")
+    assert mine.name == f".made.unfinished.own.{host}-{os.getpid()}"
+    assert (mine / "b").read_text() == f"own.{host}-2"
+    left = {path.name.removeprefix(".made.unfinished.") for path in here.glob(".made*")} - {
+        mine.name.removeprefix(".made.unfinished.")
+    }
+    assert left == {f"own.{host}-1", f"other.{host}-1", "own.elsewhere-2"}
+    (here / f".made.unfinished.own.{host}-4").mkdir()
+    assert files.taken_over(here / "made", "own") == mine  # it has its own already
+    assert (mine / "b").exists()
+    assert not (here / f".made.unfinished.own.{host}-4").exists()
+    assert not files.taken_over(here / "new", "own").exists()
+
+
+def test_folders_are_made_and_removed_as_a_whole(here):
+    with whole_file(here / "x" / "y" / "b") as file, whole_folder(here / "p" / "q" / "m") as folder:
+        file.write_text("b")
+        (folder / "c").touch()
+    assert {path.relative_to(here).as_posix() for path in here.rglob("?")} == {
+        "x",
+        "x/y",
+        "x/y/b",
+        "p",
+        "p/q",
+        "p/q/m",
+        "p/q/m/c",
+    }
+    files.remove_folder(here / "p")
+    files.remove_folder(here / "p")  # which is no longer there
+    assert {path.name for path in here.iterdir()} == {"a.txt", "folder", "x"}
+
+
 def test_json_is_indented_and_readable(here):
     files.write_json("a.json", {"a": "ü", "b": [1, None]})
     assert Path("a.json").read_bytes() == '{\n  "a": "ü",\n  "b": [\n    1,\n    null\n  ]\n}\n'.encode()
