@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from xswe.errors import InputError
 from xswe.io import lines as module
-from xswe.io.lines import Lines, Span, read_blocks
+from xswe.io.lines import Lines, Span, lines_counted, read_blocks
 
 MOST = 6  # bytes of a line, here
 pieces = st.lists(
@@ -120,6 +120,14 @@ def test_what_is_wrong_in_a_span_is_counted_from_the_beginning_of_the_file(tmp_p
         with pytest.raises(InputError, match=r"a\.txt:4: not UTF-8 \(byte 0xff at column 2\)"):
             list(read_blocks(tmp_path / "a.txt", 2, span))
     assert [list(block) for block in read_blocks(tmp_path / "a.txt", 2, (0, 4))] == [["a", "b"]]
+    for start, error, said in (
+        (2, InputError("a", "odd", "x"), "a: odd; x"),
+        (2, InputError("a", "odd", "x", 3), "a:4: odd; x"),
+        (0, InputError("a", "odd", "x", 3), "a:3: odd; x"),
+    ):
+        with pytest.raises(InputError) as raised, lines_counted(tmp_path / "a.txt", start):
+            raise error
+        assert str(raised.value) == said
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
