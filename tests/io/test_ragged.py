@@ -182,3 +182,7 @@ def test_bags_are_cut_and_chosen_by_rows(lists, data):
         assert found.offsets[0] == 0
         assert [found.ids[a:b].tolist() for a, b in pairwise(found.offsets.tolist())] == expected
     assert concatenate_bags([bags]) is bags
+    for nothing in (concatenate_bags([]), Bags.of([])):
+        assert (nothing.ids.tolist(), nothing.offsets.tolist(), nothing.ids.dtype) == ([], [0], np.int32)
+    assert texts_module.concatenate([]).data.tolist() == []
+    assert bags.nbytes == 4 * len(bags.ids) + 8 * (len(lists) + 1)
