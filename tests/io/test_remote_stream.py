@@ -35,7 +35,8 @@ class Storage:
                     raise storage.error
                 return super().read(size)
 
-        return Stream(stream.getvalue())
+        self.last = Stream(stream.getvalue())
+        return self.last
 
 
 @pytest.fixture
@@ -64,6 +65,8 @@ def test_a_place_is_sought_before_and_while_it_is_read(made):
     assert stream.readable()
     assert stream.seekable()
     stream.close()
+    assert storage.last.closed
+    made()[0].close()  # before anything is read
 
 
 def test_it_goes_on_from_where_it_broke(made):
