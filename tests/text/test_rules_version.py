@@ -48,4 +48,5 @@ def test_results_change_with_the_version_of_the_rules(language):
         chosen = (parts[int(draw.random() * len(parts))] for _ in range(4 + int(draw.random() * 14)))
         text = "".join(part + " " * (draw.random() < (0.6 if language in ("en", "de") else 0.05)) for part in chosen)
         found.update(repr(split_sentences(text, language)).encode())
-    assert found.hexdigest()[:16] == RESULTS[_RULES_VERSION][language], "other results: raise _RULES_VERSION, and record it"
+    recorded = RESULTS.get(_RULES_VERSION, {}).get(language)
+    assert found.hexdigest()[:16] == recorded, "other results: raise _RULES_VERSION, and record them here"
