@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.verbs import command, composed, run_verb
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.evaluate import Comparison, Measured, PairedTest, _checked, figures_of, of_marks, title
+from xswe.evaluation.evaluate import Comparison, Measured, PairedTest, Scores, _checked, figures_of, of_marks, title
 from xswe.evaluation.metrics import LEVEL, Row
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
@@ -88,8 +88,9 @@ def test_the_table_of_a_comparison():
         "* best; = not shown to be worse (paired bootstrap, p >= 0.05 corrected for 2 tests (Holm))\n"
         "skipped bucc: there is nothing (a, b, c, d)"
     )
-    assert found.layout()[0] == ["model", "dims", "MB", "sentences/s", "tatoeba en-ja"]
-    assert found.layout()[1][0] == ["a", 8, "1.2", "1,234", "50.0*"]
+    header, lines = found.layout()
+    assert header == ["model", "dims", "MB", "sentences/s", "tatoeba en-ja"]
+    assert lines[0] == ["a", 8, "1.2", "1,234", "50.0*"]
     written = found.as_json()
     assert [model["training_seconds"] for model in written["models"]] == [None, None, 7.2, None]
     assert [model["sentences_per_second"] for model in written["models"]] == [1234, None, None, None]
@@ -98,6 +99,34 @@ def test_the_table_of_a_comparison():
     found.check()
     with pytest.raises(ConfigError, match=r"nothing was measured: skipped bucc -: there is nothing \(all rows: x\.md\)$"):
         Comparison(tuple(replace(one, rows=one.rows[2:]) for one in models), (), 2).check("x.md")
+
+
+def test_the_table_of_an_evaluation():
+    rows = (
+        Row("t", "en-ja", "f1", 0.5, 9, low=0.25, high=0.755),
+        Row("t", "en-ja", "spearman", 0.1, 9, "mteb 2"),  # mteb's other name of cosine_spearman
+        Row("own", "a.tsv", "spearman", 0.25, 7),
+        Row("t", "en-ja", "recall", 0.5, 9),
+        Row("u", "de", "skipped", None, 0, note="why"),
+        Row("v", "de", "skipped", None, 0, note="why"),
+        Row("w", "de", "f1", None, 0),
+        Row("w", "de", "skipped", None, 0, note="another reason"),
+    )
+    found = Scores("m", "folder", rows, 0.9)
+    assert str(found) == (
+        "task  subset  metric    value        90%  n  source\n"
+        "----  ------  --------  -----  ---------  -  ------\n"
+        "t     en-ja   f1         50.0  25.0-75.5  9  xswe\n"
+        "own   a.tsv   spearman   25.0          -  7  xswe\n\n"
+        "skipped u de, v de: why\n"
+        "skipped w de: another reason"
+    )
+    found.check()
+    with pytest.raises(ConfigError) as raised:
+        replace(found, rows=rows[4:]).check()
+    assert str(raised.value) == "nothing was measured: skipped u de, v de: why; skipped w de: another reason"
+    with pytest.raises(ConfigError, match=r"^nothing was measured: no task has any row \(all rows: a\.md\)$"):
+        replace(found, rows=()).check("a.md")
 
 
 def test_columns_are_named_by_what_tells_them_apart():

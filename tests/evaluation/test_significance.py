@@ -95,8 +95,10 @@ def test_rows_without_items_have_no_test_and_no_interval():
 def test_settings_are_checked():
     with pytest.raises(ConfigError, match="rounds"):
         Bootstrap(-1)
-    with pytest.raises(ConfigError, match="level"):
-        Bootstrap(level=95)
+    for level in (95, 1.0, 0.0):
+        with pytest.raises(ConfigError, match=r"^bootstrap needs rounds >= 0 and 0 < level < 1$"):
+            Bootstrap(level=level)
+    assert (Bootstrap(0).rounds, Bootstrap(level=0.999).level) == (0, 0.999)
 
 
 def test_p_of_many_tests_is_corrected_by_holms_steps():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError, InputError
+from xswe.evaluation import mteb_bridge as bridge
 from xswe.evaluation import tasks as module
 from xswe.evaluation.metrics import Row, pearson, search, weighted_f1
 from xswe.evaluation.mteb_bridge import _both_ways, _hub_hint, _is_hub_error, _localise, _note, _rows, _scored
@@ -141,6 +143,9 @@ def test_an_average_is_over_tasks_each_of_which_is_the_mean_of_its_subsets(monke
     assert [whole.value, few.value] == pytest.approx([(0.6 + 0.1) / 2] * 2)
     assert (none.metric, none.value) == ("skipped", None)
     assert none.note == "no none: 4 of 4 tasks were not measured (c, d, e, …)"
+    monkeypatch.setitem(module.PRESETS, "three", Preset(averages=(("a", ("C", "D", "E")),)))
+    (three,) = averages("three", rows)
+    assert (three.note, three.subset) == ("no a: 3 of 3 tasks were not measured (c, d, e)", "en")
     (lacking, *_) = averages("jmteb", [*rows, Row("c", "en", "skipped", None, 0)])
     assert lacking.note == "no average: 1 of 3 tasks were not measured (c)"
     assert averages("tatoeba", rows) == []
@@ -244,6 +249,62 @@ def test_a_task_is_read_from_the_folder_of_its_data_set(tmp_path):
         states.append(_localise(found, tmp_path))
         assert found.metadata.dataset == {"path": str((tmp_path / "own" / "set").resolve()), "revision": "r"}
     assert states[0] != states[1] == _localise(task(), tmp_path)
+
+
+class Encoder:
+    languages = ("en", "de")
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """A task of a data set own/set, which fails unless a test says otherwise; and where data sets were kept."""
+    about = SimpleNamespace(name="X", type="Clustering", dataset={"path": "own/set"}, descriptive_stats=None)
+    about.model_copy = lambda update: SimpleNamespace(**vars(about) | update)
+    kept = []
+    monkeypatch.setattr(bridge, "MtebEncoder", lambda encoder: SimpleNamespace(sizes={("theirs", "test"): [3]}, sides={}))
+    monkeypatch.setattr(bridge, "_datasets_cache", lambda folder: kept.append(folder) or nullcontext())
+    return Job("x", SimpleNamespace(metadata=about), {"en-de": "theirs"}), kept
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_task_that_fails_is_skipped_with_the_reason(job, monkeypatch, tmp_path, local):
+    (tmp_path / "own" / "set").mkdir(parents=True)
+    root = tmp_path if local else None
+    for error, note in (
+        (ValueError("a\n b " * 200), ("ValueError: " + "a b " * 200)[:300]),
+        (ConnectionError("x"), "ConnectionError: x" if local else _hub_hint(job[0].task, "ConnectionError: x")),
+    ):
+        monkeypatch.setattr(bridge, "_evaluate", lambda *_, error=error: (_ for _ in ()).throw(error))
+        assert bridge._run(Encoder(), job[0], root, tmp_path) == [Row("x", "en-de", "skipped", None, 0, "mteb", note=note)]
+    assert len(job[1]) == 2 * local
+
+
+def test_a_task_whose_data_set_is_missing_says_where_it_belongs(job, tmp_path):
+    (row,) = bridge._run(Encoder(), job[0], tmp_path, tmp_path)
+    assert row.note == f"{tmp_path / 'own/set'} is missing; put the data set own/set there, or set data=null"
+
+
+def test_a_task_says_of_which_files_it_is(job, monkeypatch, tmp_path):
+    entry = {"hf_subset": "theirs", "main_score": 0.5}
+    result = SimpleNamespace(scores={"test": [entry]}, dataset_revision="r", mteb_version="2")
+    monkeypatch.setattr(bridge, "_evaluate", lambda *_: SimpleNamespace(task_results=[result]))
+    (row,) = bridge._run(Encoder(), job[0], None, tmp_path)
+    assert (row.task, row.value, row.note, row.n, job[1]) == ("x", 0.5, None, 3, [])
+    (tmp_path / "own" / "set").mkdir(parents=True)
+    (row,) = bridge._run(Encoder(), job[0], tmp_path, tmp_path / "results")
+    state = row.note.removeprefix("local copy, files ")
+    assert job[1] == [tmp_path / "results" / "data" / state]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_preset_is_its_tasks_what_was_skipped_and_its_averages(monkeypatch, tmp_path, count):
+    skipped = [Row("s", "-", "skipped", None, 0)]
+    monkeypatch.setattr(bridge, "jobs", lambda task, languages: (list(range(count)), list(skipped)))
+    monkeypatch.setattr(bridge, "_run", lambda encoder, job, root, results: [Row(f"t{job}", "en", "main_score", 0.5, 1)])
+    monkeypatch.setattr(bridge, "averages", lambda task, rows: [Row(task, "en", "average", 0.5, len(rows))])
+    found = bridge.run_task(Encoder(), "p", None, tmp_path)
+    assert [row.task for row in found] == ["s", *(f"t{n}" for n in range(count)), "p"]
+    assert found[-1].n == count + 1
 
 
 def test_what_the_hub_does_not_give_has_a_hint():

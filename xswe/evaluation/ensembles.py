@@ -166,6 +166,6 @@ def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Quality:
     def correlation(weights: np.ndarray) -> float:
         return spearman(weights @ cosines, scores)
 
-    if not np.isfinite(correlation(np.full(len(parts), 1.0 / len(parts)))):
+    if not np.isfinite(correlation(np.ones(len(parts)))):
         raise InputError(file, "all cosines are equal", "give a file in the languages of the models")
     return correlation
