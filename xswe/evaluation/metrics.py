@@ -84,9 +84,8 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _ranks(x: np.ndarray) -> np.ndarray:
-    """Return the rank of each value, less a constant."""
     _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - counts / 2)[places]
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}  # of two (n,)
