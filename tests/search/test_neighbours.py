@@ -18,7 +18,7 @@ from xswe.search import clusters, exact
 from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.lists import NONE, Neighbours, SearchConfig, empty_lists
 from xswe.search.neighbours import find_neighbours, neighbours_within
-from xswe.search.shard import Search
+from xswe.search.shard import Opened, Search
 from xswe.search.vectors import Vectors, VectorWriter, quantise
 from xswe.work.config import ExecutionConfig
 
@@ -287,6 +287,31 @@ def test_centroids_are_those_of_spherical_k_means_written_out(count):
     np.testing.assert_allclose(found, centroids, atol=1e-5)
     more = clusters.train_centroids([points[:2].astype(np.float32)], 3, np.random.default_rng(0), 1)
     np.testing.assert_allclose(np.linalg.norm(more, axis=1), 1, atol=1e-6)
+
+
+def test_centroids_are_of_samples_without_the_mean_of_each_side(vectors):
+    sides = [side + np.float32(shift) for side, shift in zip(vectors(60, 9), (1, -2), strict=True)]
+    config = SearchConfig("clusters", seed=3, threads=1)
+    found, means = clusters.make_centroids([Vectors(side) for side in sides], 4, config, 1)
+    draw = np.random.default_rng([3, 11])
+    samples = [side[np.sort(draw.permutation(len(side))[:32])] for side in sides]
+    for mean, sample in zip(means, samples, strict=True):
+        np.testing.assert_allclose(mean, sample.mean(0), rtol=1e-5)
+    centred = [sample - mean for sample, mean in zip(samples, means, strict=True)]
+    np.testing.assert_array_equal(found, clusters.train_centroids(centred, 4, draw, 1))
+
+
+def test_lists_of_a_shard_are_empty_or_those_known_so_far():
+    lines = np.array([4, 0, 2]), np.array([1, 3])
+    new = Opened([]).lists(lines, 2)
+    assert (new.forward.shape, new.backward.shape, new.k) == ((3, 2), (2, 2), 2)
+    assert (new.forward_ids == NONE).all()
+    numbers = np.arange(10).reshape(5, 2)
+    known = Neighbours(numbers.astype(np.float32), numbers, numbers + 10.0, numbers + 10)
+    own = Opened([], known=known).lists(lines, 2)
+    assert own.forward_ids.tolist() == own.forward.tolist() == [[8, 9], [0, 1], [4, 5]]
+    assert own.backward_ids.tolist() == own.backward.tolist() == [[12, 13], [16, 17]]
+    assert known.reversed().forward is known.backward
 
 
 def test_sides_are_kept_at_hand_if_they_take_less_than_half_of_the_memory(tmp_path):

@@ -93,10 +93,12 @@ def test_a_sentence_that_changed_or_is_gone_is_damage(sentences, tmp_path):
     with pytest.raises(ModelError, match="the text of sentence 303 is not what was written"):
         sentences.take([303])
     assert sentences.take([256, 302]) == {row: held[row] for row in (256, 302)}
-    database.execute("DELETE FROM sentences WHERE row IN (257, 299, 303)")
+    database.execute("DELETE FROM sentences WHERE row IN (0, 257, 299, 303)")
     database.commit()
     database.close()
-    assert "a.sqlite: holds 317 sentences instead of 320; restore it" in sentences.damage()[0]
+    assert "a.sqlite: holds 316 sentences instead of 320; restore it" in sentences.damage()[0]
+    with pytest.raises(ModelError, match="sentence 0 is missing, and was not removed"):
+        sentences.take([0])
 
 
 def test_the_checksum_of_a_sentence():
