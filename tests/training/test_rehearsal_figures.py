@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
 
+from xswe.bitext.rows import Rows
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import sample_sentences
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
+from xswe.io.ragged import Texts
 from xswe.teacher.outline import Outline
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training import rehearsal as module
@@ -260,3 +262,23 @@ def test_what_is_printed_before_a_run(tmp_path, monkeypatch):
         "the corpus was not read to its end: counts are estimated from a sample, or stated by a corpus card",
         "de: fewer than ten batches; take more pairs, or a smaller refine.batch_size",
     ]
+
+
+@pytest.mark.parametrize(("most", "blocks"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (12, 3), (13, None)])
+def test_of_a_large_file_whole_blocks_are_read_until_there_are_enough(tmp_path, monkeypatch, most, blocks):
+    made, dropped = [Rows(Texts.of(["aaa"] * 4), Texts.of(["bb"] * 4)) for _ in range(3)], np.array([0, 0, 1, 0])
+    monkeypatch.setattr(module, "clean_file", lambda *_: (SimpleNamespace(rows=rows) for rows in made))
+    monkeypatch.setattr(module, "reasons_of", lambda *_: dropped)
+    monkeypatch.setattr(module, "SAMPLE", most)
+    (tmp_path / "a.tsv").write_bytes(bytes(1000))
+    sides = ([], [])
+    file = SimpleNamespace(files=[tmp_path / "a.tsv"])
+    found = module._read(file, CorpusConfig(), ("en", "de"), 1, sides)
+    kept = 3 * (blocks or 3)
+    if blocks is None:
+        assert found == (9.0, True)
+    else:
+        assert found == (pytest.approx(kept * 1000 / (blocks * 4 * (4 + 3))), False)
+    assert sides == (["aaa"] * min(kept, most), ["bb"] * min(kept, most))
+    (tmp_path / "a.tsv").write_bytes(bytes(10))  # never fewer than were kept
+    assert module._read(file, CorpusConfig(), ("en", "de"), 1, ([], []))[0] == kept

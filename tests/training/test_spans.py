@@ -198,6 +198,14 @@ def test_texts_without_a_direction_have_no_gradient():
     assert (matrix != before).any(1).tolist() == [False, False, True, True, False, True]  # 4 is beside the phrase 0
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_the_loss_does_not_depend_on_the_lengths_of_vectors(scale):
+    matrix = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
+    given = triples(11).triplets(np.arange(11), SpanTraining(), [])
+    loss = SpanTrainer(matrix, SpanTraining()).loss(given)
+    assert SpanTrainer(np.float32(scale) * matrix, SpanTraining()).loss(given) == pytest.approx(loss, rel=1e-4)
+
+
 def test_the_rate_falls_to_zero_over_the_second_half(monkeypatch):
     rates = []
     monkeypatch.setattr(SpanTrainer, "step", lambda self, _, rate: rates.append(rate) or _counted(self))
