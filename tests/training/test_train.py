@@ -28,6 +28,7 @@ from xswe.training.train import (
     configure,
     recorded,
     run_name,
+    score_held_out,
     score_imitation,
     score_pivots,
     summary,
@@ -292,3 +293,25 @@ def test_of_the_settings_what_changes_no_model_is_not_recorded():
     names = {run_name(TrainConfig(("en", "de"), recipe="x", seed=seed, threads=n)) for seed in (0, 1) for n in (1, 2)}
     assert len(names) == 2
     assert {(name[:2], len(name)) for name in names} == {("x-", 10)}
+
+
+def test_each_side_of_held_out_pairs_is_encoded_by_the_model_of_its_language(monkeypatch):
+    def tagged(code):
+        return SimpleNamespace(encode=lambda texts, threads: (code, tuple(texts), threads))
+
+    monkeypatch.setattr("xswe.training.train.score_vectors", lambda *given: [given])
+    monkeypatch.setattr("xswe.training.train.score_imitation", lambda *given: [given])
+    models = {"last": {code: tagged(code) for code in ("en", "de")}}
+    made = SimpleNamespace(by_language=models, held_out={"en-de": (["a"], ["b"]), "de": (["c"],)}, teacher="theirs")
+    assert score_held_out(made, "last", 3) == [
+        (("en", ("a",), 3), ("de", ("b",), 3), "held-out", "en-de"),
+        (("de", ("c",), 3), "theirs", "held-out", "de"),
+    ]
+
+
+def test_an_encoder_that_is_an_object_has_no_settings():
+    assert configure("a.tsv", ["en", "ja"], FakeTeacher(), "static").teacher is None
+    assert configure("a.tsv", ["en", "ja"], "auto", "quickstart").teacher == TeacherConfig.named("mini")
+    assert configure("a.tsv", ["en", "ja"], TeacherConfig("x", max_tokens=9)).teacher.max_tokens == 9
+    same = configure("a.tsv", ["en", "ja"], settings={"distilled": "same"})
+    assert same.distilled is None
