@@ -156,8 +156,15 @@ def test_links_are_counted_with_what_was_made_of_them():
         (table, "1,234 pairs, 5 links, PhraseTable(1 pairs)"),
         (check, f"1,234 pairs, {check.summary()}"),
     ):
-        assert LinkedBitext(1234, 5, made).summary() == said
-        assert LinkedBitext(1234, 5, made, {"not UTF-8": 2}).summary() == f"{said}; left out: 2 not UTF-8"
+        near = "; near-duplicates of earlier pairs: none"
+        assert LinkedBitext(1234, 5, made).summary() == f"{said}{near}"
+        assert LinkedBitext(1234, 5, made, {"not UTF-8": 2}).summary() == f"{said}; left out: 2 not UTF-8{near}"
+    assert (
+        LinkedBitext(1234, 5, None, near=0.25)
+        .summary()
+        .startswith("1,234 pairs, 5 links; near-duplicates of earlier pairs: 25")
+    )
+    assert LinkedBitext(0, 0, None).summary() == "0 pairs, 0 links"
 
 
 def test_what_stands_around_a_span_is_cut_on_both_sides():
