@@ -106,7 +106,8 @@ def test_summaries_say_which_records_have_no_texts(mini, tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"A cat sleeps.\tEine Katze schl\xe4ft.\nWe buy bread.\nThe train\tDer Zug\n")
     how = {"languages": ("en", "de"), "on_error": "skip"}
     told = "; left out: 1 not UTF-8, 1 too few columns"
-    assert xswe.link(mini, tmp_path / "a.tsv", tmp_path / "links.txt", **how).summary().endswith(told)
+    linked = xswe.link(mini, tmp_path / "a.tsv", tmp_path / "links.txt", **how).summary()
+    assert linked.endswith(f"{told}; near-duplicates of earlier pairs: none")
     for score in ("cosine", "ratio"):
         scored = xswe.score_file(mini, tmp_path / "a.tsv", tmp_path / "scored.tsv", score=score, **how)
         assert scored.left_out == {"not UTF-8": 1, "too few columns": 1}
