@@ -210,13 +210,15 @@ def test_a_report_is_checked_before_the_work(tmp_path, monkeypatch):
             _check_report(values)
 
 
-def test_a_summary_is_said_as_the_verb_says_it():
+def test_a_summary_is_said_as_the_verb_says_it(tmp_path):
     class Result(list):
         def __str__(self):
             return "result"
 
     assert _summary("dedup", "", "text", {}, 1.0) == "text"
     assert _summary("dedup", "", Result([0] * 20), {"output": "a"}, 2.0) == "result\n2.0 s, 10 lines/s: a"
+    (page := tmp_path / "a.html").write_bytes(bytes(1_250_000))
+    assert _summary("report", "", page, {"output": str(page)}, 2.0) == f"report: {page} (1.2 MB)"
     good = Result([1])
     good.precision = "good"
     assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "result\ngood"

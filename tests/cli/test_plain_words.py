@@ -175,3 +175,25 @@ def test_lists_are_read_as_texts_or_numbers():
     assert simple("evaluate", ["model=mini", "tasks=1984"])["tasks"] == "1984"
     assert simple("mine", ["columns=[0,2]", "model=mini", "output=c"])["columns"] == [0, 2]
     assert simple("evaluate", ["model=mini", "tasks=[a,]"]) is None
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["nope=1", "threshold", "execution=ray", "execution.nope=1", "nope.kind=1", "threshold.kind=1", "output=???"],
+)
+def test_words_that_are_no_settings_are_left_to_hydra(word):
+    given = ["input=a", "output=b", "model=mini"]
+    assert simple("dedup", given) is not None
+    assert simple("dedup", [*given, word]) is None
+
+
+def test_settings_of_sections_and_names_are_read():
+    found = simple("dedup", ["input=1984", "output=b", "execution.kind=array", "execution.index=0", "threshold=0.5"])
+    assert (found["input"], found["threshold"], found["execution"]["kind"], found["execution"]["index"]) == (
+        "1984",
+        0.5,
+        "array",
+        0,
+    )
+    assert {"input", "output", "model", "rejects"} <= names("dedup")
+    assert not {"threshold", "threads", "execution", "column"} & names("dedup")
