@@ -221,9 +221,9 @@ def test_a_summary_is_said_as_the_verb_says_it(tmp_path):
     assert _summary("report", "", page, {"output": str(page)}, 2.0) == f"report: {page} (1.2 MB)"
     good = Result([1])
     good.precision = "good"
-    assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "result\ngood"
+    assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "result: a"
     good.summary = lambda: "own"
-    assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "own: a\ngood"
+    assert _summary("lexicon", "", good, {"output": "a"}, 2.0) == "own: a"
 
 
 def test_words_are_put_into_one_form_before_they_are_read(monkeypatch, capsys):
@@ -268,6 +268,7 @@ def test_hydra_is_given_its_folders(words, found):
 
 def test_a_report_is_given_the_settings_of_its_run(monkeypatch):
     written = []
+    monkeypatch.setattr("xswe.report.write.shown_with", lambda result: {"settings", "model"})
     monkeypatch.setattr("xswe.report.write.write_report", lambda *given, **named: written.append((given, named)))
     values = {"report": "a.html", "k": 3, "pca": {"drop": 1}, "hydra": {"x": 1}}
     assert (
@@ -275,7 +276,7 @@ def test_a_report_is_given_the_settings_of_its_run(monkeypatch):
         == _write_report(values, ["result"], model := object())
         == "\nreport: a.html"
     )
-    settings = {"settings": {"report": "a.html", "k": 3}, "pca": {"drop": 1}}
+    settings = {"of the run": {"report": "a.html", "k": 3}, "pca": {"drop": 1}}
     assert written == [((["result"], "a.html"), {"model": one, "settings": settings}) for one in (None, model)]
     assert _write_report(values | {"report": None}, ["result"]) == _write_report(values, "text") == ""
     assert len(written) == 2

@@ -135,11 +135,9 @@ def test_what_the_page_of_a_comparison_says(monkeypatch):
     told = module.comparison_page(comparison(models, rows), {"a": 1})
     plots, bars = told.pop("plots"), told.pop("bars")
     sets = [f"{task} {pair}" for task in ("tatoeba", "news") for pair in ("en-de", "en-ja")]
-    sections = {"table": "Table", "cost": "Quality and cost", "languages": "By task and language", "tests": "Tests"}
     assert told == {
         "title": "Comparison",
         "about": "2 models on the same 4 figures, times 100.",
-        "sections": [*sections.items(), ("settings", "Settings")],
         "overview": [("models", "2", ""), ("figures", "4", ""), ("threads", "1", "")],
         "header": ["model", "dims", "MB", "sentences/s", *sets],
         "lines": [["model 0", "8", "8.0", "1,000", *["75.0*"] * 4], ["model 1", "4", "4.0", "1,001", *["50.0 "] * 4]],
@@ -159,7 +157,6 @@ def test_what_the_page_of_a_comparison_says(monkeypatch):
     ]
     told = module.comparison_page(comparison(models[:1], rows[:1]))
     assert (told["plots"], told["settings"]) == ([], None)
-    assert told["sections"] == [one for one in sections.items() if one[0] != "cost"]
 
 
 def test_what_the_page_of_a_sweep_says(monkeypatch, tmp_path):
@@ -170,12 +167,6 @@ def test_what_the_page_of_a_sweep_says(monkeypatch, tmp_path):
     assert told == {
         "title": "Sweep",
         "about": "3 choices of pca.dim, 2 seeds each, times 100.",
-        "sections": [
-            ("table", "Table"),
-            ("cost", "Quality and cost"),
-            ("languages", "By task and language"),
-            ("tests", "Tests"),
-        ],
         "overview": [("choices", "3", ""), ("seeds", "2", "")],
         "header": ["pca.dim", "held-out en-ja"],
         "lines": [["64", "60.5 ± 0.7 "], ["128", "70.5 ± 0.7 "], ["256", "80.5 ± 0.7*"]],

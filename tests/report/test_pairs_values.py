@@ -42,6 +42,7 @@ from xswe.report.pairs import (
     _scripts,
     _span,
     pairs_context,
+    pairs_page,
     view_of_aligned,
     view_of_file,
     view_of_filtered,
@@ -344,7 +345,7 @@ def test_what_is_no_file_of_scored_pairs_is_refused(tmp_path):
 
 def test_a_page_has_the_sections_that_there_is_something_for():
     def sections(given, **how):
-        return " ".join(name for name, _ in pairs_context(given, None, how.get("settings"))["sections"])
+        return " ".join(re.findall(r'<section id="(\w+)"', pairs_page(given, None, how.get("settings"))))
 
     pair = Group("top", 0, 1, 1, (0,), (Shown(0, 0.6, "a", "b"),))
     assert sections(view([])) == ""
@@ -353,7 +354,7 @@ def test_a_page_has_the_sections_that_there_is_something_for():
     assert sections(view([0.5], groups=(pair,))) == "scores samples marks texts"
     hubs = Hubs("source", (5, 2), 0.0, ())
     assert sections(view([0.5], hubs=(hubs,), removed=(Removed("x", "target", 1),))) == "scores samples marks removed hubs"
-    assert sections(view([0.5]), settings={"a": 1}) == "scores samples marks run"
+    assert sections(view([0.5]), settings={"a": {"b": 1}}) == "scores samples marks settings"
     assert sections(replace(view([]), summary="x")) == "run"
     found = pairs_context(view([0.5], groups=(pair, Group("random", 0, 1, 0, ()))), None, None)
     assert [group["name"] for group in found["groups"]] == ["The very top"]

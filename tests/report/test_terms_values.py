@@ -103,15 +103,13 @@ def test_a_page_counts_phrases_and_candidates(context):
         ("passages read", "1,200", ""),
     ]
     assert (told["title"], told["counted"], told["summary"], told["settings"]) == ("Phrases", False, "summary", {"a": 1})
-    assert told["sections"] == [("found", "Candidates"), ("nothing", "Without a hit"), ("run", "The search")]
     assert told["found"] == [("sea", (found("Meer"), found("See")))]
     assert (told["nothing"], told["nothing_more"], told["left_out"]) == (["x"], 0, 0)
     assert told["data"] == {"languages": ["en", "de"]}
     told = context(TermView((("sea", (found("Meer", 3),)),), ("xx",)))
     assert told["overview"] == [("phrases", "1", ""), ("with candidates", "1", "0 without"), ("candidates", "1", "")]
-    assert (told["title"], told["sections"]) == ("Terms", [("found", "Candidates")])
+    assert told["title"] == "Terms"
     assert {"en", "de", "zh", "ja", "xx"} <= set(told["codes"])
-    assert context(TermView((("sea", ()),), summary="s"))["sections"][-1] == ("run", "The search")
 
 
 def test_a_page_that_is_too_large_has_the_first_phrases_and_says_how_many_are_left_out(context, monkeypatch):

@@ -282,17 +282,14 @@ def test_the_page_of_a_run_has_what_there_is(folder, monkeypatch):
         monkeypatch.setattr(module, name, lambda *given, value=value: value)
     told = training_page(path)
     assert (told["title"], told["about"].partition(":")[0]) == ("Training en-de", "Recipe static, seed 3")
-    assert [name for name, _ in told["sections"]] == ["steps", "pipeline", "settings"]
-    assert told["settings"] == {"of the run": {"pair": "en-de", "recipe": "static", "seed": 3}, "pca": {"drop": 1}}
-    assert (told["starred"], told["versions"], told["identity"], told["worst"]) == (False, {}, "own", [])
-    (path / "history.csv").write_text("step,loss\n1,0.5\n", "utf-8")
-    assert "curves" not in dict(training_page(path)["sections"])
+    plain = {"pair": "en-de", "recipe": "static", "seed": 3}
+    assert told["settings"] == {"of the run": plain, "pca": {"drop": 1}, "versions": {"model": "own"}}
+    assert (told["starred"], told["worst"]) == (False, [])
     (path / "history.csv").write_text("step,loss\n1,0.5\n2,0.25\n", "utf-8")
     monkeypatch.setattr(Run, "held_out", lambda self: iter([(("en", "de"), ["a"], ["b"])]))
     for name in ("_words", "_clouds"):
         monkeypatch.setattr(module, name, lambda *given: ["x"])
     told = training_page(path)
-    assert [name for name, _ in told["sections"]] == ["steps", "curves", "pipeline", "space", "words", "worst", "settings"]
     assert told["worst"] == [(("en", "de"), ["w"])]
 
 
