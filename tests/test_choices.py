@@ -107,7 +107,7 @@ def _(choice, folder):
         *(np.take_along_axis(cosines, forward, 1), forward.astype(np.int32)),
         *(np.take_along_axis(cosines.T, backward, 1), backward.astype(np.int32)),
     )
-    pairs = _SELECTORS[choice](score_candidates(lists, "cosine"), 2)
+    pairs = _SELECTORS[choice](score_candidates(lists, "cosine", 2), 2)
     return tuple(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
 
 
