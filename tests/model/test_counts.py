@@ -140,14 +140,14 @@ def test_a_unit_is_of_the_languages_with_a_tenth_of_its_highest_rate(seed):
 
 
 def test_a_word_is_shown_as_the_language_that_has_a_form_and_uses_it_most_writes_it():
-    units = WordUnits(["cat", "hut", "rot"], WordSplitter(("en", "de"), {}, None), None)
-    forms = Texts.of(["Cat", "", "Rot"]), Texts.of(["", "Hut", "rot"])
-    model = StaticModel(units, np.eye(3, dtype=np.float32), forms=forms)
+    units = WordUnits(["cat", "hut", "rot", "i"], WordSplitter(("en", "de"), {}, None), None)
+    forms = Texts.of(["Cat", "", "Rot", "I"]), Texts.of(["", "Hut", "rot", ""])
+    model = StaticModel(units, np.eye(4, dtype=np.float32), forms=forms)
     for counts, shown in (
-        (np.array([[0, 9, 1], [9, 0, 2]], np.uint8), ["Cat", "Hut", "rot"]),  # without a form it is no word
-        (np.array([[0, 9, 2], [9, 0, 1]], np.uint8), ["Cat", "Hut", "Rot"]),
-        (None, ["Cat", "Hut", "Rot"]),
+        (np.array([[0, 9, 1, 0], [9, 0, 2, 9]], np.uint8), ["Cat", "Hut", "rot", "I"]),  # without a form it is no word
+        (np.array([[0, 9, 2, 0], [9, 0, 1, 9]], np.uint8), ["Cat", "Hut", "Rot", "I"]),
+        (None, ["Cat", "Hut", "Rot", "I"]),
     ):
         assert replace(model, counts=counts).words() == {form: row for row, form in enumerate(shown)}
-    assert model.words("en") == {"Cat": 0, "Rot": 2}
+    assert model.words("en") == {"Cat": 0, "Rot": 2, "I": 3}
     assert model.words("de") == {"Hut": 1, "rot": 2}

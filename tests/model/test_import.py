@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import xswe
 from xswe.errors import ConfigError, ModelError, XsweError
-from xswe.model.interchange import ImportConfig, import_model, merge_tables
+from xswe.model.interchange import ImportConfig, import_model, import_vectors, merge_tables
 
 
 def write(path, text):
@@ -169,3 +169,16 @@ def test_tables_of_the_authors_are_looked_up_as_they_are_keyed(tmp_path):
     assert [units.bags([text]).ids.tolist() for text in ("10を選択。", "我們", "10")] == [[0, 1], [2], [0]]
     with pytest.raises(ConfigError, match="'teacher-text' of ja needs the teacher's tokenizer"):
         import_model([path], ("en", "ja"), ImportConfig(segmenters=whole))
+
+
+def test_an_import_may_be_written_and_takes_settings_one_by_one(tmp_path):
+    table = write(tmp_path / "v.txt", "a 1 2\nb 3 4\nc 5 6\n")
+    made = import_vectors(table, ["en"], tmp_path / "m", limit=2)
+    assert (made.units.tokens, xswe.load(tmp_path / "m").identity) == (["a", "b"], made.identity)
+    assert made.description == {"imported": {"format": "text", "files": ["v.txt"]}}
+    config = ImportConfig(limit=1)
+    assert import_vectors([table, str(table)], ["en"], config=config).units.tokens == ["a"]
+    assert import_vectors(table, ["en"], config=config, limit=0).units.tokens == ["a", "b", "c"]
+    write(tmp_path / "file", "")
+    with pytest.raises(XsweError, match="file"):
+        import_vectors(tmp_path / "absent.txt", ["en"], tmp_path / "file")  # before anything is read
