@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from xswe.io.ragged import Bags
-from xswe.training.loop import BestTable, Schedule, take_steps
+from xswe.training.loop import BestTable, Schedule, Training, take_steps
 from xswe.training.pairs import ParallelBags
 
 
@@ -151,9 +151,9 @@ def walked(losses, enough=lambda _: False, config=None):
 
     left = iter(losses)
     measure = lambda: {"development_loss": next(left)} if losses else {}  # noqa: E731
-    how = {"name": "test", "checkpoint": None, "identity": "x", "enough": waited}
     log = lambda history: logged.append(len(history))  # noqa: E731
-    take_steps(state, Schedule((10,), 1, 0), config or Settings(), take, measure, log=log, **how)
+    training = Training("test", state, Schedule((10,), 1, 0), config or Settings(), None, "x")
+    take_steps(training, take, measure, log=log, enough=waited)
     return taken, asked, logged, state
 
 
