@@ -166,10 +166,13 @@ class RayHere:
 
     def __init__(self) -> None:
         self.cards, self.joined, self.asked, self.address, self.kept = 0, False, (0.0, 0.0), "", list[Any]()
+        self.silent: tuple[str, ...] = ()
         self.there = dict[Put, bytes]()
 
     def init(self, address: str, **_: Any) -> None:
         assert not self.joined
+        if address in self.silent:
+            raise ConnectionError("timed out")
         self.joined, self.address = True, address
 
     def shutdown(self) -> None:
@@ -243,8 +246,8 @@ class Run(NamedTuple):
 
     The cluster in this process has four processors and ``cards`` graphics cards, may be joined once at a time, and reports
     that a worker died where `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised,
-    ``address`` where it was joined, ``kept`` the workers of heavy jobs that are not stopped. What workers are given it
-    pickles.
+    ``address`` where it was joined, ``silent`` the addresses where none answers, ``kept`` the workers of heavy jobs that are
+    not stopped. What workers are given it pickles.
     """
 
     tasks: list[ExecutionConfig]

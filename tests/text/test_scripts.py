@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xswe.errors import ConfigError
-from xswe.text.languages import base_language, check_languages, languages_in_name
+from xswe.text.languages import LANGUAGES, base_language, check_languages, languages_in_name
 from xswe.text.scripts import around_runs, cjk_runs, has_cjk, has_kana, in_script
 from xswe.text.stopwords import spaced_language
 
@@ -62,7 +62,7 @@ def test_the_name_of_a_file_tells_its_languages(name, codes):
 def test_codes():
     assert [base_language(code) for code in ("en", "en-GB", "zh_Hant", " DE ")] == ["en", "en", "zh", "de"]
     assert check_languages(iter(["en", "ja"])) == ("en", "ja")
-    known = "en (English), de (German), zh (Chinese), ja (Japanese)"
+    known = ", ".join(f"{code} ({language.name})" for code, language in LANGUAGES.items())
     for codes, message in (
         (["xx", "en", "yy"], f"unknown language 'xx', 'yy': the known ones are {known}"),
         ([], f"languages=[]: name at least one language, each once, of {known}"),

@@ -212,6 +212,20 @@ def test_a_cluster_is_joined_at_the_address_in_the_settings(cluster_here):
         assert cluster_here.cluster.address == "head.example:6379"
 
 
+def test_where_no_cluster_answers_one_is_begun_here_unless_it_was_named(cluster_here, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    cluster_here.cluster.silent = ("auto", "head.example:6379")
+    for address in (None, "local"):
+        with cluster(ExecutionConfig(cluster_here.kind, address=address)):
+            assert cluster_here.cluster.address == "local"
+    for address in ("auto", "head.example:6379"):
+        with (
+            pytest.raises(ConfigError, match=rf"^execution\.address={address}: no cluster answers \(timed out\); "),
+            cluster(ExecutionConfig(cluster_here.kind, address=address)),
+        ):
+            pass
+
+
 @pytest.mark.parametrize("kind", [kind for kind, host in HOSTS.items() if host.has_workers])
 def test_a_cluster_whose_library_is_missing_says_what_to_install(kind):
     known, real = {*sys.stdlib_module_names, "xswe", "numpy"}, builtins.__import__

@@ -181,7 +181,7 @@ def train(
             None for a temporary one.
         shared: a folder whose ``stages`` several runs share, so that equal stages are done once; None for the run folder.
         keep_steps: also save the model after each step, under ``steps`` of the run folder.
-        execution: who counts words and runs encoders: this process, the tasks of a batch queue, or the workers of a Ray
+        execution: who counts words and runs encoders: this process, the tasks of a batch queue, or the workers of a
             cluster, all with the same bytes as result.
         settings: changes to the recipe, by section (``refine={"max_steps": 500}``) or by name
             (``**{"refine.max_steps": 500}``); see :class:`xswe.training.config.TrainConfig`. ``units``, ``objective`` and
