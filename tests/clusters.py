@@ -246,8 +246,8 @@ class Run(NamedTuple):
 
     The cluster in this process has four processors and ``cards`` graphics cards, may be joined once at a time, and reports
     that a worker died where `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised,
-    ``address`` where it was joined, ``silent`` the addresses where none answers, ``kept`` the workers of heavy jobs that are
-    not stopped. What workers are given it pickles.
+    ``address`` where it was joined, ``silent`` the addresses where none answers, ``kept`` the workers of heavy jobs that
+    are not stopped. What workers are given it pickles.
     """
 
     tasks: list[ExecutionConfig]
