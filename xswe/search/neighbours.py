@@ -35,8 +35,8 @@ def find_neighbours(
     """Find each vector's k nearest on the other side, in both directions.
 
     The sides are unit vectors, (n, d) and (m, d): arrays, ``.npy`` paths, or :class:`Vectors`. ``execution`` says who
-    searches, always with the same bytes as result; a batch queue or a cluster needs paths and ``work``. ``work`` is a folder
-    for the results of other processes and for resuming a killed call; its name must depend on the content of the vectors.
+    searches, always with the same bytes as result; a batch queue or a cluster needs paths and ``work``, a folder for
+    the results of other processes and for resuming a killed call; its name must depend on the content of the vectors.
     Without it nothing is kept.
 
     ConfigError: widths differ, k is below 1, or a side has 2**31 lines or more. DependencyError: a library that the device
