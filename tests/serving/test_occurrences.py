@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from xswe.io.ragged import Texts
@@ -96,6 +96,7 @@ WORDS = st.text("abc", min_size=1, max_size=7)
 
 
 @settings(max_examples=30)
+@example(["baaaa"], "aaaa")  # with one more character at the start
 @given(st.lists(WORDS, max_size=12), st.text("abc", min_size=4, max_size=9))
 def test_every_word_within_the_errors_is_found(words, query):
     text, most = " - - - ".join(words), len(query) // 4  # too far apart for two of them to be one occurrence

@@ -308,10 +308,7 @@ def _nearest(
     place = low
     while True:
         if open_left or not _joined(data, place, first, end, traits):  # a span may begin here
-            if costs[0] != 0 or begins[0] != place:
-                costs[0], begins[0] = 0, place
-        else:
-            costs[0] = _FAR
+            costs[0], begins[0] = 0, place
         for i in range(1, size + 1):  # characters of the query that the window lacks
             cost = costs[i - 1] + 1
             if cost < costs[i] or (cost == costs[i] and begins[i - 1] > begins[i]):
@@ -322,7 +319,7 @@ def _nearest(
             return best[2] <= most
         code, width = decode_character(data, place)
         diagonal, origin = costs[0], begins[0]
-        costs[0] = _FAR
+        costs[0] += 1  # a character that the query lacks, at the start of a word
         for i in range(1, size + 1):
             kept, whence = costs[i], begins[i]
             cost = diagonal + (code != query[i - 1])
