@@ -92,8 +92,9 @@ def _write_report(values: Values, result: Any, model: Any = None) -> str:
     shown = {key: value for key, value in values.items() if key != "hydra" and not isinstance(value, dict)}
     sections = {key: value for key, value in values.items() if key != "hydra" and isinstance(value, dict)}
     opened = None if isinstance(model, (str, Path)) else model
-    own = {"of the run": shown, **sections} if "settings" in shown_with(result) else None
-    write_report(result, values["report"], model=opened if "model" in shown_with(result) else None, settings=own)
+    given: dict[str, Any] = {"model": opened, "settings": {"of the run": shown, **sections}}
+    taken = shown_with(result)
+    write_report(result, values["report"], **{name: value for name, value in given.items() if name in taken})
     return f"\nreport: {values['report']}"
 
 
