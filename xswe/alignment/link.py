@@ -17,7 +17,6 @@ from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.io.arguments import pairs_or_names
 from xswe.io.files import check_output
 from xswe.io.lines import OnError, Skipped, left_out_of
-from xswe.io.ragged import Texts
 from xswe.io.results import check_suffix
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
 from xswe.mining.threshold import near_duplicate_note
@@ -153,8 +152,7 @@ def link(
 def _counted(pairs: Iterator[tuple[str, str]], near: NearDuplicates) -> Iterator[tuple[str, str]]:
     """Yield the pairs, and count the near-duplicates among those with texts."""
     while block := list(islice(pairs, BLOCK)):
-        given = [pair for pair in block if any(pair)]
-        near.add(*(Texts.of([pair[side] for pair in given]) for side in (0, 1)))
+        near.add_pairs([pair for pair in block if any(pair)])
         yield from block
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +44,11 @@ class NearDuplicates:
             new = self._seen.add(bands.ravel()).reshape(bands.shape)  # no two bands have keys in common
             self.repeated += int((~new).any(axis=1).sum())
             self.lines += rows
+
+    def add_pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Count more pairs, up to ``most``."""
+        if pairs := pairs[: self.most - self.lines]:
+            self.add(*(Texts.of([pair[side] for pair in pairs]) for side in (0, 1)))
 
     @property
     def share(self) -> float:

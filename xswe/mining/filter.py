@@ -356,7 +356,7 @@ def _records(given: Source | list[tuple[str, str]]) -> Iterator[Record]:
 def _near_duplicates(texts: list[tuple[str, str]]) -> float:
     """Return the share of near-duplicates among some pairs."""
     near = NearDuplicates(_NEAR_DUPLICATE_SAMPLE)
-    near.add(*(Texts.of([pair[side] for pair in texts]) for side in (0, 1)))
+    near.add_pairs(texts)
     return near.share
 
 
