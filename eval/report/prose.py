@@ -64,6 +64,12 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "Two cores filter some # pairs per second",
             lambda m: [one(m("filter_speed")["rows"], threads=2)["pairs_per_second"]],
         ),
+        (
+            "one core filters # pairs of en-de, # of en-ja and # of en-zh per second",
+            lambda m: [
+                one(m("filter_speed")["learned"], languages=name)["pairs_per_second"] for name in ("en-de", "en-ja", "en-zh")
+            ],
+        ),
     ],
     "docs/how-to/mine.md": [
         (

@@ -221,6 +221,15 @@ def filtering(record: Record) -> str:
     return markdown(["threads", "pairs/s", "pairs/s of processor", "processors at work"], rows)
 
 
+def filtering_learned(record: Record) -> str:
+    """How fast a bitext is filtered by what is learnt from it, on one thread (eval/bench/filter.py)."""
+    keys = ("pairs_per_second", "pairs_per_second_encoded", "pairs_per_second_after_encoding")
+    rows = [
+        [row["languages"], *(f"{row[key]:,}" for key in keys), f"{row['seconds_once']:.1f}"] for row in record["learned"]
+    ]
+    return markdown(["bitext", "pairs/s", "encoding alone", "after encoding", "s once"], rows)
+
+
 def serving(record: Record) -> str:
     """What `serve` answers, beside StaticEmbedding behind the same kind of server (eval/bench/serve.py)."""
     found = {(row["server"], row["clients"], row["texts"]): row for row in record["rows"] if row["what"] == "embeddings"}
@@ -726,6 +735,7 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "speed.shards.empty": ("shards.json", empty_shards),
     "faults": ("faults.json local_faults.json", faults),
     "speed.filter": ("filter_speed.json", filtering),
+    "speed.filter.learned": ("filter_speed.json", filtering_learned),
     "speed.search": ("search.json", searching),
     "speed.approximate": ("approximate.json", approximate_in_short),
     "speed.approximate.all": ("approximate.json", approximate),
