@@ -67,7 +67,8 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         (
             "one core filters # pairs of en-de, # of en-ja and # of en-zh per second",
             lambda m: [
-                one(m("filter_speed")["learned"], languages=name)["pairs_per_second"] for name in ("en-de", "en-ja", "en-zh")
+                one(m("filter_speed")["learned"], languages=f"en-{other}")["pairs_per_second"]
+                for other in ("de", "ja", "zh")
             ],
         ),
     ],
