@@ -16,7 +16,8 @@ import yaml
 import xswe
 from tests.cli.verbs import command, composed, run_verb, train_config
 from xswe.bitext.source import Source, read_pairs
-from xswe.cli.settings import as_keys, check_shape, composed_defaults
+from xswe.cli.settings import arguments, as_keys, check_shape, composed_defaults, own_settings
+from xswe.cli.verbs import VERBS
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError, InputError
@@ -501,3 +502,23 @@ def test_settings_are_neither_taken_away_nor_added(words, said, tmp_path):
     done = run_verb(*words.split(), cwd=tmp_path)
     assert (done.returncode, done.stderr[: len(said) + 6]) == (2, f"xswe: {said}")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def numbers(values: dict[str, typing.Any]) -> typing.Iterator[tuple[dict[str, typing.Any], str]]:
+    """Yield the settings of a verb that may be a fraction: the mapping that holds it, and its name there."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from numbers(value)
+        elif isinstance(value, float):
+            yield values, name
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_number_of_a_verb_is_infinite(verb):
+    for mode in VERBS[verb].calls:
+        values = own_settings(verb, mode) | {"languages": ["en", "de"], "input": "a.tsv"}
+        for inside, name in [*numbers(values)]:
+            before, inside[name] = inside[name], float("inf")
+            with pytest.raises(ConfigError, match=rf"\b{name}=inf: give a finite number"):
+                arguments(verb, mode, values)
+            inside[name] = before

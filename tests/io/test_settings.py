@@ -69,6 +69,12 @@ def test_a_value_of_the_right_type_is_taken(hint, value, found):
         (float, "0.5", "x='0.5': expected float"),
         (str, 3, "x=3: expected str"),
         (bool, 1, "x=1: expected bool"),
+        (float, float("inf"), "x=inf: give a finite number"),
+        (float | None, float("nan"), "x=nan: give a finite number"),
+        (float | str, -float("inf"), "x=-inf: give a finite number"),
+        (tuple[float, ...], [1.0, float("inf")], "x=inf: give a finite number"),
+        (dict[str, float], {"a": float("nan")}, "x=nan: give a finite number"),
+        (Inner, {"share": float("inf")}, r"x\.share=inf: give a finite number"),
         (int, None, "x=None: expected int"),
         (int | None, "a", "x='a': expected int"),
         (int | str, 0.5, "x=0.5: expected int"),
@@ -104,6 +110,8 @@ def test_fields_are_changed_by_name_and_within_others():
     assert changed(Outer(), {"table": {"a": 1.0}}, "verb").table == {"a": 1.0}
     with pytest.raises(ConfigError, match=r"^nam: there is no such setting; did you mean name\?"):
         changed(Outer(), {"nam": 1}, "verb")
+    with pytest.raises(ConfigError, match=r"^share=nan: give a finite number"):
+        changed(Outer(), {"inner": {"share": float("nan")}}, "verb")
     with pytest.raises(ConfigError, match=r"^zzz: there is no such setting; verb's inner has size, share"):
         changed(Outer(), {"inner": {"zzz": 1}}, "verb")
 

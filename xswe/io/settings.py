@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -87,9 +88,16 @@ def convert(hint: Any, value: Any, where: str) -> Any:
             raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
         return {str(k): convert(arguments[1], v, where) for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = float(value)
     if hint in (int, float, str, bool) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
         raise ConfigError(f"{where}={value!r}: expected {hint.__name__}")
+    return _finite(value, where)
+
+
+def _finite(value: V, where: str) -> V:
+    """Return a value; ConfigError if it is infinite or NaN, which no setting allows."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}={value}: give a finite number")
     return value
 
 
@@ -133,4 +141,5 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     for name, value in own_settings.items():
         if isinstance(value, Mapping) and dataclasses.is_dataclass(group := getattr(config, name)):
             own_settings[name] = changed(group, value, f"{what}'s {name}")
+        _finite(value, name)
     return dataclasses.replace(config, **own_settings)
