@@ -88,6 +88,8 @@ def test_beads_that_score_too_little_become_gaps_line_by_line():
     assert known.tolist() == [False] * 5 + [True, True, False]  # what was given stays, whatever it scores
     same = _without(cells, scores, fixed, 0.0)
     assert [one.tolist() for one in same] == [cells.tolist(), scores.tolist(), fixed.tolist()]
+    ends, score, free = np.array([(0, 0), (1, 1)]), np.array([0.7], np.float32), np.zeros(1, bool)
+    assert [len(_without(ends, score, free, least)[1]) for least in (0.7, 0.71)] == [1, 2]
 
 
 def test_beads_apart_that_were_given_stay_and_those_found_must_score_enough():

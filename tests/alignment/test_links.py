@@ -184,6 +184,8 @@ def test_words_are_linked_by_vectors_of_any_length():
     source, target = np.array([[3.0, 0], [0, 0], [0, 0.5]]), np.array([[0, 2.0], [1, 0.1]])
     for method in ("intersection", "transport"):
         assert link_vectors(source, target, method=method, prior=0.0) == [(0, 1), (2, 0)]
+    a, b = np.array([[1.0, 0]]), np.array([[0.7, 0.51**0.5]])
+    assert [link_vectors(a, b, prior=0.0, min_score=least) for least in (0.7, 0.71)] == [[(0, 0)], []]
     assert link_vectors(source[:0], target) == link_vectors(source, target[:0]) == []
     with pytest.raises(ConfigError, match="method"):
         link_vectors(source, target, method="best")

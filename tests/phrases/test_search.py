@@ -311,7 +311,7 @@ def directions(*angles):
     return Digits(np.array([[np.cos(angle), np.sin(angle)] for angle in angles], np.float32))
 
 
-@pytest.mark.parametrize("cosine", [-1.0, -0.5, 0.0, 0.5, 1.0])
+@pytest.mark.parametrize("cosine", [-1.0, -0.5, 0.0, 0.2, 0.3, 0.5, 0.7, 1.0])
 @pytest.mark.parametrize("distinct", [False, True])
 def test_a_hit_has_at_least_the_least_score(cosine, distinct):
     source = directions(0.0, np.arccos(cosine))

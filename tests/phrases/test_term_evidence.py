@@ -65,6 +65,13 @@ def found(k=9, passages=PASSAGES, query="order", bitext=None, **settings):
     return list(find_terms(MODEL, [query], passages, k=k, max_size=1, min_score=0.5, bitext=bitext, **settings)[0])
 
 
+def test_a_cosine_as_high_as_the_least_is_enough():
+    """Also where float32 is a little less: in it, 0.7 is 0.69999999."""
+    model = Named({"order": [1.0, 0.0, 0.0], "Auftrag": plane(0.7)})
+    for least, wanted in ((0.7, ["Auftrag"]), (0.71, [])):
+        assert [term.text for term in find_terms(model, ["order"], ["Auftrag"], min_score=least)[0]] == wanted
+
+
 def evidence(score, passages, together=0.0):
     return score - 0.2 / math.sqrt(passages) + 0.5 * together
 

@@ -140,10 +140,13 @@ def test_the_script_of_most_letters(text, script):
 def test_a_group_is_named_by_where_it_lies_and_its_texts_are_cut(monkeypatch):
     monkeypatch.setattr(module, "_MAX_SHOWN", 5)
     pairs = (Shown(0, 0.6, "abcde", "abcdef", "a:1", "b:2"), Shown(1, 0.5, "a", "b"))
-    for low, name in ((0.4, "Band 0.4000 to 0.9000, kept"), (0.3999, "Band 0.3999 to 0.9000, below the cut")):
-        found = _group(
-            Group("band", low, 0.9, 7, (0, 1), pairs), ("en", "de"), Threshold(0.4, "x"), {1: ([("a", 3)], [("b", 3)])}
-        )
+    links = {1: ([("a", 3)], [("b", 3)])}
+    for low, least, name in (
+        (0.4, 0.4, "Band 0.4000 to 0.9000, kept"),
+        (0.3999, 0.4, "Band 0.3999 to 0.9000, below the cut"),
+        (float(np.float32(0.7)), 0.7, "Band 0.7000 to 0.9000, kept"),
+    ):
+        found = _group(Group("band", low, 0.9, 7, (0, 1), pairs), ("en", "de"), Threshold(least, "x"), links)
         assert (found["name"], found["size"], found["open"]) == (name, 7, False)
     first, second = found["pairs"]
     assert (first["cut"], first["lines"], second["cut"], second["lines"]) == (True, "a:1 · b:2", False, "")

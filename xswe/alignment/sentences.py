@@ -390,10 +390,10 @@ def _without(
     cells: np.ndarray, scores: np.ndarray, fixed: np.ndarray, least: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn beads with a low score into gaps: first the source's lines, then the target's."""
-    bead = np.asarray((np.diff(cells, axis=0) > 0).all(1))
+    low = np.asarray((np.diff(cells, axis=0) > 0).all(1) & (scores < np.float32(least)))
     out, kept, known = [cells[0]], [], []
     for place, (cell, score) in enumerate(zip(cells[1:], scores.tolist(), strict=True)):
-        if bead[place] and score < least and not fixed[place]:
+        if low[place] and not fixed[place]:
             for side in (0, 1):
                 while out[-1][side] < cell[side]:
                     out.append(out[-1] + np.eye(2, dtype=np.int64)[side])

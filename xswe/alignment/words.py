@@ -383,7 +383,8 @@ def _linked(reader: Callable[[list[str]], Read], texts: list[list[str]], config:
         else int((np.diff(bounds_a) * np.diff(bounds_b)).sum())
     )
     links, scores, ends = np.empty((most, 2), np.int32), np.empty(most, np.float32), np.zeros(len(texts[0]) + 1, np.int64)
-    how = (_METHODS[config.method], config.prior, config.min_score, config.turns, config.keep, config.heat, config.share)
+    least = np.float32(config.min_score)  # as the cosines are
+    how = (_METHODS[config.method], config.prior, least, config.turns, config.keep, config.heat, config.share)
     kernels.link_words(a, b, (bounds_a, bounds_b), how, room, links, scores, ends)
     for row, (left, right) in enumerate(zip(*texts, strict=True)):
         own = slice(int(ends[row]), int(ends[row + 1]))

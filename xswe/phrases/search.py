@@ -22,7 +22,7 @@ from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
 from xswe.phrases.kernels.bound import LANES, TILE, spell, words_of_part
 from xswe.phrases.kernels.norms import Block, measure_spans, tiles_of
-from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed, search_block
+from xswe.phrases.kernels.scoring import NONE, SLACK, STEP, Task, is_closed, search_block
 from xswe.phrases.kernels.top import HIT, PLACE, Distinct, Top, distinct_words, merge
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import Cut, cut_texts, make_cutter, places_of, words_at
@@ -219,8 +219,8 @@ class Search:
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.texts: dict[int, str] = {}
         self.done = self.spans = self.pairs = self.scored = 0
-        # Only scores above this enter a list; it leaves some tolerance.
-        self._floor = np.float32(config.min_score or 0.0) - np.float32(1e-7)
+        # Only scores above this enter a list: half a step below the minimum, rounded like the scores.
+        self._floor = np.float32((np.rint((config.min_score or 0.0) / STEP) - 0.5) * STEP)
 
     def read(self, passages: Iterable[str]) -> Iterator[int]:
         """Search the passages after the first :attr:`done`; yield the number of passages in each block."""

@@ -316,7 +316,7 @@ def _terms(
             tuple(group[1:]),
             places[: config.examples],
         )
-        if score >= (config.min_score or 0.0):
+        if score >= np.float32(config.min_score or 0.0):
             out.append(term)
     return _ordered(query, out)
 

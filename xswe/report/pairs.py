@@ -348,7 +348,7 @@ def _group(
     """Return the template data of a group, with long texts cut."""
     name = _named(group)
     if group.name == "band" and np.isfinite(threshold.value):
-        name += ", kept" if group.low >= threshold.value else ", below the cut"
+        name += ", kept" if group.low >= np.float32(threshold.value) else ", below the cut"
     pairs = []
     for pair in group.pairs:
         sides = [_side(text, k, languages) for k, text in enumerate((pair.source, pair.target))]
@@ -407,7 +407,7 @@ def _drawn(view: PairsView) -> Iterator[tuple[bool, Shown]]:
     for group in view.evidence.groups:
         if group.name == "band" or not any(g.name == "band" for g in view.evidence.groups):
             for pair in group.pairs:
-                yield pair.score >= view.threshold.value, pair
+                yield bool(pair.score >= np.float32(view.threshold.value)), pair
 
 
 def _lengths(view: PairsView) -> Any:

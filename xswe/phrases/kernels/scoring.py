@@ -33,7 +33,7 @@ from xswe.phrases.kernels.norms import Block, place_of
 from xswe.phrases.kernels.top import Top, insert, key_of
 
 _DIGITS = np.float32(2.0**20)
-_STEP = np.float32(2.0**-20)  # between rounded scores
+STEP = np.float32(2.0**-20)  # between rounded scores
 SLACK = np.float32(2e-5)  # many times the float32 rounding error of a score
 NONE = np.float32(-4.0)  # below every score
 _MAX_WAITING = 64  # waiting pieces of tiles, for each of two passages
@@ -104,7 +104,7 @@ def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
         exact = max(exact, last - slack)
         if last > shared:
             task.shared[lane] = shared = last  # may overwrite another thread's value, which is harmless
-    exact = max(exact, shared - slack - _STEP)  # a score equal to another thread's last may come from an earlier passage
+    exact = max(exact, shared - slack - STEP)  # a score equal to another thread's last may come from an earlier passage
     limit = at(limits.lanes, lane)
     limit.exact, limit.score = exact, exact - SLACK
     set_limit(limits.bounds, lane, exact - SLACK)
