@@ -203,6 +203,35 @@ def test_a_header_is_a_pair_and_warned_of_once(tmp_path, caplog, header, told):
 
 
 @pytest.mark.parametrize(
+    ("header", "languages", "told"),
+    [
+        ("english,german,japanese", "", True),
+        ("id,english,german", "en de", True),
+        ("en,de,ja", "", True),  # which of the three?
+        ("en,de,ja", "en de", False),
+        ("english,german", "", False),
+    ],
+)
+def test_columns_beside_the_first_two_are_warned_of_once_where_none_has_a_usual_name(
+    tmp_path, caplog, header, languages, told
+):
+    path, row = tmp_path / "a.csv", ["a", "b", "c"][: header.count(",") + 1]
+    path.write_text(f"{header}\n{','.join(row)}\n", encoding="utf-8")
+    for _ in range(2):
+        assert [record.texts for record in Source((str(path),), languages=tuple(languages.split())).read()] == [("a", "b")]
+    names = header.split(",")
+    said = f"{path}:1: the columns {names[0]} and {names[1]} are read; if the texts are in others, name its fields, as in "
+    sides = languages.replace(" ", ", ") or "anchor, positive"
+    assert [record.message for record in caplog.records] == [
+        f"{said}{{path: ..., fields: [{sides}]}} (or columns=[{names[1]},{names[-1]}])"
+    ] * told
+    caplog.clear()
+    last = Source((str(path),), (names[-1], names[0])).read()
+    assert [record.texts for record in last] == [(row[-1], "a")]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
     "header", ["A cat.,Eine Katze.", "cat,eine Katze schläft auf dem Dach", "猫が眠る。,b", "en,de (Deutsch)"]
 )
 def test_texts_in_place_of_a_header_are_warned_of_once(tmp_path, caplog, header):

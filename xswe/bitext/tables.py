@@ -156,6 +156,12 @@ def _warn_of_no_header(path: str | Path) -> None:
     )
 
 
+@lru_cache
+def _warn_of_others(path: str | Path, read: str, hint: str) -> None:
+    """Warn, once even if a file is read several times, that two columns are read where none has a usual name."""
+    logger.warning("%s:1: the columns %s are read; if the texts are in others, %s", path, read, hint)
+
+
 def csv_rows(path: str | Path, separator: str = "") -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of comma-separated values, the header first, each with the number of its first line.
 
@@ -197,6 +203,8 @@ def row_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Tabl
     places = find_columns(header, source.columns, source.languages)
     if places is None and (tuple(source.columns[:2]) != (0, 1) or len(header) < 2):
         raise _no_columns(source, header, line=1)
+    if places is None and len(header) > 2:
+        _warn_of_others(path, " and ".join(header[:2]), _hint(source, header))
     places = places or [0, 1]
     text_of: Callable[[Any], str] = str.strip if source.kind == "csv" else as_text
     texts_of = itemgetter(*places)
