@@ -274,6 +274,24 @@ def test_a_memory_in_any_encoding_is_passed_on_in_utf8(tmp_path, encoding):
     assert [record.texts for record in Source((str(tmp_path / "b.tmx"),)).read()] == [("cat", "猫")]
 
 
+def test_a_memory_in_an_encoding_that_only_its_parser_knows_is_read_and_not_passed_on(tmp_path):
+    path, pair = tmp_path / "a.tmx", '<tuv xml:lang="en"><seg>cat</seg></tuv><tuv xml:lang="de"><seg>Katze</seg></tuv>'
+    path.write_text(f'<?xml version="1.0" encoding="LATIN-9"?><tmx><body><tu>{pair}</tu></body></tmx>')
+    file = Source((str(path),), languages=("en", "de"))
+    assert [record.texts for record in file.read()] == [("cat", "Katze")]
+    with pytest.raises(InputError, match=r"a\.tmx:1: Python does not know its encoding, LATIN-9; save it in UTF-8"):
+        file.write(str(tmp_path / "b.tmx"), ((record, 0.5) for record in file.read()))
+
+
+def test_what_comes_before_the_damage_of_a_memory_is_passed_on(tmp_path):
+    unit = '<tu><tuv xml:lang="en"><seg>cat</seg></tuv><tuv xml:lang="de"><seg>K%s</seg></tuv></tu>'
+    text = f"<tmx><body>{unit % 'atze'}{unit % 'ä'}</body></tmx>"
+    (tmp_path / "a.tmx").write_bytes(text.encode("latin-1"))  # and is read as UTF-8
+    file = Source((str(tmp_path / "a.tmx"),), languages=("en", "de"), on_error="skip")
+    file.write(str(tmp_path / "b.tmx"), ((record, 0.5) for record in file.read()))
+    assert [record.texts for record in Source((str(tmp_path / "b.tmx"),)).read()] == [("cat", "Katze")]
+
+
 def test_two_languages_are_those_of_the_file(tmp_path):
     file = Source((write_memory(tmp_path / "a.tmx", "en-US", "de-AT"),))
     assert file.languages == ("de", "en")

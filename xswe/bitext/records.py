@@ -133,7 +133,10 @@ def _memory_frame(path: str) -> tuple[bytes, bytes]:
         block = stream.read(1 << 10)
         declared = _ENCODING.search(block.decode("latin-1"))
         encoding = next((name for mark, name in _UTF_16.items() if block.startswith(mark)), declared[2] if declared else "")
-        decoder = getincrementaldecoder(encoding or "utf-8")()
+        try:
+            decoder = getincrementaldecoder(encoding or "utf-8")("replace")  # of damage within the first units
+        except LookupError:  # the parser knows more encodings than Python
+            raise InputError(path, f"Python does not know its encoding, {encoding}", "save it in UTF-8", 1) from None
         while (body := _BODY.search(head := head + decoder.decode(block))) is None:
             block = stream.read(1 << 16)
             if not block:
