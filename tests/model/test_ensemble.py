@@ -168,6 +168,10 @@ def test_what_no_ensemble_is_made_of_is_said(pieces, words, tmp_path):
         ("part-0", 0.25, 16),
         ("part-1", 0.75, 6),
     ]
+    for wrong in ("1", None, True, 0, 1.5):
+        path.write_text(json.dumps(whole | {"format_version": wrong}))
+        problem = f"{path}: format_version is {wrong!r}, no version; fetch or train the model again"
+        assert said(xswe.load, tmp_path / "m", kind=ModelError) == problem
     path.write_text(json.dumps(whole | {"format_version": 2}))
     assert said(xswe.load, tmp_path / "m", kind=ModelError) == f"{path}: format version 2 is newer than 1; upgrade xswe"
     path.write_text(json.dumps(whole | {"parts": [{"folder": "part-0"}]}))

@@ -137,9 +137,7 @@ def load(folder: Path) -> Ensemble:
     """Load an ensemble's folder; ModelError: a file, which it names, is missing, damaged or too new."""
     path = folder / "config.json"
     config = read_json(path)
-    version = config.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
+    storage.check_version(path, config.get("format_version"), FORMAT_VERSION)
     try:
         names = [str(part["folder"]) for part in config["parts"]]
         weights = [float(part["weight"]) for part in config["parts"]]

@@ -227,11 +227,16 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: damaged or of another library ({error!r}); fetch or train the model again") from None
     if kind != MODEL_TYPE:
         raise ModelError(f"{path}: model_type is {kind!r}, not {MODEL_TYPE!r}; this folder belongs to another library")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ModelError(f"{path}: format_version is {version!r}, no version; fetch or train the model again")
-    if version > FORMAT_VERSION:
-        raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
+    check_version(path, version, FORMAT_VERSION)
     return config
+
+
+def check_version(path: Path, version: Any, newest: int) -> None:
+    """Raise ModelError for the format version of a ``config.json`` that is no version, or newer than this library's."""
+    if type(version) is not int or version < 1:
+        raise ModelError(f"{path}: format_version is {version!r}, no version; fetch or train the model again")
+    if version > newest:
+        raise ModelError(f"{path}: format version {version} is newer than {newest}; upgrade xswe")
 
 
 def _read_shared(folder: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
