@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,21 @@ def test_an_output_in_the_format_of_another_verb_is_refused_at_once(tmp_path, mo
     assert status_of(with_output(READ[name], "o.onnx")) == 2
     assert "o.onnx" in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_an_output_of_another_kind_is_refused_before_torch_is_imported(folder):
+    """Which takes seconds; in a process of its own, as others here have imported it."""
+    words = [with_output(case, "o.onnx") for case in READ.values()]
+    words += [f"{script.CASES['train'].words.replace('output=o', 'output=o.tsv')} {also}" for also in ("", "dry=true")]
+    program = """if True:
+        import sys
+        from xswe.__main__ import main
+        for words in sys.argv[1:]:
+            try:
+                status = main(words.split())
+            except SystemExit as end:
+                status = end.code
+            print(status, *{"torch", "transformers", "sklearn"} & set(sys.modules), words)
+    """
+    done = subprocess.run([sys.executable, "-c", program, *words], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"2 {one}" for one in words], done.stderr

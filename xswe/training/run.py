@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from xswe.io.files import check_folder
 from xswe.training.config import TrainConfig
 from xswe.training.train import TrainResult, run_name, train
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -34,6 +35,7 @@ def train_run(
         InputError: a file is missing or damaged.
     """
     within = Path(output or Path("runs") / "-".join(config.languages))
+    check_folder(within)
     folder = within if output and not side_by_side else within / run_name(config)
     if dry:
         from xswe.training.rehearsal import rehearse
