@@ -396,6 +396,7 @@ def test_hits_as_rows_and_with_what_is_around_them():
     context = "before the word after"
     place = Place(4, 11, 15, context)
     assert place.text == "word"
+    assert place.around(0) == ("…", "…")
     assert place.around(5) == ("… the ", " afte…")
     assert place.around(6) == ("…e the ", " after")
     assert place.around(10) == ("…efore the ", " after")

@@ -56,7 +56,7 @@ class Place:
     def around(self, most: int) -> tuple[str, str]:
         """Return up to ``most`` characters before and after the span, with an ellipsis where text is cut off."""
         before, after = self.context[: self.start], self.context[self.end :]
-        return "…" * (len(before) > most) + before[-most:], after[:most] + "…" * (len(after) > most)
+        return "…" * (len(before) > most) + before[max(0, len(before) - most) :], after[:most] + "…" * (len(after) > most)
 
 
 @dataclass(frozen=True)
