@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import os
 import pickle
@@ -16,12 +17,14 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pytest
 
 from xswe.errors import InputError, Unfinished
 from xswe.io.files import whole_file
+from xswe.work import ray as ray_workers
 from xswe.work.config import HOSTS, ExecutionConfig
 from xswe.work.plan import TextPlan
 from xswe.work.stage import Advancing, Job, Stage
@@ -59,8 +62,10 @@ class Squares:
                 if os.getpid() == self.home:
                     raise WorkerDied("it died here")
                 os.kill(os.getpid(), signal.SIGKILL)
-            if kind == "slow":
+            if kind == "slow" and os.getpid() != self.home:
                 time.sleep(1.5)
+            if kind == "bug":
+                raise ZeroDivisionError("planted")
             if kind == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", str(output))
             if kind == "full, says numpy":
@@ -75,8 +80,34 @@ class Squares:
         return [output]
 
 
-def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False) -> Stage:
-    stage = Stage(folder / "squares", "squares", count, ".txt", Squares(folder, heavy), identity)
+@dataclass(frozen=True)
+class Locked(Squares):
+    """The same, and each worker has a lock as long as it lives."""
+
+    def open(self) -> Any:
+        stream = (self.folder / f"worker-{uuid4()}").open("w")
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        return stream
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict:
+        assert not opened.closed
+        return super().run("opened", shard, output)
+
+
+def workers_in(folder: Path) -> tuple[int, int]:
+    """How many workers opened a `Locked`, and how many of them live."""
+    paths, living = [*folder.glob("worker-*")], 0
+    for path in paths:
+        with path.open() as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                living += 1
+    return len(paths), living
+
+
+def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False, kind: type = Squares) -> Stage:
+    stage = Stage(folder / "squares", "squares", count, ".txt", kind(folder, heavy), identity)
     stage.begin()
     return stage
 
@@ -158,16 +189,44 @@ class Put(NamedTuple):
     number: int
 
 
-class RayHere:
-    """A Ray in this process, see `Run`: what is waited for is done then, the last call first."""
+class Raised(WorkerDied):
+    """What a Ray says of a call that raised an error."""
 
-    exceptions = SimpleNamespace(RayError=WorkerDied, RayTaskError=KeyError)
+    def as_instanceof_cause(self) -> BaseException | None:
+        return self.__cause__
+
+
+class Actor:
+    """A worker of a heavy job."""
+
+    def __init__(self, make: Callable[[], Any], call: Callable[..., Any]) -> None:
+        self.make, self.worker, self.dead = make, None, False
+        self.do = SimpleNamespace(remote=partial(call, self._do))
+
+    def _do(self, shard: int) -> Any:
+        if self.dead:
+            raise WorkerDied("it is dead")
+        self.worker = self.worker or self.make()
+        try:
+            return self.worker.do(shard)
+        except WorkerDied:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        self.worker, self.dead = None, True
+
+
+class RayHere:
+    """A Ray in this process, see `Run`: a call is done when it is waited for, the last first."""
+
+    exceptions = SimpleNamespace(RayError=WorkerDied, RayTaskError=Raised)
     numbers: ClassVar[Iterator[int]] = itertools.count()  # workers keep what they have opened by the reference
 
     def __init__(self) -> None:
-        self.cards, self.joined, self.asked, self.address, self.kept = 0, False, (0.0, 0.0), "", list[Any]()
+        self.cards, self.joined, self.asked, self.address = 0, False, (0.0, 0.0), ""
         self.silent: tuple[str, ...] = ()
-        self.there = dict[Put, bytes]()
+        self.there, self.actors, self.pending = dict[Put, bytes](), list[Actor](), list[Any]()
 
     def init(self, address: str, **_: Any) -> None:
         assert not self.joined
@@ -177,6 +236,7 @@ class RayHere:
 
     def shutdown(self) -> None:
         self.joined = False
+        ray_workers._worker.cache_clear()  # which its processes have
 
     def is_initialized(self) -> bool:
         return self.joined
@@ -191,7 +251,15 @@ class RayHere:
         return put
 
     def get(self, what: Any) -> Any:
-        return pickle.loads(self.there[what]) if isinstance(what, Put) else what()
+        if isinstance(what, Put):
+            return pickle.loads(self.there[what])
+        self.pending.remove(what)
+        try:
+            return what()
+        except WorkerDied:
+            raise
+        except Exception as error:
+            raise Raised(str(error)) from error
 
     def remote(self, **needs: Any) -> Callable[[Any], Any]:
         """Return a decorator of functions that are called elsewhere, and of classes, one of which each worker keeps."""
@@ -199,27 +267,29 @@ class RayHere:
         return lambda done: SimpleNamespace(remote=partial(self._actor if isinstance(done, type) else self._call, done))
 
     def _call(self, done: Callable[..., Any], *given: Any) -> Callable[[], Any]:
-        return partial(done, *pickle.loads(pickle.dumps(given)))
+        self.pending.append(call := partial(done, *pickle.loads(pickle.dumps(given))))
+        return call
 
-    def _actor(self, kind: type, *given: Any) -> Any:
-        opened: list[Any] = []
-
-        def do(shard: int) -> Any:
-            if not opened:
-                opened.append(kind(*map(self.get, given)))
-            return opened[0].do(shard)
-
-        self.kept.append(actor := SimpleNamespace(do=SimpleNamespace(remote=partial(self._call, do))))
+    def _actor(self, kind: type, put: Put) -> Actor:
+        self.actors.append(actor := Actor(lambda: kind(self.get(put)), self._call))
+        assert len(self.actors) <= 4 / self.asked[0], "one would never get a place"
         return actor
 
     def wait(self, calls: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
         return calls[-num_returns:], calls[:-num_returns]
 
-    def kill(self, actor: Any) -> None:
-        self.kept.remove(actor)
+    def kill(self, actor: Actor) -> None:
+        self.actors.remove(actor)
+        actor.end()
 
     def cancel(self, call: Any, force: bool) -> None:
-        """Do nothing: what is not waited for is not done."""
+        with suppress(ValueError):  # it is done
+            self.pending.remove(call)
+
+    def finish(self) -> None:
+        while self.pending:
+            with suppress(WorkerDied):
+                self.get(self.pending[0])
 
 
 @pytest.fixture
@@ -244,10 +314,11 @@ def damage(path: Path) -> None:
 class Run(NamedTuple):
     """How tests run an executor: tasks, which together do all, and fixtures of the cluster that its workers are on.
 
-    The cluster in this process has four processors and ``cards`` graphics cards, may be joined once at a time, and reports
-    that a worker died where `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised,
-    ``address`` where it was joined, ``silent`` the addresses where none answers, ``kept`` the workers of heavy jobs that
-    are not stopped. What workers are given it pickles.
+    A cluster without a library is this machine, and needs no fixture. Of any other there are two. The one in this process
+    has four processors and ``cards`` graphics cards, may be joined once at a time, and reports that a worker died where
+    `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised, ``address`` where it was
+    joined, ``silent`` the addresses where none answers; ``finish()`` does what was submitted and neither done nor
+    cancelled. What workers are given it pickles.
     """
 
     tasks: list[ExecutionConfig]
@@ -265,7 +336,7 @@ _EVERY = [
     *(
         pytest.param((kind, "real"), id=f"a real {kind}", marks=pytest.mark.slow)
         for kind, host in HOSTS.items()
-        if host.has_workers
+        if host.library
     ),
 ]
 
@@ -279,6 +350,22 @@ class AnyExecutor:
     here: bool = True  # in this process
     cluster: Any = None  # what its fixture yields
 
+    @property
+    def is_imitated(self) -> bool:
+        return self.here and bool(HOSTS[self.kind].library)
+
+    def takes(self, *settings: str) -> None:
+        """Skip the test if the executor does not look at some settings."""
+        if missing := {*settings} - {*HOSTS[self.kind].settings}:
+            pytest.skip(f"execution={self.kind} has no {', '.join(sorted(missing))}")
+
+    def finish(self) -> None:
+        """Wait until all is done that was submitted and not cancelled."""
+        if self.is_imitated:
+            self.cluster.finish()
+        else:
+            time.sleep(4.0)
+
     def __call__(self, work: Callable[[ExecutionConfig], Any], **settings: Any) -> Any:
         """Let each task begin the work, again where it waits for the others, and return what the first finds that ends."""
         tasks = [replace(task, **settings) for task in self.tasks]
@@ -291,9 +378,10 @@ class AnyExecutor:
 def executor(request: pytest.FixtureRequest) -> AnyExecutor:
     """The executor of a parameter, and the cluster that it needs."""
     kind, where = request.param
-    run = RUNS.get(kind)
-    if run is None or (HOSTS[kind].has_workers and not (run.here and run.real)):
-        needed = "its tasks" + ", and both fixtures of a cluster" * HOSTS[kind].has_workers
+    host = HOSTS[kind]
+    run = RUNS.get(kind, Run([ExecutionConfig(kind)] if host.has_workers and not host.library else []))
+    if not run.tasks or (host.library and not (run.here and run.real)):
+        needed = "its tasks" + ", and both fixtures of a cluster" * bool(host.library)
         pytest.fail(f"no test can run execution={kind}: RUNS of tests/clusters.py must give {needed}")
     fixture = getattr(run, where)
     return AnyExecutor(kind, run.tasks, where == "here", request.getfixturevalue(fixture) if fixture else None)
@@ -303,4 +391,3 @@ any_executor = pytest.fixture(executor, params=_EVERY, name="any_executor")
 _CLUSTERS = [one for one in _EVERY if HOSTS[one.values[0][0]].has_workers]
 any_cluster = pytest.fixture(executor, params=_CLUSTERS, name="any_cluster")
 cluster_here = pytest.fixture(executor, params=[one for one in _CLUSTERS if not one.marks], name="cluster_here")
-real_cluster = pytest.fixture(executor, params=[one for one in _CLUSTERS if one.marks], name="real_cluster")

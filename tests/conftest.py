@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Put files with tests of clusters last, which stay busy; of several processes, the longest first."""
     from tests.clusters import RUNS  # later than pytest rewrites it
 
-    fixtures = {"any_executor", "any_cluster", "real_cluster", *(run.real for run in RUNS.values())}
+    fixtures = {"any_executor", "any_cluster", *(run.real for run in RUNS.values())}
     on_clusters = {item.path for item in items if fixtures & {*getattr(item, "fixturenames", ())}}
     first = LONGEST if hasattr(config, "workerinput") else ()
     places = {path: first.index(path.name) if path.name in first else len(first) for path in {i.path for i in items}}

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import xswe
+from xswe.work.config import HOSTS
 
 LIBRARY = Path(xswe.__file__).parent
 EXTRAS = tomllib.loads((LIBRARY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -22,6 +23,7 @@ def complaints():
                 values = [argument.value for argument in node.args[:2] if isinstance(argument, ast.Constant)]
                 if len(values) == 2:
                     yield path.relative_to(LIBRARY), *values
+    yield from (("work/config.py", host.library, host.library) for host in HOSTS.values() if host.library)
 
 
 def test_the_extra_that_an_error_names_brings_the_library():

@@ -126,8 +126,7 @@ def test_a_worker_that_dies_or_writes_elsewhere_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(module.time, "sleep", pauses.append)
     stage, workers = stage_in(tmp_path), SimpleNamespace(finished=lambda running: ("call", answer))
     answer = "killed"
-    said = "fill, shard 3: its worker died again and again (killed)"
-    assert _finished(stage, workers, {"call": 3}) == (3, {"error": said, "fatal": False})
+    assert _finished(stage, workers, {"call": 3}) == (3, "killed")
     answer = {"error": "x", "fatal": True}
     assert _finished(stage, workers, {"call": 3}) == (3, answer)
     answer = {"lines": 1}

@@ -19,6 +19,7 @@ class _Host(typing.NamedTuple):
     has_peers: bool
     has_workers: bool  # which a class of xswe.work.NAME knows, see xswe.work.cluster
     settings: tuple[str, ...]  # that only it looks at, and others like it
+    library: str = ""  # that a cluster needs; its extra has the same name
 
 
 _OF_ARRAYS, _OF_CLUSTERS = ("index", "count", "wait"), ("address", "workers", "cpus", "gpus")
@@ -27,7 +28,7 @@ HOSTS = for_all(
     {
         "local": _Host("this process", has_peers=False, has_workers=False, settings=()),
         "array": _Host("the tasks of a batch queue", has_peers=True, has_workers=False, settings=_OF_ARRAYS),
-        "ray": _Host("a Ray cluster", has_peers=False, has_workers=True, settings=_OF_CLUSTERS),
+        "ray": _Host("a Ray cluster", has_peers=False, has_workers=True, settings=_OF_CLUSTERS, library="ray"),
     },
 )
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from xswe.errors import ConfigError, brief, needs
+from xswe.errors import ConfigError, brief
 from xswe.io.parallel import available_threads
 from xswe.work import cluster
 from xswe.work.cluster import Worker
@@ -34,17 +33,14 @@ def attempt_put(put: list[Any], shard: int) -> dict[str, Any]:
 
 
 class Workers(cluster.Workers):
-    """Tasks or, for heavy jobs, actors, which can be restarted on any node."""
+    """Actors for heavy jobs; the shards of others are tasks, which Ray gives to any of its processes."""
 
     def __init__(self, connection: Any, stage: Stage, cpus: float, gpus: float) -> None:
+        super().__init__(connection, stage, cpus, gpus)
         self._ray, self._put, self._heavy = connection, connection.put(stage), stage.job.heavy
-        self._actors, self._owner = list[Any](), dict[Any, Any]()
         share = {"num_cpus": cpus, **({"num_gpus": gpus} if gpus else {})}
-        if self._heavy:
-            self._actor = connection.remote(**share, max_restarts=-1, max_task_retries=cluster.DEATHS)(Worker)
-        else:
-            how = {"max_retries": cluster.DEATHS, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
-            self._task = connection.remote(**share, **how)(attempt_put)
+        self._actor = connection.remote(**share)(Worker)
+        self._task = connection.remote(**share, max_retries=0, scheduling_strategy="SPREAD")(attempt_put)
 
     @staticmethod
     @contextmanager
@@ -52,8 +48,8 @@ class Workers(cluster.Workers):
         """Join the Ray cluster that the settings name, or start one on this machine."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        with needs("ray", "ray", "execution=ray"):
-            import ray
+        import ray
+
         if ray.is_initialized():
             yield ray
             return
@@ -71,21 +67,21 @@ class Workers(cluster.Workers):
         there = self._ray.cluster_resources()
         return there.get("CPU", 1), there.get("GPU", 0)
 
-    def submit(self, shard: int, number: int) -> Any:
-        """Submit a shard: as a task, or to the actor with the shortest queue."""
-        if not self._heavy:
-            return self._task.remote([self._put], shard)
-        if len(self._actors) < number:
-            self._actors.append(self._actor.remote(self._put))
-        busy = Counter(self._owner.values())
-        owner = min(reversed(range(len(self._actors))), key=busy.__getitem__)  # the newest of the free ones
-        self._owner[call := self._actors[owner].do.remote(shard)] = owner
-        return call
+    def start(self) -> Any:
+        """Start an actor."""
+        return self._actor.remote(self._put)
 
-    def finished(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:
+    def call(self, worker: Any, shard: int) -> Any:
+        """Call an actor, which does one thing at a time."""
+        return worker.do.remote(shard)
+
+    def stop(self, worker: Any) -> None:
+        """Kill an actor."""
+        self._ray.kill(worker)
+
+    def wait(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:
         """Wait for a task, or for the call of an actor."""
         (call,), _ = self._ray.wait(list(calls), num_returns=1)
-        self._owner.pop(call, None)
         try:
             return call, self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
@@ -93,10 +89,13 @@ class Workers(cluster.Workers):
         except self._ray.exceptions.RayError as error:
             return call, brief(error, 300)
 
+    def submit(self, shard: int, number: int) -> Any:
+        """Submit a shard: as a task, or to an actor."""
+        return super().submit(shard, number) if self._heavy else self._task.remote([self._put], shard)
+
     def cancel(self, calls: Collection[Any]) -> None:
-        """Cancel tasks, the newest first so that none begins in the place of another, or kill the actors."""
-        for actor in self._actors:
-            self._ray.kill(actor)
+        """Kill the actors, or cancel tasks, the newest first so that none begins in the place of another."""
+        super().cancel(calls)
         for call in () if self._heavy else reversed([*calls]):
             self._ray.cancel(call, force=True)
 
