@@ -26,16 +26,33 @@ def complaints():
     yield from (("work/config.py", host.library, host.library) for host in HOSTS.values() if host.library)
 
 
+def libraries(extra: str) -> set[str]:
+    """The libraries of an extra, and of those that it names."""
+    found = set()
+    for name, others in re.findall(r"(?m)^([\w-]+)(?:\[([\w,]+)\])?", "\n".join(EXTRAS[extra])):
+        found |= set().union(*map(libraries, others.split(","))) if name == "xswe" else {name}
+    return found
+
+
 def test_the_extra_that_an_error_names_brings_the_library():
     found = list(complaints())
     assert len(found) > 10
     wrong = []
     for path, library, extra in found:
-        brought = {re.split(r"[<>=\[]", requirement)[0] for requirement in EXTRAS.get(extra, ())}
+        brought = libraries(extra) if extra in EXTRAS else set()
         for one in re.findall(r"[\w-]+", re.sub(r"\b(with|and)\b", "", library.lower().replace("_", "-"))):
             if one not in brought:
                 wrong.append(f"{path}: {one} is not in the extra {extra!r}")
     assert not wrong
+
+
+def test_all_and_dev_bring_every_extra_and_versions_are_fixed():
+    """Else tests of what is left out skip, and nobody knows which versions they passed with."""
+    fixed = re.findall(r"(?m)^([\w.-]+)==", (LIBRARY.parent / "constraints.txt").read_text("utf-8"))
+    together = libraries("all") | libraries("dev")
+    for extra in EXTRAS:
+        assert libraries(extra) <= together, f"pyproject.toml: neither all nor dev names {extra}"
+    assert not together - {name.lower().replace("_", "-") for name in fixed}, "constraints.txt names no version of these"
 
 
 def test_the_page_of_installation_names_all_extras():
