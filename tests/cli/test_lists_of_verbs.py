@@ -45,5 +45,6 @@ def test_every_executor_has_a_section_of_the_page(kind):
     """It names it before the first command and says what to install."""
     sections = re.split(r"\n## ", (ROOT / CLUSTER).read_text("utf-8"))
     begins = [section.partition("```")[0] for section in sections]
-    (own,) = (section for section in begins if f"`execution={kind}`" in section)
-    assert not (library := HOSTS[kind].library) or f"pip install 'xswe[{library}]'" in own
+    own = [section for section in begins if f"`execution={kind}`" in section]
+    assert len(own) == 1, f"{CLUSTER}: {len(own)} sections begin with `execution={kind}`"
+    assert not (library := HOSTS[kind].library) or f"pip install 'xswe[{library}]'" in own[0]
