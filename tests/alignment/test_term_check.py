@@ -116,13 +116,14 @@ def test_a_translation_holds_a_term_in_any_form(text, term, holds):
 
 
 def test_terms_are_found_longest_first_and_once():
-    finder = _Finder(["sales invoice", "invoice", "train", "データ", "lasted"])
+    finder = _Finder(["sales invoice", "invoice", "train", "データ", "lasted"], "en")
     assert finder.find("Invoices and sales invoices, an invoice.") == [("invoice", (0, 8)), ("sales invoice", (13, 27))]
     assert finder.find("It lasts. Trains") == [("lasted", (3, 8)), ("train", (10, 16))]
     assert finder.find("The last train") == [("train", (9, 14))]  # "last" has a meaning of its own
     assert finder.find("データを、データベース") == [("データ", (0, 3))]
     assert finder.find("データベース") == []
-    assert _Finder(["sales", "sales invoice"]).find("sales invoice, sales") == [
+    assert _Finder(["lasted"], "de").find("The last train") == [("lasted", (4, 8))]  # of other languages
+    assert _Finder(["sales", "sales invoice"], "en").find("sales invoice, sales") == [
         ("sales invoice", (0, 13)),
         ("sales", (15, 20)),
     ]

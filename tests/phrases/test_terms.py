@@ -13,6 +13,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import core, find_terms, in_usual_form, same_term
+from xswe.text.languages import LANGUAGES, Language
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,12 @@ def test_particles_and_function_words_at_the_rim_are_trimmed(model, text, contex
     if text == "のデータ型は":
         hit = Hit(0.9, 1, 1, (Place(0, 1, 7, context),))
     assert core(StaticWords(model), [hit]) == [left]
+
+
+def test_function_words_of_languages_that_the_model_does_not_know_are_kept(model, monkeypatch):
+    other = Language("qx", "Another", "latin", "qxx", "qxx-Zyyy", boundary_stopwords=frozenset(("rechnung",)))
+    monkeypatch.setitem(LANGUAGES, "qx", other)
+    assert core(StaticWords(model), [hit_at("Rechnung", "Rechnung")]) == ["Rechnung"]
 
 
 def hit_at(text, *contexts):

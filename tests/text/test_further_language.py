@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xswe.alignment.terms import _well_formed
 from xswe.corpus.cleaning import _classes, _of_script
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
@@ -15,6 +16,7 @@ from xswe.text.boundaries import has_rules, split_sentences
 from xswe.text.languages import LANGUAGES, Language, languages_in_name
 from xswe.text.numbers import check_numbers_in_words
 from xswe.text.scripts import in_script
+from xswe.text.stopwords import passage_stopwords
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import train_subwords
 from xswe.training.config import TrainConfig, check_settings
@@ -45,6 +47,19 @@ def test_a_model_encodes_it_and_lists_its_words():
     assert korean
     assert not set(korean) & set(model.words("en"))
     assert _examples(("ko",)) == '["…"]'
+
+
+def test_its_words_end_no_term_of_other_languages(monkeypatch):
+    """``fine`` and ``time`` of a further language are nouns of English."""
+    own = {"boundary_stopwords": frozenset(("fine",)), "general": frozenset(("time",)), "pronouns": frozenset(("hire",))}
+    own |= {"leading": frozenset(("case",)), "homographs": frozenset(("fine",))}
+    monkeypatch.setitem(LANGUAGES, "qx", Language("qx", "Another", "latin", "qxx", "qxx-Zyyy", **own))
+    for term in ("fine", "parking fine", "time", "car hire", "case law"):
+        assert [_well_formed(term, code) for code in ("en", "ja", "qx")] == [True, True, False]
+    assert [_well_formed("last", code) for code in ("en", "ko", "ja", "de")] == [False, False, False, True]
+    assert "fine" not in passage_stopwords("a fine", False, ("en", "qx"))  # "a" tells English
+    assert "fine" in passage_stopwords("fine", False, ("en", "qx"))
+    assert "fine" not in passage_stopwords("fine", False, ("en", "de"))
 
 
 def test_that_its_numbers_in_words_are_unknown_is_said_once(caplog):

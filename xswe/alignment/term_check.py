@@ -22,7 +22,7 @@ from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import splits_word
 from xswe.text.languages import check_languages
 from xswe.text.scripts import has_cjk
-from xswe.text.stopwords import GENERAL_WORDS
+from xswe.text.stopwords import word_list
 
 _WORD = re.compile(r"\w+(?:[-’']\w+)*")
 _MIN_PART = 5  # letters of a term to be found at either end of a longer word, as in a German compound
@@ -173,7 +173,7 @@ def check_terms(
     agreed: defaultdict[str, list[AgreedTerm]] = defaultdict(list)
     for term in terms:
         agreed[term.source].append(term)
-    finder = _Finder(agreed)
+    finder = _Finder(agreed, codes[0])
     findings: list[tuple[int, TermFinding]] = []
     used: defaultdict[str, list[tuple[int, str, LinkedPair, tuple[int, int]]]] = defaultdict(list)
     places = 0
@@ -227,9 +227,10 @@ def _inconsistent(
 
 
 class _Finder:
-    """Finder of terms in running text, longest first."""
+    """Finder of terms in running text of a language, longest first."""
 
-    def __init__(self, terms: Iterable[str]) -> None:
+    def __init__(self, terms: Iterable[str], language: str) -> None:
+        self.general = word_list(language, "general")
         self.words: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
         self.fused: list[tuple[str, str]] = []
         for term in terms:
@@ -246,7 +247,7 @@ class _Finder:
             for words, term in self.words.get(spelling(text[slice(*tokens[at])])[:_STEM_LENGTH], ()):
                 own = tokens[at : at + len(words)]
                 said = " ".join(text[a:b] for a, b in own)
-                other = said.casefold() in GENERAL_WORDS and said.casefold() != term.casefold()  # "last" is not "lasted"
+                other = said.casefold() in self.general and said.casefold() != term.casefold()  # "last" is not "lasted"
                 if len(own) == len(words) and not other and same_term(said, " ".join(words)):
                     found.append((term, (start, own[-1][1])))
         for stem, term in self.fused:

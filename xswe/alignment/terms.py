@@ -22,9 +22,9 @@ from xswe.io.sources import suffix_of
 from xswe.phrases.terms import same_term, spelling
 from xswe.text.borders import opens_sentence, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.languages import check_languages
 from xswe.text.scripts import has_cjk, has_kana
-from xswe.text.stopwords import GENERAL_WORDS, LEADING_WORDS, attached_particles
+from xswe.text.stopwords import attached_particles, word_list
 
 Span = tuple[int, int]
 _Pair = tuple[str, str]  # a term and its translation, as the keys they are counted by
@@ -338,7 +338,7 @@ def _wider(pair: LinkedPair, side: int, span: Span, other: Span, most: int, lang
     text, words = (pair.target, pair.target_words) if side else (pair.source, pair.source_words)
     near = range(other[0] - _MAX_UNLINKED, other[1] + _MAX_UNLINKED)
     linked = {link[side] for link in pair.links if link[1 - side] in near}
-    rims = _function_words(language) - _JOINING
+    rims = word_list(language, "boundary_stopwords") - word_list(language, "joining")
 
     def may_join(place: int, other: int) -> bool:
         """Return True if the word at a place may be part of the same term as the adjacent word."""
@@ -391,33 +391,28 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
     return start, end
 
 
-@lru_cache(maxsize=8)
-def _function_words(language: str) -> frozenset[str]:
-    """Return the function words of a language; of English, too, except in German: Chinese and Japanese quote English."""
-    return LANGUAGES[language].boundary_stopwords | LANGUAGES["de" if language == "de" else "en"].boundary_stopwords
-
-
 @lru_cache(maxsize=1 << 16)
 def _well_formed(text: str, language: str) -> bool:
     """Return True if a text may be a term: a nominal or verbal group without marks, or function words at its ends."""
     if not any(map(str.isalpha, text)) or _MARKS.search(text):
         return False
+    function_words = word_list(language, "boundary_stopwords")
     if has_cjk(text):
         japanese = language == "ja"
         before, after = attached_particles(japanese)
         alone = len(text) < 2 and not (japanese and not has_kana(text))
         short = alone or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
         clause = japanese and _CLAUSE.search(text)
-        return not (short or clause or before.match(text) or after.search(text) or text in _function_words(language))
-    words, rims = text.casefold().split(), _function_words(language) | _PRONOUNS
+        return not (short or clause or before.match(text) or after.search(text) or text in function_words)
+    words, rims = text.casefold().split(), function_words | word_list(language, "pronouns")
     if len(text) < 3 or text[-1] == "-" or words[0] in rims or words[-1] in rims:
         return False
-    if words[0] in (LEADING_WORDS if len(words) > 1 else GENERAL_WORDS) and not _NEW_PLACE.match(text):
+    if words[0] in word_list(language, "leading" if len(words) > 1 else "general") and not _NEW_PLACE.match(text):
         return False
     ends_in_noun = text.split()[-1][0].isupper() or text.isupper()
     if language == "de" and len(words) > 1 and (_VERB_WITH_OBJECT.search(text) or not ends_in_noun):
         return False
-    return not any(word in rims and word not in _JOINING for word in words[1:-1])
+    return rims.isdisjoint(set(words[1:-1]) - word_list(language, "joining"))
 
 
 def _is_verb_stem(text: str, end: int, language: str) -> bool:
@@ -440,15 +435,8 @@ def _is_numbered(text: str) -> bool:
     return any(word.isdecimal() for word in words) and any(word.islower() for word in words)
 
 
-# Function words that may join the words of a term; any other one, or a Japanese particle, makes it a clause.
-_JOINING = frozenset(
-    ("of", "for", "the", "der", "die", "das", "des", "dem", "den", "für", "von", "vom", "zu", "zum", "zur")
-)
 _NEW_PLACE = re.compile(r"New [A-Z]")
 _VERB_WITH_OBJECT = re.compile(r"\b[a-zäöüß]+t (?:d(?:as|en|em|er|ie) )?[A-ZÄÖÜ]")  # enthält Details, zeigt das Ergebnis
-_PRONOUNS = frozenset(
-    re.findall(r"\w+", "s i me my he him his she her hers us ich mir mich mein meine meinen dir dich dein wir uns ")
-)
 _CLAUSE = re.compile(
     "[^ぁ-ゖ](?:を|が|は|に|で|も|へ|と|や|から|まで|より)[^ぁ-ゖ]|[ぁ-ゖ]て[いしき]|[ぁ-ゖ]た$|[いっ]て$|または|および|など"
     "|[0-9][年月日]|[年月日][0-9]"
@@ -490,7 +478,7 @@ def _class_at(text: str, start: int, end: int, language: str) -> str:
     if previous in _BEFORE_VERBS:
         return "" if form[0].isupper() or _ADVERB.search(form) else "verb"
     after = _WORD.match(text, end + 1)
-    ends = after is None or after[0].casefold() in _function_words(language)
+    ends = after is None or after[0].casefold() in word_list(language, "boundary_stopwords")
     return "noun" if ends and previous in _ARTICLES else "adjective" if previous in ("very", "more", "most", "as") else ""
 
 

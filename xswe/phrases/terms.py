@@ -27,8 +27,9 @@ from xswe.phrases.find import Hit, PassageFile, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
+from xswe.text.languages import LANGUAGES
 from xswe.text.scripts import has_cjk, has_kana
-from xswe.text.stopwords import boundary_stopwords, spaced_language
+from xswe.text.stopwords import passage_stopwords
 
 if TYPE_CHECKING:
     from xswe.settings import SpanSettings
@@ -373,11 +374,12 @@ def _inflected(a: str, b: str, near: bool) -> bool:
 
 def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
     """Return the well-formed part of each hit's span; "" if there is none, or it contains punctuation."""
+    known = source.model.languages if isinstance(source, StaticWords) else LANGUAGES
     out = []
     for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
         place = hit.places[0]
         text, japanese = place.text, has_kana(place.context)
-        rims = boundary_stopwords(japanese, spaced_language(place.context))
+        rims = passage_stopwords(place.context, japanese, known)
         words = [text[i:j].casefold() in rims for i, j in where.tolist()]
         if all(words):
             out.append("")

@@ -3,45 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cache, lru_cache
+from typing import Literal
 
 from xswe.text.languages import LANGUAGES
 from xswe.text.languages.language import word_set
 
-GENERAL_WORDS = frozenset[str]().union(*(language.general for language in LANGUAGES.values()))
-LEADING_WORDS = frozenset[str]().union(*(language.leading for language in LANGUAGES.values()))
+
+@cache
+def word_list(
+    language: str, name: Literal["boundary_stopwords", "general", "leading", "joining", "pronouns"]
+) -> frozenset[str]:
+    """Return a list of a language's words, with those of English if the script is not Latin: such texts quote English."""
+    codes = (language,) if LANGUAGES[language].script == "latin" else (language, "en")
+    return frozenset[str]().union(*(getattr(LANGUAGES[code], name) for code in codes))
+
+
+def passage_stopwords(text: str, japanese: bool, languages: Collection[str] = LANGUAGES) -> frozenset[str]:
+    """Return the boundary stopwords of a passage: of Japanese or Chinese, and of the spaced language that it is in.
+
+    On a tie they are those of all spaced languages among ``languages``, and of English, which any text may quote.
+    """
+    likely = spaced_language(text, languages)
+    return _boundary_stopwords("ja" if japanese else "zh", *([likely] if likely else own_stopwords(tuple(languages))))
 
 
 @lru_cache(maxsize=16)
-def boundary_stopwords(japanese: bool, spaced: str = "") -> frozenset[str]:
-    """Return the boundary stopwords of Japanese or Chinese, and of all spaced languages or the given one."""
-    codes = ("ja" if japanese else "zh", *([spaced] if spaced else _spaced()))
-    return frozenset[str]().union(*(LANGUAGES[code].boundary_stopwords for code in codes))
+def _boundary_stopwords(*languages: str) -> frozenset[str]:
+    return frozenset[str]().union(*(LANGUAGES[code].boundary_stopwords for code in languages))
 
 
-def spaced_language(text: str) -> str:
+def spaced_language(text: str, languages: Collection[str] = LANGUAGES) -> str:
     """Return the spaced language with the most stopwords in a text, not counting shared ones; empty on a tie."""
     words = text.casefold().split()
-    counts = {code: sum(word in own for word in words) for code, own in _own().items()}
+    counts = {code: sum(word in own for word in words) for code, own in own_stopwords(tuple(languages)).items()}
     most = max(counts.values())
     first, *others = (code for code, count in counts.items() if count == most)
     return "" if others else first
 
 
-# Stopwords of one language that are also words of another prove nothing.
-_HOMOGRAPHS = frozenset(("den", "hat", "man", "not", "war", "was", "will"))
-
-
-def _spaced() -> list[str]:
-    return [code for code, language in LANGUAGES.items() if language.spaced]
-
-
 @cache
-def _own() -> dict[str, frozenset[str]]:
-    """Return the stopwords of each spaced language that no other one has."""
-    sets = {code: LANGUAGES[code].boundary_stopwords for code in _spaced()}
-    others = {code: _HOMOGRAPHS.union(*(words for other, words in sets.items() if other != code)) for code in sets}
-    return {code: words - others[code] for code, words in sets.items()}
+def own_stopwords(languages: tuple[str, ...]) -> dict[str, frozenset[str]]:
+    """Return the stopwords that tell each spaced language among ``languages``, and English, from the others."""
+    known = [language for code, language in LANGUAGES.items() if language.spaced and (code in languages or code == "en")]
+    return {
+        one.code: one.boundary_stopwords.difference(
+            one.homographs, *(other.boundary_stopwords for other in known if other != one)
+        )
+        for one in known
+    }
 
 
 @lru_cache(maxsize=2)

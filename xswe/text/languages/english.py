@@ -39,6 +39,9 @@ ENGLISH = Language(
         various other others such certain respective above below previous current existing specific additional entire own
         new particular similar corresponding multiple
     """),
+    joining=word_set("of for the"),
+    pronouns=word_set("s i me my he him his she her hers us"),
+    homographs=word_set("not will"),
     abbreviations=Abbreviations(
         within=word_set("Ms Sra Srta Wm Chas Thos K-Ltd Vol Vols subsp ssp incl excl"),
         at_the_end=word_set("etc"),

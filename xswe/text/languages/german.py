@@ -43,6 +43,9 @@ GERMAN = Language(
         vorhandene vorhandenen zusätzliche zusätzlichen gesamte gesamten eigene eigenen neue neuen neuer neues ähnliche
         ähnlichen entsprechende entsprechenden spezifische spezifischen
     """),
+    joining=word_set("der die das des dem den für von vom zu zum zur"),
+    pronouns=word_set("ich mir mich mein meine meinen dir dich dein wir uns"),
+    homographs=word_set("den hat man war"),
     abbreviations=Abbreviations(
         within=word_set("""
             Abg Fa Fam Fr Frl Gebr Hl Hr Hrn Ms Sra Tsch Wm abzgl akt allg amerik angebl ausschl autom bes bezgl chin dt

@@ -56,6 +56,12 @@ class Language:
     general: frozenset[str] = frozenset()
     # adjectives that refer to the text, numbers, and verbs of speech: no multi-word term begins with one
     leading: frozenset[str] = frozenset()
+    # those of the function words that may stand within a term, as in ``Bank of England``
+    joining: frozenset[str] = frozenset()
+    # pronouns and the like: no term of a bitext begins or ends with one, either
+    pronouns: frozenset[str] = frozenset()
+    # those of the function words that are also words of other languages, so that they tell neither
+    homographs: frozenset[str] = frozenset()
     abbreviations: Abbreviations | None = None
 
     # for other languages: particles to trim from the start and end of units such as ``の値``
