@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
 from xswe.mining.margin import Score
+from xswe.text.languages import LANGUAGES
 from xswe.version import __version__
 
 T = TypeVar("T")
-Language = Literal["en", "de", "zh", "ja"]
 Exported = Literal["tmx", "tbx", "tsv"]
 Encoding = Literal["float", "base64"]
 Matching = Literal["meaning", "exact", "fuzzy"]
 Count = Annotated[int, Meta(ge=1, le=1000)]
+if TYPE_CHECKING:  # where a table is no Literal
+    Language = str
+else:
+    Language = Literal[tuple(LANGUAGES)]
 
 
 class EmbeddingsRequest(Struct):
