@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xswe.alignment.terms import _well_formed
+from xswe.bitext.checks import check_languages_of, detected_languages
 from xswe.corpus.cleaning import _classes, _of_script
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
@@ -37,6 +38,16 @@ def test_its_script_tells_its_words():
     classes = _classes(Texts.of(["고양이는 K-pop 작다"]))
     assert [one.tolist() for one in _of_script(classes, "ko")] == [[6], [10]]
     assert [one.tolist() for one in _of_script(classes, "en")] == [[4], [10]]
+
+
+def test_its_script_tells_its_side_of_a_bitext(monkeypatch, caplog):
+    sides = ["The cat is small."] * 20, ["고양이는 작다."] * 20
+    assert detected_languages(*sides) == ("en", "ko")
+    check_languages_of("a.tsv", ("en", "ko"), *sides)
+    monkeypatch.setitem(LANGUAGES, "qx", Language("qx", "Another", "hangul", "qxx", "qxx-Zyyy"))  # in the same script
+    check_languages_of("a.tsv", ("en", "ko"), *sides)
+    assert detected_languages(*sides) == ()
+    assert not caplog.messages
 
 
 def test_a_model_encodes_it_and_lists_its_words():

@@ -103,7 +103,8 @@ def check_languages_of(where: str | Path, languages: Sequence[str], source: Sequ
         return
     for side, texts in enumerate((source[spread(source)], target[spread(source)])):
         found = Counter(filter(None, map(likely_language, texts)))
-        others = {code: count for code, count in found.items() if code != languages[side]}
+        own = languages[side], LANGUAGES[languages[side]].script
+        others = {code: count for code, count in found.items() if code not in own}
         count = sum(others.values())
         if count < _FOREIGN_LINES or count < _FOREIGN_SHARE * len(texts):
             continue

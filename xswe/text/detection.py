@@ -24,8 +24,8 @@ from xswe.text.scripts import cjk_runs, has_kana
 def likely_language(text: str) -> str:
     """Return the likely language of a text, by its script and most frequent words; "" if unknown.
 
-    A text in another script than Latin, Han or Kana gives the Unicode name of its script, such as ``cyrillic``. Only the
-    first 400 characters count.
+    A text in another script than Latin, Han or Kana gives the known language in that script or, if it is not a single one,
+    the Unicode name of the script, such as ``cyrillic``. Only the first 400 characters count.
     """
     text = text[:400]
     letters = [character for character in text if character.isalpha()]
@@ -40,7 +40,9 @@ def likely_language(text: str) -> str:
     if counts[best] > sum(counts.values()) - counts[best]:
         return best
     if letters and not any(character < "\u0250" for character in letters) and not cjk:
-        return unicodedata.name(letters[0], "").partition(" ")[0].lower()
+        script = unicodedata.name(letters[0], "").partition(" ")[0].lower()
+        codes = [code for code, language in LANGUAGES.items() if language.script == script]
+        return codes[0] if len(codes) == 1 else script
     return ""
 
 
