@@ -1,4 +1,4 @@
-"""One table names the suffixes of all formats: every other table agrees with it, and no prose lists them."""
+"""One table names the suffixes of all formats: every other table agrees with it, and no prose lists them, or languages."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ READ_OR_WRITTEN = {
 }
 _NAME = r"`{0,2}(\.[a-z][a-z0-9]*)`{0,2}"
 _LIST = re.compile(rf"{_NAME}(?: \([^)]*\))?(?:(?:, (?:and |or )?| and | or | ){_NAME}(?: \([^)]*\))?){{3,}}(?!, …)")
+_LANGUAGE = rf"`{{0,2}}\b(?:{'|'.join((*LANGUAGES, *(one.name for one in LANGUAGES.values())))})\b`{{0,2}}"
+_LANGUAGES = re.compile(rf"{_LANGUAGE}, {_LANGUAGE}, {_LANGUAGE},?(?: and| or)? {_LANGUAGE}|\b(?:all|the) four languages")
+# What they say of the languages of the models in the package stays true if one is added to the table.
+_OF_MODELS = ("README.md", "docs/models.md", "docs/explanation/method.md", "docs/papers.md")
 _GENERATED = ROOT / "docs" / "reference" / "files.md"
 
 
@@ -86,3 +90,14 @@ def test_no_prose_lists_formats():
         if len({*re.findall(r"\.[a-z][a-z0-9]*", found[0])} & {*SUFFIXES}) >= 4
     ]
     assert not listed, "name two and end with …, or say any table, any pairs or any bitext (tools/verb_settings.py)"
+
+
+def test_no_prose_lists_languages():
+    """A list would be out of date with another one: docstrings say ``any known language``, to which the help adds codes."""
+    listed = [
+        f"{file.relative_to(ROOT)}: {found[0]}"
+        for file, text in prose()
+        if file not in map(ROOT.joinpath, _OF_MODELS)
+        for found in _LANGUAGES.finditer(" ".join(text.split()))
+    ]
+    assert not listed, "say any known language (tools/verb_settings.py), or which model's languages"

@@ -30,12 +30,13 @@ from xswe.text.languages import LANGUAGES
 from xswe.text.readers import READERS
 from xswe.work.config import HOSTS, Executor
 
-# What docstrings call the files of some formats, whose suffixes help and reference list.
-_FORMATS: dict[str, Iterable[str]] = {
+# What docstrings call the files of some formats, whose suffixes help and reference list, and the languages in the table.
+_LISTED: dict[str, Iterable[str]] = {
     "Markdown, HTML, EPUB, DOCX, PDF": READERS,
     "any bitext": sorted(BY_SUFFIX),
     "any corrections": sorted(SUFFIXES),
     "any pairs": sorted(WRITTEN),
+    "any known language": LANGUAGES,
     "any table": TABLES,
 }
 _GROUPS = {
@@ -124,9 +125,9 @@ def _in_words(meaning: str) -> str:
 
 
 def with_suffixes(text: str) -> str:
-    """Return a text with the suffixes of the formats that it names: ``any table`` gets those of all tables."""
-    for name, suffixes in _FORMATS.items():
-        listed = " ".join(suffixes)
+    """Return a text with the suffixes or languages that it names: ``any table`` gets the suffixes of all tables."""
+    for name, entries in _LISTED.items():
+        listed = " ".join(entries)
         text = re.sub(rf"\b{name}\b", f"{name} ({listed})" if name.startswith("any") else listed, text)
     return text
 

@@ -1,4 +1,4 @@
-"""Static word embeddings that encode sentences of English, German, Chinese and Japanese, aligned across languages.
+"""Static word embeddings that encode sentences, aligned across languages.
 
     import xswe
     model = xswe.load("mini")           # or a folder that train wrote, or user/repository on the hub

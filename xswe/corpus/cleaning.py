@@ -72,7 +72,7 @@ class CleanConfig:
         script: least share of the side's script among its letters (Latin; Han; Han and Kana for Japanese). On Chinese and
             Japanese sides, a Han or Kana letter counts as three, as words in Latin letters are so much longer.
         ratio: largest ratio of the two sides' sizes in UTF-8 bytes; 0 for any. In bytes, a sentence is about as long in
-            all four languages.
+            Chinese and Japanese as in English.
         identical: drop pairs with identical sides.
         near_duplicates: drop pairs that share most shingles with an earlier one; all digits count as equal, for templates.
         hubs: most pairs in which a text may occur as a side; 0 for any number.

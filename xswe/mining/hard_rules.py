@@ -27,7 +27,7 @@ class FilterConfig:
         script: lines with less than half of their letters in their language's script (in Chinese, any Kana is wrong, too).
         identical: candidate pairs whose sides differ only in case and blanks.
         length_ratio: candidate pairs with one side more than this many times as long as the other in UTF-8 bytes, in which
-            translations among the four languages are about equally long; 0 for no limit.
+            a sentence is about as long in Chinese and Japanese as in English; 0 for no limit.
         numbers: candidate pairs whose sides do not hold the same numbers, in digits (ignoring thousands separators), or in
             digits on one side and written otherwise on the other (see :mod:`xswe.text.numbers`).
     """

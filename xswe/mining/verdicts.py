@@ -64,8 +64,8 @@ class BitextFilter:
     Attributes:
         method: how pairs are judged. ``cosine``: by the cosine of both sides. ``learned``: by the probability that a pair
             is right, from some three dozen features and a classifier trained on the file itself
-            (:mod:`xswe.mining.learning`), which needs 500 pairs. ``auto``: ``learned`` between English and another of
-            the four languages with an automatic threshold, else ``cosine``.
+            (:mod:`xswe.mining.learning`), which needs 500 pairs. ``auto``: ``learned`` between English and German,
+            Chinese or Japanese with an automatic threshold, else ``cosine``.
         threshold: minimum score: ``auto`` (from the file itself), a number, or null for none.
         precision: with ``auto``: the lowest threshold with at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs known to be right, to measure how many of the kept pairs with a side in it
@@ -76,8 +76,8 @@ class BitextFilter:
         copies: drop pairs whose sides are the same text, or hold mostly the same words.
         numbers: drop pairs whose sides hold different numbers. Digits match digits (thousands separators ignored), words,
             names of months, and times by the other clock ("7 p.m.", "19 Uhr").
-        ratio: highest ratio of the two sides' UTF-8 bytes; 0 for any. In bytes, a sentence is about equally long in all
-            four languages.
+        ratio: highest ratio of the two sides' UTF-8 bytes; 0 for any. In bytes, a sentence is about as long in Chinese and
+            Japanese as in English.
         letters: minimum share of letters among a side's non-blank characters.
         script: minimum share of the side's own script among its letters, where the languages are known; on Chinese and
             Japanese sides a Han or Kana letter counts three times.

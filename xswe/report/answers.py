@@ -37,7 +37,7 @@ class FileSearchConfig:
 
     Attributes:
         split: split the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
-        language: the language of the file, for splitting it: en, de, zh or ja.
+        language: that of the file, for splitting it: any known language.
         k: sentences per query.
         candidates: with ``rerank``: how many sentences it scores per query.
         mark: mark the words of a sentence that match the query, when results are printed.

@@ -1,12 +1,11 @@
 """Sentence boundaries in running text.
 
 The library ``sentencex`` finds the boundaries (rules and abbreviations for some 30 languages, compiled). In spaced
-languages quotation marks are hidden from it: they do not show where a sentence ends, and many are never closed. Its errors
-in the four languages are corrected here. Sentences are rejoined around quoted speech within a longer sentence; around
-brackets and quotes with several sentences inside in Chinese and Japanese; and after abbreviations, German ordinals, and the
-numbers of lists, figures and sections. Further cuts are made in Chinese and Japanese before a sentence that begins with a
-digit or a Latin letter, and in English and German after words mistaken for abbreviations and after abbreviations that end a
-sentence.
+languages quotation marks are hidden from it: they do not show where a sentence ends, and many are never closed. Some of
+its errors are corrected here. Sentences are rejoined around quoted speech within a longer sentence; around brackets and
+quotes with several sentences inside in Chinese and Japanese; and after abbreviations, German ordinals, and the numbers of
+lists, figures and sections. Further cuts are made in Chinese and Japanese before a sentence that begins with a digit or a
+Latin letter, and in spaced languages after words mistaken for abbreviations and after abbreviations that end a sentence.
 Brackets without a partner nearby are hidden from the library, which would take everything up to the next bracket for an
 aside.
 """

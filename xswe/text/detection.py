@@ -1,9 +1,8 @@
 """Detection of the language of a text.
 
-The library ``lingua`` distinguishes eleven languages: the four of this library, and seven others that are frequent on the
-web. A text counts as being in another language only if that is clearly likelier than the expected one. Chinese sentences
-and Japanese titles in Han alone look alike: if Japanese is expected, a short text without sentence marks counts as
-Japanese.
+The library ``lingua`` distinguishes the languages of this library and others that are frequent on the web. A text counts as
+being in another language only if that is clearly likelier than the expected one. Chinese sentences and Japanese titles in
+Han alone look alike: if Japanese is expected, a short text without sentence marks counts as Japanese.
 """
 
 from __future__ import annotations

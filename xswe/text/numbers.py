@@ -289,7 +289,7 @@ def _values(numbers: Iterable[str]) -> set[int]:
 
 
 def same_numbers(source: str, target: str) -> bool:
-    """Return True if two texts, in any two of the four languages, have the same numbers, in any order.
+    """Return True if two texts, in any two languages, have the same numbers, in any order.
 
     Example:
         >>> same_numbers("We open at 7 a.m.", "Wir öffnen um sieben."), same_numbers("page 12", "Seite 14")

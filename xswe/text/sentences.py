@@ -85,8 +85,7 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
     Args:
         input: the text itself; or, as a ``Path``, a file: plain text, or a document (Markdown, HTML, EPUB, DOCX, PDF);
             ``Path("-")`` for standard input.
-        language: ``en``, ``de``, ``zh``, ``ja``, or an added one; without rules for it, sentences end at the marks that end
-            sentences in any script.
+        language: any known language; without rules for it, sentences end at the marks that end sentences in any script.
         output: a file to write the sentences to as well: ``.txt`` (a sentence a line), or any table by its suffix (with
             places); ``-`` for standard output.
 
