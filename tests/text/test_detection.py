@@ -15,6 +15,7 @@ from xswe.corpus.monolingual import load_sentences, sentence_files
 from xswe.errors import ConfigError, DependencyError
 from xswe.text import detection
 from xswe.text.detection import in_other_language
+from xswe.text.languages import LANGUAGES, Language
 
 OWN = {
     "en": ["The cat is sleeping on the sofa.", "We signed the contract yesterday.", "Where is the station, please?"],
@@ -47,6 +48,15 @@ def test_threads_change_nothing():
     texts = [text for one in OWN.values() for text in one] + FOREIGN + ["", "OK", "Hallo Tom"]
     for language in OWN:
         np.testing.assert_array_equal(in_other_language(texts, language), in_other_language(texts, language, threads=2))
+
+
+def test_a_language_that_the_library_does_not_know_is_refused_and_others_are_told(monkeypatch):
+    monkeypatch.setitem(LANGUAGES, "km", Language("km", "Khmer", "khmer", "khm", "khm-Khmr"))
+    detection._lingua.cache_clear()
+    assert not in_other_language(OWN["en"], "en").any()
+    with pytest.raises(ConfigError, match="the library does not know Khmer"):
+        in_other_language(OWN["en"], "km")
+    detection._lingua.cache_clear()
 
 
 class Named:

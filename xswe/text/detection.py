@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.errors import needs
+from xswe.errors import ConfigError, needs
 from xswe.text.languages import LANGUAGES
 from xswe.text.scripts import cjk_runs, has_kana
 
@@ -56,8 +56,9 @@ def _lingua() -> tuple[Any, dict[str, Any]]:
     """Return the detector, which loads its models when first used, and its name for each of our languages."""
     with needs("lingua-language-detector", "languages", "language detection"):
         import lingua
-    codes = {code: getattr(lingua.IsoCode639_1, code.upper()) for code in _detected()}
-    names = {code: lingua.Language.from_iso_code_639_1(codes[code]) for code in LANGUAGES}
+    table = lingua.IsoCode639_1
+    codes = {code: getattr(table, code.upper()) for code in _detected() if hasattr(table, code.upper())}
+    names = {code: lingua.Language.from_iso_code_639_1(codes[code]) for code in LANGUAGES if code in codes}
     return lingua.LanguageDetectorBuilder.from_iso_codes_639_1(*codes.values()).build(), names
 
 
@@ -76,9 +77,12 @@ def in_other_language(texts: Sequence[str], language: str, threads: int = 1) -> 
     """Return bool (n,), True for texts in another language than ``language``; each answer depends on its text alone.
 
     With one thread the calling thread does all the work; otherwise the library uses its own threads, as many as processors
-    (or ``RAYON_NUM_THREADS``). DependencyError: ``lingua-language-detector`` is not installed.
+    (or ``RAYON_NUM_THREADS``). DependencyError: ``lingua-language-detector`` is not installed. ConfigError: it does not
+    know the language.
     """
     found, names = _lingua()
+    if language not in names:
+        raise ConfigError(f"language=lingua: the library does not know {LANGUAGES[language].name}; leave it out")
     if threads > 1:
         values = found.compute_language_confidence_values_in_parallel(list(texts))
     else:
