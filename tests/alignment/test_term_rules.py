@@ -319,6 +319,8 @@ def test_terms_that_say_no_more_than_others_are_left_out():
     whole, part = ("heat pump", "Wärmepumpe", 9), ("pump", "pumpe", 10)
     assert left(whole, part) == [whole]
     assert left(whole, ("pump", "pumpe", 90)) == [whole, ("pump", "pumpe", 90)]  # found elsewhere as well
+    apps = ("new web apps", "neue Web-Apps", 9)  # they share a single whole word
+    assert left(apps, ("web app", "Web-App", 9)) == [apps]
     assert left(whole, ("pump", "Rad", 9)) == [whole, ("pump", "Rad", 9)]
     usual, compound = ("insurance", "Versicherung", 10), ("insurance", "Krankenversicherung", 3)
     assert left(usual, compound) == [usual]

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -486,7 +486,7 @@ def _part_of_speech(concept: Iterable[_Pair], sides: tuple[_Side, _Side]) -> str
     """Return the most frequent part of speech of a term, or else of its translation; German is tried first."""
     for side in sorted((0, 1), key=lambda side: sides[side].language != "de"):
         found: Counter[str] = Counter()
-        for text in {texts[side] for texts in concept}:
+        for text in dict.fromkeys(texts[side] for texts in concept):  # in their order, which decides among equals
             found.update(sides[side].classes[text])
         del found[""]
         if found:
@@ -501,8 +501,8 @@ def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
         for word in _pieces(term.source):
             longer[word].append(term)
     for term in terms:
-        key = next(iter(_pieces(term.source)))
-        if not any(_is_part(term, other) or _says_more(term, other) for other in longer[key]):
+        others = chain.from_iterable(longer[word] for word in _pieces(term.source))
+        if not any(_is_part(term, other) or _says_more(term, other) for other in others):
             yield term
 
 
