@@ -42,6 +42,7 @@ TOGETHER = 0.5  # bonus for a form in exactly the same pairs of a bitext as the 
 _DECOYS, _DECOY_UNITS = 32, (2, 4)  # decoys of each size, and their minimum and maximum size
 _ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em ien o a um us on ing ed ly")))
 _VERBAL = _ENDINGS | frozenset(re.findall(r"\w+", "t te ten tet tes ter est et end ende enden ender endes ing ings"))
+_DECLENSION = frozenset(("", "m", "n", "r", "s"))  # after the e of a German adjective: kalter Krieg, im kalten Krieg
 _STEM_LENGTH = 4  # minimum common prefix of two inflections; one letter less if their vectors are near
 _NEAR_COSINE = 0.6  # forms with at least this cosine are near
 _WORD = re.compile(r"\w+")
@@ -214,15 +215,11 @@ def _rerank_by_cooccurrence(
         here = {one for start in fused if start in line for one in starts[start]}
         for at, token in enumerate(tokens):
             begun = starts.get(token[:_STEM_LENGTH], ())
-            here.update(one for one in begun if _matches(one.words, tokens[at : at + len(one.words)]))
+            here.update(one for one in begun if _same_words(one.words, tokens[at : at + len(one.words)]))
         bare_passage = _bare(passage) if here else ""
         for one in here:
             one.count(bare_passage)
     return [_ordered(query, one.weighed(terms)) for query, one, terms in zip(queries, counted, found, strict=True)]
-
-
-def _matches(words: Sequence[str], tokens: Sequence[str]) -> bool:
-    return len(words) == len(tokens) and all(_inflected(*both, False) for both in zip(words, tokens, strict=True))
 
 
 def _bare(text: str) -> str:
@@ -341,8 +338,13 @@ def same_term(a: str, b: str, near: bool = False) -> bool:
 
     If their vectors are ``near``, short nouns (``Zug``, ``Züge``) and forms of a verb match, too.
     """
-    first, second = spelling(a).split(), spelling(b).split()
-    return len(first) == len(second) and all(_inflected(*both, near) for both in zip(first, second, strict=True))
+    return _same_words(spelling(a).split(), spelling(b).split(), near)
+
+
+def _same_words(first: Sequence[str], second: Sequence[str], near: bool = False) -> bool:
+    return len(first) == len(second) and all(
+        _inflected(*both, near, place < len(first)) for place, both in enumerate(zip(first, second, strict=True), 1)
+    )
 
 
 def _folded(text: str) -> str:
@@ -362,12 +364,14 @@ def spelling(text: str) -> str:
 _PLAIN = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss", "’": "'"})
 
 
-def _inflected(a: str, b: str, near: bool) -> bool:
+def _inflected(a: str, b: str, near: bool, before_another: bool) -> bool:
     if a == b:
         return True
     shared = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    if {a[shared:], b[shared:]} == {"y", "ies"}:
+    if (ends := {a[shared:], b[shared:]}) == {"y", "ies"}:
         return shared >= _STEM_LENGTH
+    if before_another and shared >= _STEM_LENGTH and a[shared - 1] == "e" and ends <= _DECLENSION:
+        return True
     endings = _VERBAL if near and shared >= _STEM_LENGTH else _ENDINGS
     return shared >= _STEM_LENGTH - near and not has_cjk(a + b) and a[shared:] in endings and b[shared:] in endings
 
