@@ -19,7 +19,9 @@ from xswe.alignment.terms import (
     _is_numbered,
     _is_verb_stem,
     _linked_spans,
+    _part_of_speech,
     _pieces,
+    _Side,
     _stems,
     _well_formed,
     _wider,
@@ -328,3 +330,14 @@ def test_terms_that_say_no_more_than_others_are_left_out():
     assert left(("Insurance", "Versicherung", 2), compound)[-1] == compound  # not usual
     assert left(("insurance", "Kranken", 10), ("insurance", "Krankenversicherung", 3)) == [("insurance", "Kranken", 10)]
     assert len(left(("policy", "Versicherung", 10), compound)) == 2
+
+
+def test_what_is_told_of_terms_does_not_depend_on_the_hash_seed():
+    """Each part is in a longer term that has its first word alone, and each form is of another part of speech."""
+    assert left(*((f"a{n} b{n}{end}", f"c{n}{end}", 9) for n in range(20) for end in ("s", ""))) == [
+        (f"a{n} b{n}s", f"c{n}s", 9) for n in range(20)
+    ]
+    side, other = _Side("en"), _Side("de")
+    for n in range(20):
+        side.classes[f"x{n}"][f"kind {n}"] += 1
+    assert _part_of_speech([(f"x{n}", "y") for n in range(20)], (side, other)) == "kind 0"
