@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 
 import xswe
+from eval.experiments.filter_quality import Pairs, joined, words
 from eval.settings import DATA, RESULTS, run_script
 from xswe.io.files import read_json, write_json
 from xswe.io.results import table
@@ -50,7 +51,6 @@ DEFAULTS: dict[str, Any] = {
     "large": 25000,
     "output": str(RESULTS / "filter_mixtures.json"),
 }
-Pairs = list[tuple[str, str]]
 SETS = {
     "de": "train-research-only/en-de/multi30k.tsv.gz",
     "ja": "dev/wmt23.en-ja.tsv",
@@ -79,17 +79,6 @@ def read(path: str, most: int) -> Pairs:
         rows = [tuple(line.rstrip("\n").split("\t")[:2]) for line in stream]
     pairs = list(dict.fromkeys((a.strip(), b.strip()) for a, b in rows if a.strip() and b.strip()))
     return random.Random(0).sample(pairs, min(most, len(pairs)))
-
-
-def words(text: str) -> list[str]:
-    """Cut a text into words, or, where it has no blanks, into twos of characters."""
-    found = text.split()
-    return found if len(found) > 3 else [text[i : i + 2] for i in range(0, len(text), 2)]
-
-
-def joined(parts: list[str], text: str) -> str:
-    """Put words together again as they were."""
-    return (" " if len(text.split()) > 3 else "").join(parts)
 
 
 def kinds_of(pairs: Pairs, foreign: dict[str, str], draw: random.Random) -> dict[str, Callable[[int], tuple[str, str]]]:

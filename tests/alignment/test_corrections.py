@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xswe
+from tests.alignment.test_align import lines_of
 from xswe.__main__ import main
 from xswe.alignment import windows
 from xswe.alignment.beads import Constraints
@@ -31,10 +32,6 @@ ONE_TO_ONE = [((line,), (line,)) for line in range(5)]
 @pytest.fixture(scope="module")
 def mini():
     return xswe.load("mini")
-
-
-def lines_of(found):
-    return [(bead.source_lines, bead.target_lines) for bead in found]
 
 
 def written(tmp_path, name, text):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.alignment.test_beads import random_lines
 from xswe.alignment import beads as module
 from xswe.alignment.beads import (
     AlignConfig,
@@ -30,10 +31,6 @@ STEPS = st.lists(
 
 def cells_of(steps):
     return np.cumsum([(0, 0), *steps], axis=0).astype(np.int64)
-
-
-def random_lines(rng, n, d=6):
-    return Lines(rng.normal(size=(n, d)).astype(np.float32), rng.integers(5, 60, n).astype(np.float32))
 
 
 @settings(max_examples=30)

@@ -1,12 +1,14 @@
 """Bitexts read and cut the plain way."""
 
 from collections.abc import Sequence
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
 
 from xswe.bitext.rows import Negatives, Rows
 from xswe.bitext.source import Source
+from xswe.corpus import convert
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -46,6 +48,18 @@ def _joined(parts: Sequence[Negatives | None], sizes: Sequence[int]) -> Negative
     counts = [np.zeros(size, np.int64) if one is None else one.counts for one, size in zip(parts, sizes, strict=True)]
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
     return Negatives(concatenate([part.texts[:] for part in parts if part is not None]), bounds)
+
+
+def broken_after(monkeypatch, calls: int) -> None:
+    """Break a conversion at one of its calls that keep rows, as Ctrl-C does."""
+    counted = count(1)
+
+    def broken(*arguments):
+        if next(counted) == calls:
+            raise KeyboardInterrupt
+        return kept_rows(*arguments)
+
+    monkeypatch.setattr(convert, "kept_rows", broken)
 
 
 def split(bitext: Bitext, config: CorpusConfig, seed: int) -> SimpleNamespace:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.bitext.test_blocks import moses_zip
-from tests.corpus.loading import load_bitext
+from tests.corpus.loading import broken_after, load_bitext
 from xswe.bitext import lines as blocks
 from xswe.bitext.seen import Admission
 from xswe.bitext.source import find_pairs
@@ -175,25 +175,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, name):
 
 @pytest.mark.parametrize(("after", "clean"), [(25, CleanConfig()), *((after, ALL) for after in (1, 7, 33, 59))])
 def test_a_conversion_that_broke_anywhere_ends_with_the_same_bytes(tmp_path, monkeypatch, after, clean):
-    from xswe.corpus import convert as module
-
     files, config = corpus(tmp_path), CorpusConfig(clean=clean)
     convert(files, EN_JA, config, tmp_path / "whole")
-    calls, keep = [], module.kept_rows
-
-    def broken(*arguments):
-        calls.append(1)
-        if len(calls) == after:
-            raise KeyboardInterrupt
-        return keep(*arguments)
-
-    monkeypatch.setattr(module, "kept_rows", broken)
     monkeypatch.setattr(kept, "BRIEF", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        convert(files, EN_JA, config, tmp_path / "out")
+    with monkeypatch.context() as interrupted:
+        broken_after(interrupted, after)
+        with pytest.raises(KeyboardInterrupt):
+            convert(files, EN_JA, config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    calls.clear()
-    monkeypatch.setattr(module, "kept_rows", keep)
     _, report = convert(files, EN_JA, config, tmp_path / "out")
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
     assert report.dropped == read_json(tmp_path / "whole" / "signature.json")["report"]["dropped"]

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.corpus.loading import load_bitext, split
+from tests.corpus.loading import broken_after, load_bitext, split
 from xswe.bitext.rows import Negatives
 from xswe.bitext.source import find_pairs
 from xswe.corpus.bitext import Bitext, CorpusConfig, describe_files
@@ -115,8 +115,6 @@ def test_negatives_are_what_their_pair_is_as_pairs_are_dropped(tmp_path):
 
 @pytest.mark.parametrize("after", [1, 2, 5])
 def test_a_conversion_that_broke_keeps_the_negatives_where_they_belong(tmp_path, monkeypatch, after):
-    from xswe.corpus import convert as module
-
     monkeypatch.setattr("xswe.bitext.rows.BLOCK_PAIRS", 50)
     monkeypatch.setattr("xswe.work.kept.BRIEF", 0.0)
     records = [
@@ -126,18 +124,10 @@ def test_a_conversion_that_broke_keeps_the_negatives_where_they_belong(tmp_path,
     whole, _ = convert(files, JA_JA, CorpusConfig(), tmp_path / "whole")
     expected = [(r["anchor"], r["positive"], r["negative"]) for r in records]
     assert tuples(whole) == expected == tuples(load_bitext(files, JA_JA, CorpusConfig())[0])
-    calls, keep = [], module.kept_rows
-
-    def broken(*arguments):
-        calls.append(1)
-        if len(calls) == after:
-            raise KeyboardInterrupt
-        return keep(*arguments)
-
-    monkeypatch.setattr(module, "kept_rows", broken)
-    with pytest.raises(KeyboardInterrupt):
-        convert(files, JA_JA, CorpusConfig(), tmp_path / "out")
-    monkeypatch.setattr(module, "kept_rows", keep)
+    with monkeypatch.context() as interrupted:
+        broken_after(interrupted, after)
+        with pytest.raises(KeyboardInterrupt):
+            convert(files, JA_JA, CorpusConfig(), tmp_path / "out")
     assert tuples(convert(files, JA_JA, CorpusConfig(), tmp_path / "out")[0]) == expected
     for file in (tmp_path / "whole").glob("*.npy"):
         assert file.read_bytes() == (tmp_path / "out" / file.name).read_bytes()

@@ -9,6 +9,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from tests.conftest import count_words
 from tests.text.test_counting import frequent_words
+from tests.text.test_words import forms
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
@@ -31,10 +32,6 @@ def pieces():
     tokenizer.add_special_tokens([AddedToken("<s>", special=True), AddedToken("<unk>", special=True)])
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     return tokenizer
-
-
-def forms(splitter, text):
-    return [word.form for word in splitter(text)]
 
 
 def test_a_text_with_han_or_kana_is_the_teachers_pieces_throughout(pieces):
