@@ -320,6 +320,7 @@ def eight_products(_: Any, rows: Any, others: Any, width: Any, out: Any, step: A
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over sixteen elements at a time, and the sums of the eight products."""
         rows, others, width, out, step = arguments
 
         def pointers(place: Any, count: int) -> list[Any]:

@@ -93,6 +93,7 @@ def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: A
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit the products of a tile, and the comparisons with the limits of rows and columns."""
         rows, columns, dim, limits, out, above = arguments
         products = _tile(builder, _pointer(builder, rows, _FLOAT), _pointer(builder, columns, _LANES), dim)
         of_rows = _pointer(builder, limits, _FLOAT)
@@ -157,6 +158,7 @@ def _add_chains(_: Any, rows: Any, right: Any, step: Any, dim: Any, out: Any) ->
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over cache lines, which adds a line to each chain."""
         rows, right, step, dim, out = arguments
         groups, even = range(0, _CHAINS, _FOUR), builder.and_(dim, _LONG(-_LINE))
         totals = [cgutils.alloca_once_value(builder, ir.Constant(_QUAD, None)) for _ in groups]

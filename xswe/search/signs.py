@@ -266,6 +266,7 @@ def _lose_one(_: Any, row: Any, bits: Any, groups: Any) -> Any:
     """Return the loss of one row, given the addresses of its bits and of :attr:`Tables.bits`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over groups of bits, which adds the losses that they choose."""
         row, bits, groups = arguments
 
         def load(address: Any, step: int, kind: Any) -> Any:

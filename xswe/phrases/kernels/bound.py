@@ -53,6 +53,7 @@ def sum_lines(_: Any, lines: Any, rows: Any, count: Any, known: Any, out: Any) -
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over lines, which adds one and prefetches one further on."""
         table, rows, count, known, _ = arguments
         places, byte = builder.inttoptr(rows, _INT.as_pointer()), ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
@@ -122,6 +123,7 @@ def starts_above(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, m
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over sizes, which adds a word to each span and keeps the best score of each start."""
         first, lengths, stride, least, most, limit = arguments
         zero = ir.Constant(_NUMBERS, None)
         total, best = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
@@ -154,6 +156,7 @@ def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over sizes, which adds a word to each span and notes the starts of those above."""
         first, second, factor, least, most = arguments
         zero = ir.Constant(_NUMBERS, None)
         total, square = (cgutils.alloca_once_value(builder, zero) for _ in range(2))

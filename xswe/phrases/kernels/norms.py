@@ -72,6 +72,7 @@ def _multiply(_: Any, left: Any, right: Any, dim: Any, out: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit a loop over eight dimensions at a time, and the sums of the eight products."""
         left, right, dim, out = arguments
         function = ir.FunctionType(_LANES, [_LANES] * 3)
         fused = builder.module.declare_intrinsic(f"llvm.fma.v{_LANES.count}f32", (), function)
