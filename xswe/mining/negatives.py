@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.errors import ConfigError
 from xswe.io.arguments import pairs_or_names
 from xswe.io.files import check_output, fingerprint, scratch
-from xswe.io.lines import OnError, Skipped
+from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
@@ -88,6 +88,7 @@ class HardNegatives(Result[Negatives]):
         read: pairs read; those not among the n have too few negatives within the margin.
         cosines: float32 (n, 1 + negatives), of each anchor with its positive and its negatives.
         near: the share of near-duplicates of earlier pairs among the first hundred thousand read.
+        left_out: damaged records, counted by reason.
     """
 
     anchors: Texts
@@ -97,6 +98,7 @@ class HardNegatives(Result[Negatives]):
     read: int
     cosines: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
     near: float = 0.0
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.negatives)
@@ -114,7 +116,7 @@ class HardNegatives(Result[Negatives]):
     def __str__(self) -> str:
         few = f", {self.read - len(self):,} have too few within the margin" if len(self) < self.read else ""
         first = f"{self.read:,} pairs, {len(self):,} with {self.negatives.shape[1]} negatives{few}"
-        first += near_duplicate_note(self.near, "pairs") if self.read else ""
+        first += left_out_of(self.left_out) + (near_duplicate_note(self.near, "pairs") if self.read else "")
         if not self.cosines.size:
             return first
         positive, hardest = self.cosines[:, 0], self.cosines[:, 1]
@@ -176,8 +178,8 @@ def mine_negatives(
         check_output(output, [name for name in names if name != "-"])
         check_suffix(str(output))
     model = open_model(model, "mine_negatives(model, input)")
-    anchors, positives = _sides(pairs, names, config, config.languages or model.pair)
-    repeated = NearDuplicates()
+    left_out, repeated = Skipped(), NearDuplicates()
+    anchors, positives = _sides(pairs, names, config, config.languages or model.pair, left_out)
     repeated.add(anchors, positives)
     letters = np.array([identity_key(text) for text in positives], np.uint64)
     _, first, place = np.unique(letters, return_index=True, return_inverse=True)
@@ -200,17 +202,20 @@ def mine_negatives(
         full = np.flatnonzero((chosen >= 0).all(axis=1))
         cosines = np.concatenate([scores[full, None], near[full]], axis=1)
         kept = anchors.take(full), positives.take(full)
-        found = HardNegatives(*kept, targets, chosen[full], len(anchors), cosines, repeated.share)
+        found = HardNegatives(*kept, targets, chosen[full], len(anchors), cosines, repeated.share, left_out.counts)
         if output is not None:
             found.write(output)
     return found
 
 
 def _sides(
-    pairs: Sequence[tuple[str, str]], names: Sequence[str], config: NegativesConfig, languages: tuple[str, ...]
+    pairs: Sequence[tuple[str, str]],
+    names: Sequence[str],
+    config: NegativesConfig,
+    languages: tuple[str, ...],
+    left_out: Skipped,
 ) -> tuple[Texts, Texts]:
-    """Return both sides of the pairs, given or in files, without pairs that have a blank side."""
-    left_out = Skipped()
+    """Return both sides of the pairs, given or in files, without pairs that have a blank side; count damaged records."""
     records = Source(tuple(names), config.columns, languages, config.on_error).read(left_out) if names else ()
     read = (record.texts for record in records if record.texts is not None)
     sides: tuple[list[str], list[str]] = ([], [])
@@ -218,7 +223,6 @@ def _sides(
         if all(pair):
             for side, text in zip(sides, pair, strict=True):
                 side.append(text)
-    left_out.tell("".join(names[:1]))
     return Texts.of(sides[0]), Texts.of(sides[1])
 
 
