@@ -1,6 +1,7 @@
-"""Writes what is generated from the code, for type checkers and for the command line's help.
+"""Writes what is generated from the code: public names, stubs for type checkers, and the command line's help.
 
-Written are xswe/types.pyi, of the names in xswe/types.py, xswe/settings.pyi, and xswe/cli/settings.json (verb_settings.py).
+Public are the functions of the verbs with the types that they take and return, and what the tables here add: they are
+written into xswe/__init__.py, xswe/types.py and xswe/types.pyi. xswe/cli/settings.json is written by verb_settings.py.
 settings.pyi holds the keyword arguments of the public functions, from the dataclasses of their settings: a type checker
 knows by it that ``mine(thresold=1)`` is a mistake. A public function with settings has ``config: MineConfig | None`` and
 ``**settings: Unpack[MineSettings]``, whose class is imported for type checkers only. After a setting or a name has changed,
@@ -11,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import inspect
+import importlib
 import re
-import sys
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -24,14 +24,54 @@ from typing import Any
 
 import verb_settings
 
-import xswe
 from xswe.alignment.formats import Manner
+from xswe.cli.verbs import VERBS
 from xswe.corpus.cleaning import CleanConfig
 from xswe.evaluation.metrics import Bootstrap
+from xswe.io.signatures import config_class
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import TrainConfig
 
 FOLDER = Path(__file__).parents[1] / "xswe"
+# What is public besides the functions of the verbs, as ``public:inside`` if the module uses another name.
+_PUBLIC = {
+    "alignment.sentences": "align",
+    "alignment.words": "align_words",
+    "evaluation.ensembles": "ensemble:make_ensemble",
+    "mining.filter": "filter:filter_bitext",
+    "mining.score": "score:score_pairs",
+    "model.export": "export:export_model",
+    "phrases.find": "find_phrases",
+    "phrases.terms": "find_terms",
+    "report.write": "write_report",
+    "search.building": "index",
+    "search.index": "load_index",
+    "serving.app": "make_app",
+    "training.sweep": "sweep",
+    "training.train": "train",
+}
+_NOT_PUBLIC = {"train_run", "verify_index"}  # functions of verbs
+# Types besides those that public functions take as config= and return, and the entries of these; of two classes with the
+# same name, the public one.
+_TYPES = {
+    "alignment.phrase_table": "Phrase PhraseTable",
+    "alignment.term_check": "AgreedTerm TermCheck TermCheckConfig TermFinding",
+    "alignment.terms": "BilingualTerm BilingualTerms",
+    "alignment.documents": "DocumentPair DocumentPairs",
+    "corpus.bitext": "CorpusConfig",
+    "evaluation.evaluate": "PairedTest",
+    "evaluation.metrics": "Bootstrap",
+    "mining.hard_rules": "FilterConfig",
+    "mining.pipeline": "MineReport",
+    "mining.threshold": "Threshold",
+    "model.encoding": "Neighbour Neighbours",
+    "model.ensemble": "AnyModel Ensemble",
+    "search.hits": "Hit Hits",
+    "search.lists": "SearchConfig",
+    "teacher.protocol": "TeacherConfig",
+    "training.config": "TrainConfig",
+    "work.config": "ExecutionConfig",
+}
 # Settings of functions that take no config=; of the others it says what their settings are the fields of.
 _FURTHER: dict[str, type[Any]] = {"MannerSettings": Manner, "TrainSettings": TrainConfig}
 # Of train: what is a parameter, or decided by the recipe; and what the name of a choice may stand for.
@@ -46,25 +86,63 @@ Generated from the dataclasses of settings by tools/stubs.py, which is to be run
 '''
 
 
-def functions() -> dict[str, type[Any]]:
+def public() -> dict[str, dict[str, str]]:
+    """Return the names of the public functions within their modules, and what they are called, by module."""
+    calls = (call.partition(":") for verb in VERBS.values() for call in verb.calls.values())
+    found = {(module, name): name for module, _, name in calls if name not in _NOT_PUBLIC}
+    for module, names in _PUBLIC.items():
+        found |= {(module, inside or name): name for name, _, inside in (one.partition(":") for one in names.split())}
+    return _by_module(found)
+
+
+def _by_module(found: Mapping[tuple[str, str], str]) -> dict[str, dict[str, str]]:
+    """Return names by module and name within as a mapping for each module, all in order."""
+    in_order = groupby(sorted(found.items(), key=lambda one: (one[0][0], one[1])), key=lambda one: one[0][0])
+    return {module: {inside: name for (_, inside), name in names} for module, names in in_order}
+
+
+def functions() -> Iterator[Any]:
+    """Yield the public functions."""
+    for module, names in public().items():
+        yield from (getattr(importlib.import_module(f"xswe.{module}"), inside) for inside in names)
+
+
+def public_types() -> dict[str, dict[str, str]]:
+    """Return the names of the public types by module."""
+    found = {name: module for module, names in _TYPES.items() for name in names.split()}
+
+    def add(hint: Any) -> None:
+        """Add a class of ours, or those within a type, with the entries of results."""
+        for inside in typing.get_args(hint):
+            add(inside)
+        if isinstance(hint, type) and hint.__module__.startswith("xswe.") and hint.__name__ not in found:
+            found[hint.__name__] = hint.__module__.removeprefix("xswe.")
+            for base in getattr(hint, "__orig_bases__", ()):
+                for entry in typing.get_args(base):
+                    add(entry)
+
+    for call in functions():
+        module = vars(importlib.import_module(call.__module__))
+        for name in call.__annotations__.get("return", "").split(" | "):
+            add(module.get(name))
+        add(config_class(call))
+    return _by_module({(module, name): name for name, module in found.items()})
+
+
+def configs() -> dict[str, type[Any]]:
     """Return what the settings of each public function are called, and the dataclass that they are the fields of."""
     found = {}
-    for name in xswe.__all__:
-        if not inspect.isfunction(call := getattr(xswe, name)):
-            continue
-        places = inspect.signature(call).parameters
-        named = re.fullmatch(r"Unpack\[(\w+)\]", str(places["settings"].annotation)) if "settings" in places else None
-        if named and "config" in places:
-            found[named[1]] = getattr(
-                sys.modules[inspect.unwrap(call).__module__], str(places["config"].annotation).partition(" ")[0]
-            )
+    for call in functions():
+        named = re.fullmatch(r"Unpack\[(\w+)\]", str(call.__annotations__.get("settings", "")))
+        if named and (cls := config_class(call)):
+            found[named[1]] = cls
     return found
 
 
 def settings() -> str:
     """Return the text of settings.pyi."""
     writer = _Writer()
-    for name, cls in sorted((functions() | _FURTHER).items()):
+    for name, cls in sorted((configs() | _FURTHER).items()):
         writer.write(cls, name)
     writer.sections["SweepSettings"] = (
         "class SweepSettings(TrainSettings, total=False):\n"
@@ -136,18 +214,46 @@ def _quoted(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def types_() -> str:
-    """Return the text of types.pyi."""
-    lines = [
-        f"from xswe.{module} import {', '.join(f'{name} as {name}' for name in names.split())}\n"
-        for module, names in xswe.types._MODULES.items()
-    ]
-    return f'"""Generated from the table in types.py by tools/stubs.py."""\n\n{"".join(lines)}'
+def _table(named: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the table of names of a module."""
+    rows = (
+        f'    "{module}": "{" ".join(name if name == inside else f"{name}:{inside}" for inside, name in names.items())}",\n'
+        for module, names in named.items()
+    )
+    return f"_MODULES = {{\n{''.join(rows)}}}\n"
+
+
+def _imports(named: Mapping[str, Mapping[str, str]], indent: str, exported: bool) -> str:
+    """Return the imports of names, those of their own name first; ``exported`` repeats this, by which a stub exports it."""
+    lines = []
+    for module, names in named.items():
+        own = [f"{name} as {name}" if exported else name for inside, name in names.items() if inside == name]
+        others = [f"{inside} as {name}" for inside, name in names.items() if inside != name]
+        lines += [f"{indent}from xswe.{module} import {one}\n" for one in ([", ".join(own)] if own else []) + others]
+    return "".join(lines)
+
+
+def _filled(name: str, text: str) -> str:
+    """Return a module with what is generated in it."""
+    begin, first, _, end, rest = re.split(
+        r"(# Generated by .*\n)((?:.*\n)*?)(# end of what is generated\n)", (FOLDER / name).read_text(encoding="utf-8")
+    )
+    return f"{begin}{first}{text}{end}{rest}"
 
 
 def stubs() -> dict[str, str]:
     """Return the texts of the files by their names."""
-    return {"settings.pyi": settings(), "types.pyi": types_(), "cli/settings.json": verb_settings.text()}
+    calls, kinds = public(), public_types()
+    names = sorted([*(name for own in calls.values() for name in own.values()), "__version__", "errors", "load", "types"])
+    listed = "".join(f'    "{name}",\n' for name in names)
+    first = f"if TYPE_CHECKING:\n{_imports(calls, '    ', False)}"
+    return {
+        "__init__.py": _filled("__init__.py", f"{first}\n{_table(calls)}__all__ = [\n{listed}]\n"),
+        "types.py": _filled("types.py", _table(kinds)),
+        "types.pyi": f'"""Generated from the table in types.py by tools/stubs.py."""\n\n{_imports(kinds, "", True)}',
+        "settings.pyi": settings(),
+        "cli/settings.json": verb_settings.text(),
+    }
 
 
 if __name__ == "__main__":

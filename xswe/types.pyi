@@ -20,16 +20,16 @@ from xswe.mining.dedup import DedupConfig as DedupConfig, Deduplicated as Dedupl
 from xswe.mining.filter import Filtered as Filtered, FilteredRecord as FilteredRecord
 from xswe.mining.hard_rules import FilterConfig as FilterConfig
 from xswe.mining.mined import MinedPairs as MinedPairs, Pair as Pair
-from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
 from xswe.mining.negatives import HardNegatives as HardNegatives, Negatives as Negatives, NegativesConfig as NegativesConfig
+from xswe.mining.pipeline import MineConfig as MineConfig, MineReport as MineReport
 from xswe.mining.score import ScoreFileConfig as ScoreFileConfig, ScoredBitext as ScoredBitext
 from xswe.mining.threshold import Threshold as Threshold
 from xswe.mining.verdicts import BitextFilter as BitextFilter
 from xswe.model.encode_file import EncodedFile as EncodedFile
+from xswe.model.encoding import Neighbour as Neighbour, Neighbours as Neighbours
 from xswe.model.ensemble import AnyModel as AnyModel, Ensemble as Ensemble
 from xswe.model.export import ExportConfig as ExportConfig, Exported as Exported
 from xswe.model.interchange import ImportConfig as ImportConfig
-from xswe.model.encoding import Neighbour as Neighbour, Neighbours as Neighbours
 from xswe.model.static import StaticModel as StaticModel
 from xswe.phrases.find import FoundPhrases as FoundPhrases
 from xswe.phrases.search import SpanConfig as SpanConfig
