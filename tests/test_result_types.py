@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,19 +10,16 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.cli.verbs import command, composed
-from tests.conftest import eval_script
+from tests.cli.verbs import commands, returned
 from xswe.alignment.documents import align_files, pair_documents
 from xswe.alignment.phrase_table import phrase_table
 from xswe.alignment.term_check import check_terms
 from xswe.alignment.terms import bilingual_terms
-from xswe.cli.verbs import VERBS
 from xswe.evaluation.metrics import Bootstrap, Row
 from xswe.io.results import Result, Rows
 from xswe.training.sweep import Sweep, SweepPoint
 from xswe.work.status import StageStatus
 
-script = eval_script("experiments.local_faults")
 EN = ["The train is late.", "A cat sleeps on the roof.", "We buy bread.", "It is raining."]
 DE = ["Der Zug hat Verspätung.", "Eine Katze schläft auf dem Dach.", "Wir kaufen Brot.", "Es regnet."]
 PAIRS = list(zip(EN, DE, strict=True))
@@ -105,28 +101,14 @@ def _kinds(base: type) -> set[str]:
     return {one.__name__ for one in own}.union(*map(_kinds, own))
 
 
-def _commands() -> dict[str, list[str]]:
-    """Commands by the kind of result that their verb returns."""
-    found = {}
-    for words in (case.words.split() for case in script.CASES.values()):
-        module, _, name = next(iter(VERBS[words[0]].calls.values())).partition(":")
-        kinds = getattr(importlib.import_module(f"xswe.{module}"), name).__annotations__["return"]
-        found |= dict.fromkeys(kinds.split(" | "), words)
-    return found
-
-
-def test_what_a_verb_returns_is_a_sequence_that_prints_converts_and_writes(tmp_path, monkeypatch):
+def test_what_a_verb_returns_is_a_sequence_that_prints_converts_and_writes(tmp_path):
     for name in dir(xswe.types):
         getattr(xswe.types, name)
-    commands, returned = _commands(), list[Result]()
-    monkeypatch.setattr("xswe.cli.run._summary", lambda verb, mode, result, *_: returned.append(result) or "")
-    monkeypatch.chdir(tmp_path)
-    script.write_inputs(tmp_path)
     others = _kinds(Result) - MAKERS.keys()
-    assert others <= commands.keys(), "which no verb returns: MAKERS of tests/test_result_types.py must make them"
+    assert others <= commands().keys(), "which no verb returns: MAKERS of tests/test_result_types.py must make them"
     for kind in others:
-        command(verb := commands[kind][0], composed(verb, *commands[kind][1:]))
-        check(returned.pop(), kind, tmp_path)
+        (folder := tmp_path / kind).mkdir()
+        check(returned(kind, folder), kind, folder)
 
 
 @pytest.mark.parametrize("kind", sorted(MAKERS))

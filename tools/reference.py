@@ -3,7 +3,7 @@
 What a page says of a setting is what ``python -m xswe VERB --help-all`` says, from the same place; what it says of a
 function is its docstring, read by griffe without importing anything.
 
-    python tools/reference.py             # fill the tables of formats (files.md) and of former names (upgrade.md)
+    python tools/reference.py             # fill what files.md, upgrade.md and reports.md list: formats, names, verbs
     python tools/reference.py FOLDER      # write the pages, for reading without the site
 """
 
@@ -230,8 +230,13 @@ def moved_table() -> str:
     return _table(("formerly", "now"), rows)
 
 
-TABLES = {"formats": format_table, "former": former_table, "moved": moved_table}
-PAGES = tuple(ROOT / "docs" / name for name in ("reference/files.md", "how-to/upgrade.md"))
+def verbs_with_reports() -> str:
+    """Return the verbs that have ``report=``."""
+    return ", ".join(f"`{verb}`" for verb in sorted(VERBS) if any(one.name == "report" for one in settings(verb)))
+
+
+TABLES = {"formats": format_table, "former": former_table, "moved": moved_table, "reports": verbs_with_reports}
+PAGES = tuple(ROOT / "docs" / name for name in ("reference/files.md", "how-to/upgrade.md", "how-to/reports.md"))
 
 
 def filled(text: str) -> str:

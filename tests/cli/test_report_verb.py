@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from tests.cli.verbs import run_verb
-from xswe.cli.verbs import VERBS
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 
@@ -28,8 +26,6 @@ def test_every_page_has_its_command_on_the_page_of_reports():
 
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "reports.md").read_text("utf-8")
     assert not [kind for kind in get_args(Kind) if kind != "auto" and f"report {kind}=" not in page]
-    (line,) = re.findall(r"With `report=FILE.html`, .* write a report", page)
-    assert {*re.findall(r"`(\w+)`", line)} == {name for name, verb in VERBS.items() if verb.report}
 
 
 def test_mining_and_filtering_write_their_pages(folder, model_folder):

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from tests.conftest import eval_script
 from xswe.cli.main import main
 from xswe.cli.run import run
-from xswe.cli.settings import arguments, check_shape, simple
+from xswe.cli.settings import arguments, check_shape, function, simple
+from xswe.cli.verbs import VERBS
 from xswe.training.config import TrainConfig
 
 
@@ -46,6 +48,29 @@ def train_config(values: dict[str, Any]) -> TrainConfig:
 def command(verb: str, values: dict[str, Any]) -> str:
     """Run a verb on composed settings, and return what is said of it."""
     return run(verb, check_shape(verb, dict(values)))
+
+
+@functools.cache
+def commands() -> dict[str, list[str]]:
+    """Return a command by the class of the result of its verb: the last in the table of faults."""
+    found = {}
+    for words in (case.words.split() for case in eval_script("experiments.local_faults").CASES.values()):
+        modes = [word.removeprefix("mode=") for word in words if word.startswith("mode=")]
+        calls = VERBS[words[0]].calls
+        call = function(calls[next((mode for mode in modes if mode in calls), next(iter(calls)))])
+        found |= dict.fromkeys(call.__annotations__["return"].split(" | "), words)
+    return found
+
+
+def returned(kind: str, folder: Path) -> Any:
+    """Return the result of such a class, by a verb that writes it into a folder with its inputs."""
+    assert kind in commands(), f"no verb returns {kind}, and no test makes one"
+    verb, *words = commands()[kind]
+    results = list[Any]()
+    eval_script("experiments.local_faults").write_inputs(folder)
+    with contextlib.chdir(folder), patch("xswe.cli.run._summary", lambda *given: results.append(given[2]) or ""):
+        command(verb, composed(verb, *words))
+    return results[0]
 
 
 class Done(NamedTuple):

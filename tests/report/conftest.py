@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.report.write import _OF_RESULTS, _PAGES, _taken
+from tests.cli.verbs import returned
+from xswe.report import OF_RESULTS
+from xswe.report.write import _PAGES, _maker, _taken
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 from xswe.report.terms import view_of_hits
@@ -158,7 +160,8 @@ def hits_of_terms(pages: Pages, _: Path) -> Path:
     return pages["FoundInFiles of terms"].with_name("hits.tsv")
 
 
-# What each page is made of, by its entry in the tables of xswe/report/write.py, given the pages and a folder.
+# What a page is made of, by its entry in the tables of xswe/report, given the pages and a folder; of any other result, what
+# a verb returns.
 MADE: dict[str, Callable[[Pages, Path], Any]] = {
     "MinedPairs": lambda pages, _: pages.fixture("mined"),
     "Filtered": lambda pages, _: pages.fixture("filtered"),
@@ -175,25 +178,28 @@ MADE: dict[str, Callable[[Pages, Path], Any]] = {
     "compare": lambda pages, folder: written(compared(pages, folder), folder / "compare.json"),
     "space": lambda pages, folder: bitext(pages, folder, 60, ("en", "ja")),
 }
-ENTRIES = sorted({*_PAGES, *_OF_RESULTS, *MADE} - {"auto"})
+ENTRIES = sorted({*_PAGES, *OF_RESULTS, *MADE} - {"auto"})
 
 
 class Pages(dict[str, Path]):
-    """Pages by their entries, each made when a test first asks for it; ``fixture`` returns one of the test's by name."""
+    """Pages by their entries, each made when a test first asks for it, and what they are of in ``made``.
+
+    ``fixture`` returns one of the test's by name.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.fixture = folder, lambda _: None
+        self.folder, self.fixture, self.made = folder, lambda _: None, dict[str, Any]()
 
     def __missing__(self, name: str) -> Path:
-        if name not in MADE:
-            pytest.fail(f"no test can make a page of {name}: MADE of tests/report/conftest.py must say of what")
         (folder := self.folder / name).mkdir()
-        return self.setdefault(name, xswe.write_report(MADE[name](self, folder), folder / "page.html", **self.given(name)))
+        self.made[name] = MADE[name](self, folder) if name in MADE else returned(name, folder)
+        return self.setdefault(name, xswe.write_report(self.made[name], folder / "page.html", **self.given(name)))
 
     def given(self, name: str) -> dict[str, Any]:
         """What a page is given besides its content: all that it shows."""
         every = {"model": self.fixture("mini"), "languages": ("en", "ja"), "settings": {"made up": {"planted": 4711}}}
-        taken = _taken((_PAGES | _OF_RESULTS)[name.partition(" ")[0]])
+        entry = name.partition(" ")[0]
+        taken = _taken(_PAGES[entry] if entry in _PAGES else _maker(entry))
         return {"kind": name if name in _PAGES else "auto"} | {key: every[key] for key in taken}
 
 

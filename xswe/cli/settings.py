@@ -15,6 +15,7 @@ from xswe.cli.verbs import VERBS, merged
 from xswe.errors import ConfigError
 from xswe.io.settings import OF_THE_RUN, build, convert, suggestion
 from xswe.io.signatures import MISSING, config_class, hint_of, parts, plain
+from xswe.report import OF_RESULTS
 from xswe.text.languages import LANGUAGES
 
 Values = dict[str, Any]
@@ -51,7 +52,7 @@ def own_settings(verb: str, mode: str = "") -> Values:
                 values.pop(name, None)
     if "output" in out:
         out["output"] = MISSING
-    if spec.report and mode == next(iter(spec.calls)):
+    if OF_RESULTS.keys() & function(spec.calls[mode]).__annotations__["return"].split(" | "):
         out["report"] = None
     return out | {name: value for name, value in spec.usual.items() if name in out}
 

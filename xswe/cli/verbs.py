@@ -24,7 +24,6 @@ class Verb:
         groups: Hydra groups, each of which chooses several settings at once.
         bitext: modes (``""`` for any) whose ``input`` may also be given as two line-aligned files.
         many: arguments that may be lists.
-        report: whether it can write a report.
         unit: the items of the result, for the rate.
     """
 
@@ -36,7 +35,6 @@ class Verb:
     groups: tuple[str, ...] = ()
     bitext: tuple[str, ...] = ()
     many: tuple[str, ...] = ()
-    report: bool = False
     unit: str = ""
 
 
@@ -48,7 +46,6 @@ VERBS = {
         says={"": "{0}\n\nmodel: {0.folder}/model\nfigures: {0.folder}/results.json"},
         usual={"output": None, "threads": None},
         groups=("pair", "recipe", "teacher", "distilled", "units", "objective", "corpus", "corpus/clean"),
-        report=True,
     ),
     "encode": Verb(
         "one vector per line of text",
@@ -76,7 +73,6 @@ VERBS = {
             "model=mini queries=phrases.txt input=texts.txt output=hits.tsv",
             "model=mini queries=terms.txt input=texts.txt output=terms.tsv mode=terms",
         ),
-        report=True,
     ),
     "mine": Verb(
         "translations from two text files, paraphrases from one, or scores of a bitext",
@@ -89,7 +85,6 @@ VERBS = {
         ),
         says={"mine": "{0.report}\npairs: {output}", "score": "{0}\npairs: {output}"},
         bitext=("score", "negatives"),
-        report=True,
     ),
     "align": Verb(
         "texts and their translations, sentence by sentence",
@@ -98,7 +93,6 @@ VERBS = {
             "model=mini source=novel.en.txt target=novel.de.txt output=beads.tmx languages=[en,de] split=true",
             "model=mini source=english/ target=german/ output=beads/ pairing=content",
         ),
-        report=True,
     ),
     "link": Verb(
         "links of words, phrase tables and terms from a bitext",
@@ -127,7 +121,6 @@ VERBS = {
             "model=mini input=memory.tmx output=clean.tmx languages=[en,ja] numbers=true",
         ),
         bitext=("",),
-        report=True,
         unit="pairs",
     ),
     "dedup": Verb(
@@ -178,7 +171,6 @@ VERBS = {
         examples=("models=[mini,wordllama] tasks=[pairs.tsv]", "models=[mini,teacher:mini] tasks=[tatoeba]"),
         usual={"tasks": ["tatoeba"], "output": "compare.json"},
         many=("models", "tasks"),
-        report=True,
     ),
     "ensemble": Verb(
         "several static models as one",

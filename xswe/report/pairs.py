@@ -191,6 +191,16 @@ def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
     return Evidence(np.sort(scores.astype(np.float64))[::-1], None, with_texts(groups, texts))
 
 
+def mined_page(mined: MinedPairs, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
+    """Return the page of mined pairs."""
+    return pairs_page(view_of_mined(mined), model, settings)
+
+
+def filtered_page(found: Filtered, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
+    """Return the page of a filtered bitext."""
+    return pairs_page(view_of_filtered(found), model, settings)
+
+
 def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
     """Return the page of a view, with the settings of its run; with a model, the words of the pairs are linked."""
     return render("pairs.html", scripts=["cut.js", "marks.js", "pairs.js"], **pairs_context(view, model, settings))

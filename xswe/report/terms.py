@@ -138,6 +138,11 @@ def _of_row(row: Mapping[str, Any]) -> Found | None:
     )
 
 
+def search_page(search: FoundInFiles, settings: dict[str, Any] | None = None) -> str:
+    """Return the page of a search between files."""
+    return terms_page(view_of_search(search), settings)
+
+
 def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
     """Return the page of a view, with only its first phrases if the view is too large."""
     shown = _within_budget(view.found)

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
 from xswe.corpus.bitext import Bitext
-from xswe.errors import InputError
+from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json, strings_in
 from xswe.model.static import StaticModel, pool
@@ -155,6 +155,13 @@ def _report(stage: StageFolder) -> dict[str, Any]:
 
 
 @threadpool_limits.wrap(1)  # small matrices: threads would wait more than work
+def result_page(result: Any) -> str:
+    """Return the page of a :class:`xswe.training.train.TrainResult`; ConfigError: it has no run folder."""
+    if result.folder is None:
+        raise ConfigError("the report of a training reads its run folder: train with output=")
+    return training_page(result.folder)
+
+
 def training_page(folder: str | Path) -> str:
     """Return the page of a run folder; InputError: it is not the folder of a finished run."""
     run = Run(Path(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,12 @@ from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import check_choice, for_all
 from xswe.model.ensemble import AnyModel, open_model
-from xswe.report.aligned import aligned_page
-from xswe.report.comparison import comparison_page, read_comparison, sweep_page
+from xswe.report import OF_RESULTS
+from xswe.report.comparison import comparison_page, read_comparison
 from xswe.report.page import check_page, write_page
-from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
+from xswe.report.pairs import pairs_page, view_of_file
 from xswe.report.space import export_space, open_space, space_page
-from xswe.report.terms import terms_page, view_of_hits, view_of_search
+from xswe.report.terms import terms_page, view_of_hits
 from xswe.report.training import training_page
 
 Kind = Literal["auto", "run", "mined", "hits", "compare", "space"]
@@ -67,20 +68,20 @@ def write_report(
         page = _page_of_path(Path(result), kind, given)
     else:
         name = _class_of(result)
-        page = _page(_OF_RESULTS[name], name, result, given | {"kind": "" if kind == "auto" else kind})
+        page = _page(_maker(name), name, result, given | {"kind": "" if kind == "auto" else kind})
     write_page(output, page)
     return Path(output)
 
 
 def shown_with(result: Any) -> set[str]:
     """Return which of ``model`` and ``settings`` the page of a result shows."""
-    return {*_taken(_OF_RESULTS[_class_of(result)])}
+    return {*_taken(_maker(_class_of(result)))}
 
 
 def _class_of(result: Any) -> str:
     """Return the name of the class for which there is a page."""
     for kind in type(result).__mro__:
-        if kind.__name__ in _OF_RESULTS:
+        if kind.__name__ in OF_RESULTS:
             return kind.__name__
     raise ConfigError(f"no report is made of {type(result).__name__}: give a result, a run folder or a file")
 
@@ -99,23 +100,10 @@ def _page(make: Callable[..., str], what: str, content: Any, given: dict[str, An
     return make(content, *(given[name] for name in taken))
 
 
-def _of_training(result: Any) -> str:
-    if result.folder is None:
-        raise ConfigError("the report of a training reads its run folder: train with output=")
-    return training_page(result.folder)
-
-
-# Page makers by class name, given a result and what else they name; importing some of the classes would import torch.
-_OF_RESULTS: dict[str, Callable[..., str]] = {
-    "MinedPairs": lambda result, model, settings: pairs_page(view_of_mined(result), model, settings),
-    "Filtered": lambda result, model, settings: pairs_page(view_of_filtered(result), model, settings),
-    "AlignedTexts": aligned_page,
-    "FoundInFiles": lambda result, settings: terms_page(view_of_search(result), settings),
-    "TermView": terms_page,
-    "Comparison": comparison_page,
-    "Sweep": sweep_page,
-    "TrainResult": _of_training,
-}
+def _maker(name: str) -> Callable[..., str]:
+    """Return the function that makes the page of a class, imported with what it needs, which may be torch."""
+    module, _, function = OF_RESULTS[name].partition(":")
+    return cast("Callable[..., str]", getattr(importlib.import_module(f"xswe.report.{module}"), function))
 
 
 def _page_of_path(path: Path, kind: Kind, given: dict[str, Any]) -> str:
