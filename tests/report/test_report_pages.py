@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.report.conftest import ENTRIES, MADE, axe, swept
+from tests.report.conftest import ENTRIES, axe, swept
+from tests.report.shown import SHOWN, sections, unlike
 from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
@@ -86,7 +87,8 @@ def test_a_page_lists_its_sections_and_shows_the_settings(pages, kind):
 
 @pytest.mark.parametrize("kind", ENTRIES)
 def test_a_page_shows_what_it_is_given_or_refuses_it(pages, tmp_path, kind):
-    how, made, page = pages.given(kind), MADE[kind](pages, tmp_path), tmp_path / "a.html"
+    whole, page = pages[kind].read_bytes(), tmp_path / "a.html"
+    how, made = pages.given(kind), pages.made[kind]
     for name, value in (("model", pages.fixture("mini")), ("languages", ("en", "de")), ("settings", {"a": {"b": 1}})):
         if name not in how:
             with pytest.raises(ConfigError, match=rf"{name} does nothing for the page of \w+: leave it out"):
@@ -94,7 +96,16 @@ def test_a_page_shows_what_it_is_given_or_refuses_it(pages, tmp_path, kind):
         else:
             with contextlib.suppress(ConfigError):  # some cannot be made without
                 xswe.write_report(made, page, **{key: given for key, given in how.items() if key != name})
-                assert page.read_bytes() != pages[kind].read_bytes(), name
+                assert page.read_bytes() != whole, name
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_each_section_shows_what_the_result_says_and_no_other_figure(pages, kind):
+    found = sections(pages[kind].read_text("utf-8"))
+    assert kind in SHOWN, f"SHOWN of tests/report/shown.py does not say what the page of {kind} shows"
+    shown = SHOWN[kind](pages.made[kind])
+    assert found.keys() <= shown.keys(), "sections of which tests/report/shown.py does not say what they show"
+    assert not {name: told for name, text in found.items() if (told := unlike(text, shown[name]))}
 
 
 @pytest.mark.parametrize(
