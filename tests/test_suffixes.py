@@ -30,7 +30,7 @@ READ_OR_WRITTEN = {
     "corrections": corrections.SUFFIXES,
     "rows": rows.SUFFIXES,
     "links": (*words._TABLES, *words._PAGES),
-    "tables": {*results._TEXT_WRITERS, *results._LIBRARIES},
+    "tables": {*results._TEXT_WRITERS, *results.BINARY},
     "vectors": vector_files.SUFFIXES,
 }
 _NAME = r"`{0,2}(\.[a-z][a-z0-9]*)`{0,2}"

@@ -22,7 +22,7 @@ from xswe.bitext import formats, output
 from xswe.cli.help import settings
 from xswe.cli.verbs import VERBS
 from xswe.face import FORMER
-from xswe.io import results
+from xswe.io import suffixes
 from xswe.model import vector_files
 from xswe.text.readers import READERS
 
@@ -93,7 +93,7 @@ def format_table() -> str:
         "`align fixed=`": {".ladder", *rows.SUFFIXES, ".jsonl"},
         "running text": {".txt", *READERS},
         "pairs out": {".tsv", *output.WRITTEN},
-        "tables": {".json", *results._TEXT_WRITERS, *results._LIBRARIES},
+        "tables": {*suffixes.TABLES},
         "`evaluate tasks=`, `serve corpora=`": bitext,
         "`phrases input=`": bitext | {*READERS},
         "vectors": {*vector_files.SUFFIXES},

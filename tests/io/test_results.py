@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 
 from xswe.errors import ConfigError
 from xswe.io import results as module
-from xswe.io.results import Result, Rows, latex, markdown, table, write_table
+from xswe.io.results import SHOWN, Result, Rows, latex, markdown, table, write_table
+from xswe.io.suffixes import TABLES
 
 
 class Found(Result):
@@ -21,18 +23,48 @@ class Found(Result):
         return "Found(<2>)"
 
 
-def test_a_suffix_is_a_promise(tmp_path):
-    for suffix in (".csv", ".tsv", ".json", ".jsonl", ".md", ".tex"):
-        Found().write(tmp_path / f"a{suffix}")
-    for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
-        with (tmp_path / f"a{suffix}").open(newline="") as stream:
-            assert list(csv.reader(stream, delimiter=delimiter))[1:] == [["0.5", "a|b & c_d <i>"], ["0.25", 'x\ty\n"z"']]
-    rows = [{"score": score, "text": text} for score, text in Found().records()]
-    assert json.loads((tmp_path / "a.json").read_text()) == rows
-    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
-    lines = ["| --- | --- |", r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
-    assert (tmp_path / "a.md").read_text().splitlines()[1:] == lines
-    assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
+def separated(path, delimiter):
+    with path.open(newline="") as stream:
+        return list(csv.reader(stream, delimiter=delimiter))
+
+
+def objects(rows):
+    return [[*rows[0]], *(row.values() for row in rows)]
+
+
+# How another program reads the header and the rows of each format.
+READ = {
+    ".csv": lambda path: separated(path, ","),
+    ".json": lambda path: objects(json.loads(path.read_text())),
+    ".jsonl": lambda path: objects([json.loads(line) for line in path.read_text().splitlines()]),
+    ".md": lambda path: [
+        [cell.replace("\\|", "|") for cell in re.split(r" (?<!\\)\| ", line[2:-2])]
+        for line in path.read_text().splitlines()
+        if "---" not in line
+    ],
+    ".parquet": lambda path: objects(pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()),
+    ".tex": lambda path: [
+        [re.sub(r"\\([&_])", r"\1", cell) for cell in re.split(r" (?<!\\)& ", line.removesuffix(r" \\"))]
+        for line in path.read_text().splitlines()
+        if line.endswith(r" \\")
+    ],
+    ".tsv": lambda path: separated(path, "\t"),
+    ".xlsx": lambda path: [*pytest.importorskip("openpyxl").load_workbook(path).active.iter_rows(values_only=True)],
+}
+
+
+@pytest.mark.parametrize("suffix", TABLES)
+def test_a_suffix_is_a_promise(tmp_path, suffix):
+    Found().write(tmp_path / f"a{suffix}")
+    assert suffix in READ, "no test reads what is written: READ must say how"
+    rows = [("0.5000", "a|b & c_d <i>"), ("0.2500", 'x y "z"')] if suffix in SHOWN else Found().records()
+    assert [[*map(str, row)] for row in READ[suffix](tmp_path / f"a{suffix}")] == [
+        ["score", "text"],
+        *([str(score), text] for score, text in rows),
+    ]
+
+
+def test_a_name_without_a_format_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.\w"):
         Found().write(tmp_path / "b.html")
 
@@ -117,16 +149,6 @@ def test_results_become_frames(library):
     frame = getattr(Found(), f"to_{library}")()
     assert list(frame.columns) == ["score", "text"]
     assert list(frame["score"]) == [0.5, 0.25]
-
-
-def test_results_become_parquet_and_sheets(tmp_path):
-    parquet, sheets = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("openpyxl")
-    for suffix in (".parquet", ".xlsx"):
-        Found().write(tmp_path / f"a{suffix}")
-    rows = [tuple(row) for row in Found().records()]
-    assert [tuple(row.values()) for row in parquet.read_table(tmp_path / "a.parquet").to_pylist()] == rows
-    sheet = sheets.load_workbook(tmp_path / "a.xlsx").active
-    assert list(sheet.iter_rows(values_only=True)) == [("score", "text"), *rows]
 
 
 def test_a_sheet_is_laid_out_to_be_read(tmp_path):

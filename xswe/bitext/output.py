@@ -9,7 +9,7 @@ from xswe.bitext.catalogues import write_catalogue
 from xswe.bitext.memories import Unit, write_tmx, write_xliff, write_xliff2
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
-from xswe.io.results import SHOWN, check_suffix, write_table, write_text
+from xswe.io.results import BINARY, SHOWN, check_suffix, write_table, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
 from xswe.io.suffixes import SUFFIXES
@@ -60,10 +60,10 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = (), furth
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
     if kind != (named := _SUFFIXES.get(suffix, kind)) and (kind, named) != ("xliff2", "xliff"):
         raise ConfigError(f"format={kind}: {output} is the name of {named}; leave format= out, or give another name")
-    if kind in ("parquet", "xlsx"):
+    if (written := TABLES.get(kind)) in BINARY:
         if output == "-" or packing_of(output):
-            raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs.{kind}")
-        check_suffix(f"pairs.{kind}")  # that its library is installed
+            raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs{written}")
+        check_suffix(f"pairs{written}")  # that its library is installed
     if kind in ("tmx", "xliff", "xliff2") and len(languages) != 2:
         raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
     return kind

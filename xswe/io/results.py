@@ -186,8 +186,8 @@ def check_suffix(path: str | Path) -> str:
     Raises ConfigError for a format that is not written, DependencyError if the library that writes it is not installed.
     """
     suffix = ".tsv" if str(path) == "-" else suffix_of(path)
-    if suffix in _LIBRARIES:
-        module, extra = _LIBRARIES[suffix]
+    if suffix in BINARY:
+        module, extra, _ = BINARY[suffix]
         if packing_of(path):
             raise ConfigError(f"{path}: {suffix} is not written packed; leave {packing_of(path)} out")
         if find_spec(module) is None:
@@ -240,13 +240,10 @@ def write_table(
         write_text(path, chain(["\ufeff"] if bom else [], _TEXT_WRITERS[suffix](names, rows)))
         return
     with whole_file(path) as temporary:
-        if suffix == ".xlsx":
-            _write_sheet(temporary, names, rows)
-        else:
-            _write_parquet(temporary, names, rows, types or {})
+        BINARY[suffix][2](temporary, names, rows, types or {})
 
 
-def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], _types: Mapping[str, str]) -> None:
     """Write an XLSX sheet for people to read; the same rows give the same bytes.
 
     The header is frozen and filters; columns are as wide as their first texts, and wrap long ones; scores are coloured from
@@ -354,7 +351,10 @@ SHOWN: dict[str, Writer] = {
     ".tex": lambda names, rows: iter([latex(names, rows) + "\n"]),
 }
 _TEXT_WRITERS: dict[str, Writer] = {".csv": _separated(","), ".tsv": _separated("\t"), ".jsonl": _objects, **SHOWN}
-# Binary formats: the library that writes each, and the extra that installs it.
-_LIBRARIES = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("xlsxwriter", "mine")}
-if {*_TEXT_WRITERS, *_LIBRARIES, ".json"} != set(TABLES):
+# Binary formats: the library that writes each, the extra that installs it, and the writer.
+BINARY: dict[str, tuple[str, str, Callable[[Path, Sequence[str], Iterable[Sequence[Any]], Mapping[str, str]], None]]] = {
+    ".parquet": ("pyarrow", "parquet", _write_parquet),
+    ".xlsx": ("xlsxwriter", "mine", _write_sheet),
+}
+if {*_TEXT_WRITERS, *BINARY, ".json"} != set(TABLES):
     raise TypeError(f"the tables of xswe.io.suffixes are {', '.join(TABLES)}: each needs a writer, and no other has one")
