@@ -77,6 +77,7 @@ def made(suffix: str) -> bytes:
         units = "".join(f'<trans-unit id="{n}" xml:space="preserve">{both}</trans-unit>\n' for n, both in enumerate(sides))
         begin = '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="a" datatype="plaintext"'
         return f'{begin} source-language="en-US" target-language="de"><body>\n{units}</body></file></xliff>'.encode()
+    assert suffix == ".xliff", f"made() has no {suffix}"
     units = "".join(f'<unit id="{n}"><segment id="s{n}">{both}</segment></unit>\n' for n, both in enumerate(sides))
     begin = '<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en" trgLang="de"><file id="f">'
     return f"{begin}\n{units}</file></xliff>".encode()

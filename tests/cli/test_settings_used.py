@@ -43,7 +43,16 @@ def looked_at(path: Path) -> frozenset[str]:
     return frozenset(names(ast.parse(FILES[path])))
 
 
-@pytest.mark.parametrize(("verb", "mode"), [(verb, mode) for verb, spec in VERBS.items() for mode in spec.calls])
+MODES = [(verb, mode) for verb, spec in VERBS.items() for mode in spec.calls]
+
+
+@pytest.mark.parametrize(("verb", "mode"), MODES)
+def test_two_aligned_files_are_the_input_where_a_function_says_so(verb, mode):
+    (told,) = re.findall(r"\n        input: ((?:.|\n         )*)", function(VERBS[verb].calls[mode]).__doc__ or "") or [""]
+    assert ("two line-aligned files" in told) == (mode in VERBS[verb].bitext)
+
+
+@pytest.mark.parametrize(("verb", "mode"), MODES)
 def test_a_verb_looks_at_all_of_its_settings(verb, mode):
     """Its function at its arguments, and what names the class of its settings at their fields."""
     call = function(VERBS[verb].calls[mode])

@@ -99,7 +99,7 @@ def test_a_page_shows_what_it_is_given_or_refuses_it(pages, tmp_path, kind):
                 assert page.read_bytes() != whole, name
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
+@pytest.mark.parametrize("kind", sorted({*ENTRIES, *SHOWN}))
 def test_each_section_shows_what_the_result_says_and_no_other_figure(pages, kind):
     found = sections(pages[kind].read_text("utf-8"))
     assert kind in SHOWN, f"SHOWN of tests/report/shown.py does not say what the page of {kind} shows"

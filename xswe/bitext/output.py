@@ -64,7 +64,7 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = (), furth
         if output == "-" or packing_of(output):
             raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs{written}")
         check_suffix(f"pairs{written}")  # that its library is installed
-    if kind in ("tmx", "xliff", "xliff2") and len(languages) != 2:
+    if kind in MEMORIES and kind != "catalogue" and len(languages) != 2:
         raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
     return kind
 
