@@ -36,6 +36,13 @@ def test_every_public_name_is_there_and_listed():
             module.absent  # noqa: B018
 
 
+def test_every_public_function_has_tests():
+    """Which import it, or call it as a user does."""
+    texts = "".join(file.read_text("utf-8") for file in Path(__file__).parent.rglob("test_*.py"))
+    calls = [rf"\bxswe\.{name}\(|\bimport [^\n]*\b{inside}\b|^    {inside},$" for name, (_, inside) in xswe._PUBLIC.items()]
+    assert not [call for call in calls if not re.search(call, texts, re.MULTILINE)]
+
+
 def test_a_result_is_found_among_the_types():
     assert isinstance(xswe.mine(None, *[np.eye(3, dtype=np.float32)] * 2, threshold=None), xswe.types.MinedPairs)
     with pytest.raises(AttributeError, match=r"xswe\.MinedPairs is xswe\.types\.MinedPairs"):
