@@ -11,6 +11,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class Among(tuple):
     """Some of what a section shows; any other sequence has all its figures, and the texts that have figures in them."""
 
 
+@cache
 def prose() -> list[str]:
     """The sentences of the templates that have figures."""
     parts = (part for file in (ROOM / "templates").glob("*.html") for part in MARKUP.split(file.read_text("utf-8")))
@@ -65,7 +67,7 @@ def prose() -> list[str]:
 def sections(text: str) -> dict[str, str]:
     """The texts of the sections, and what stands before them, without drawings."""
     main = re.sub(r"(?s)<svg.*?</svg>", "", text[text.index("</nav>") : text.index("</main>")])
-    names, bodies = zip(*re.findall(r'(?s)<section id="(\w+)">(.*?)</section>', main), strict=True)
+    names, bodies = zip(*re.findall(r'(?s)<section id="([\w-]+)">(.*?)</section>', main), strict=True)
     found = {"": main.partition("<section")[0], **dict(zip(names, bodies, strict=True))}
     return {name: plain(body) for name, body in found.items() if name != "settings"}
 
