@@ -78,8 +78,9 @@ def plain(body: str) -> str:
 
 def where(wanted: object) -> re.Pattern[str]:
     """Where a text stands, with marks between its letters that have become blanks; a number as a whole."""
-    letters = r"\s*".join(map(re.escape, "".join(str(wanted).split())))
-    return re.compile(rf"(?<![\d.,]){letters}(?!\d)" if re.match(r"\d", str(wanted)) else letters)
+    letters = "".join(str(wanted).split())
+    first, last = (r"(?<![\d.,])" if letters[:1].isdigit() else ""), (r"(?!\d)" if letters[-1:].isdigit() else "")
+    return re.compile(first + r"\s*".join(map(re.escape, letters)) + last)
 
 
 def unlike(text: str, shown: Iterable[object] | str) -> list[str]:
