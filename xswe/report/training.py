@@ -154,7 +154,6 @@ def _report(stage: StageFolder) -> dict[str, Any]:
     return dict(read_json(path)) if path.is_file() else {}
 
 
-@threadpool_limits.wrap(1)  # small matrices: threads would wait more than work
 def result_page(result: Any) -> str:
     """Return the page of a :class:`xswe.training.train.TrainResult`; ConfigError: it has no run folder."""
     if result.folder is None:
@@ -162,6 +161,7 @@ def result_page(result: Any) -> str:
     return training_page(result.folder)
 
 
+@threadpool_limits.wrap(1)  # small matrices: threads would wait more than work
 def training_page(folder: str | Path) -> str:
     """Return the page of a run folder; InputError: it is not the folder of a finished run."""
     run = Run(Path(folder))
