@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import xswe
+from xswe.alignment import sentences
 from xswe.alignment.beads import AlignConfig, Prices
 from xswe.alignment.corrections import Corrections, Said
 from xswe.alignment.formats import Manner
@@ -67,7 +70,7 @@ def test_a_summary_has_lines_beads_and_what_was_left_out():
     assert repr(more) == "AlignedTexts(5 and 4 lines, 2 of 1:1, 1 of 0:1, 1 of 1:0, 1 of 1:2)"  # the four most frequent
     said = "5 and 4 lines, 3 beads with 80.0 % and 75.0 % of them, 1 of them out of order, "
     assert found.summary().startswith(said)
-    assert found.summary().endswith(", 2.0 s, 4 lines/s")
+    assert found.summary().endswith(", 2.0 s, 4 lines/s; near-duplicates of earlier beads: none")
     assert found.left_out == {}
     more = aligned(
         moved=np.zeros(5, bool), changes="1 rejected", manner=Manner(gaps=False), threshold=Threshold(0.5, "given")
@@ -75,7 +78,18 @@ def test_a_summary_has_lines_beads_and_what_was_left_out():
     assert more.left_out == {"lines without a counterpart": 2}
     told = more.summary()
     assert told.startswith(f"5 and 4 lines, 3 beads with 80.0 % and 75.0 % of them, {more.threshold.sentence()}, ")
-    assert told.endswith("; corrections: 1 rejected; left out: 2 lines without a counterpart")
+    assert "; corrections: 1 rejected; left out: 2 lines without a counterpart; near-duplicates" in told
+
+
+def test_near_duplicates_are_counted_among_beads(monkeypatch):
+    """Gaps are not counted, nor beads after the first ones."""
+    lines = [f"The train number {n} is late again today." for n in (1, 2, 2, 3)]
+    spans = np.array([(0, 1, 0, 1), (1, 2, 1, 1), (2, 3, 1, 2), (3, 4, 2, 3), (4, 5, 3, 4)])
+    found = aligned(spans=spans, source=Texts.of([*lines, "No."]), target=Texts.of([*lines[1:], "Nein."]))
+    assert found.near == pytest.approx(2 / 4)
+    assert found.summary().endswith("; near-duplicates of earlier beads: 50 %")
+    monkeypatch.setattr(sentences, "_COUNTED", 3)
+    assert replace(found).near == pytest.approx(2 / 3)
 
 
 def test_beads_that_score_too_little_become_gaps_line_by_line():

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -21,6 +22,7 @@ from xswe.alignment.rows import Run
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.bitext.texts import TextSource
+from xswe.corpus.near_duplicates import NearDuplicates
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, lines_of
 from xswe.io.lines import Skipped, left_out_of
@@ -28,7 +30,7 @@ from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.mining.threshold import PrecisionEstimate, Threshold, estimate_from_decoys
+from xswe.mining.threshold import PrecisionEstimate, Threshold, estimate_from_decoys, near_duplicate_note
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.text.languages import base_language, check_languages
@@ -43,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 Side = str | Path | Sequence[str]
 _SCRIPT_SAMPLE = 500  # lines sampled to detect the script
+_COUNTED = 20_000  # the first beads, among which near-duplicates are counted
 _NO_THRESHOLD = Threshold(-np.inf, "none")
 
 
@@ -141,7 +144,15 @@ class AlignedTexts(Result[Bead], row=Bead):
         beads = f"{int(self.is_pair.sum()):,} beads with {shares} of them"
         changes = f"; corrections: {self.changes}" if self.changes else ""
         line = f"{sizes}, {beads}{moved}{cut}, {took(lines, self.seconds, 'lines')}{changes}"
-        return line + left_out_of(self.left_out)
+        return line + left_out_of(self.left_out) + near_duplicate_note(self.near, "beads")
+
+    @cached_property
+    def near(self) -> float:
+        """The share of near-duplicates of earlier beads among the first twenty thousand."""
+        counted = NearDuplicates()
+        beads = map(self._at, np.flatnonzero(self.is_pair)[:_COUNTED].tolist())
+        counted.add_pairs([(bead.source, bead.target) for bead in beads])
+        return counted.share
 
     @property
     def left_out(self) -> Mapping[str, int]:
