@@ -168,6 +168,20 @@ def test_every_setting_of_the_objective_changes_what_is_trained(name):
     assert values[0] != values[1]
 
 
+NEGATIVES = {"ranking"}  # losses that compare sources with the targets of no source, too
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_reads_what_the_table_says_and_no_other_targets(name):
+    generator = np.random.default_rng(8)
+    left, right, teacher, other = (unit(generator, 6, 8) for _ in range(4))
+    objective = Objective(**{**dict.fromkeys(LOSSES, 0.0), name: 1.0})
+    value, further = objective(left, right, (np.arange(6), np.arange(6)), teacher)[0], np.concatenate([right, other])
+    assert (objective(left, right, (np.arange(6), np.arange(6)), other)[0] != value) == LOSSES[name].imitates
+    assert objective.imitating == ([name] if LOSSES[name].imitates else [])
+    assert (objective(left, further, (np.arange(6), np.arange(12)), teacher)[0] != value) == (name in NEGATIVES)
+
+
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.compares_translations])
 def test_a_loss_that_compares_no_translations_trains_one_language(name):
     generator = np.random.default_rng(6)

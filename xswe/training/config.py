@@ -165,8 +165,8 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
     """
     languages = check_languages(config.languages)
     check_units(config.units)
-    if config.objective.distillation and distilled is None:
-        raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
+    if (imitating := config.objective.imitating) and distilled is None:
+        raise ConfigError(f"objective.{imitating[0]} needs an encoder to imitate: set distilled=minilm, or a teacher")
     if len(languages) == 1 and not config.objective.needs_pairs and "source" not in config.objective.distillation_on:
         raise ConfigError(f"{languages[0]} alone has no translations to compare: set objective.distillation_on=[source]")
     if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:

@@ -248,6 +248,11 @@ class Objective:
         """Whether a loss compares translations; otherwise sentences of a single language suffice."""
         return any(getattr(self, name) > 0 for name, loss in LOSSES.items() if loss.compares_translations)
 
+    @property
+    def imitating(self) -> list[str]:
+        """The losses with a weight that imitate a teacher."""
+        return [name for name, loss in LOSSES.items() if loss.imitates and getattr(self, name) > 0]
+
     def _summed(self, left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int, gradient: bool) -> Gradients:
         """Return one unweighted loss, on the full vectors or summed over prefixes."""
         if not self.prefixes:
@@ -322,7 +327,8 @@ class Loss(NamedTuple):
     """A loss of the objective; its weight is the setting of the same name."""
 
     compares_translations: bool  # otherwise sentences of a single language suffice
+    imitates: bool  # a teacher, whose vectors it needs
     terms: Callable[[Objective, Batch], Iterator[Term]]
 
 
-LOSSES = {"ranking": Loss(True, _ranking), "distillation": Loss(False, _distillation)}
+LOSSES = {"ranking": Loss(True, False, _ranking), "distillation": Loss(False, True, _distillation)}

@@ -82,7 +82,7 @@ def run_stages(
     random vectors. If ``objective.distillation`` is above 0, the model imitates ``distilled``'s vectors of each pair's side
     in the model's first language (or of the source if neither side is).
     """
-    distilled = distilled if config.objective.distillation else None
+    distilled = distilled if config.objective.imitating else None
     check_settings(config, teacher, distilled)
     place, peers = shared or folder, execution.has_peers
     several = peers or shared is not None  # whether several processes may be at work in the place

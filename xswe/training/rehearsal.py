@@ -70,7 +70,7 @@ def rehearse(config: TrainConfig, folder: Path) -> Rehearsal:
     """
     outlines = {name: _outline(one) for name, one in (("teacher", config.teacher), ("distilled", config.distilled))}
     teacher = outlines["teacher"]
-    imitated = (outlines["distilled"] or teacher) if config.objective.distillation else None
+    imitated = (outlines["distilled"] or teacher) if config.objective.imitating else None
     check_settings(config, teacher, imitated)  # type: ignore[arg-type] # reads only name and width
     sides = _sides(config)
     rows = [(f"sentences, {side.language}", _count(side.pairs, side.known)) for side in sides]
@@ -240,7 +240,7 @@ def _disk(config: TrainConfig, teacher: Outline | None, units: int, sides: Seque
     if teacher is None:
         return texts + bags + tables
     fetched = 0.0 if config.teacher is None or Path(locate_of(config.teacher)).is_dir() else teacher.parameters * 4.0
-    vectors = sides[0].pairs * teacher.dim * 2.0 if config.objective.distillation else 0.0
+    vectors = sides[0].pairs * teacher.dim * 2.0 if config.objective.imitating else 0.0
     return texts + bags + tables + fetched + vectors + 4.0 * units * teacher.dim * 4
 
 

@@ -219,7 +219,7 @@ def train_with(
 ) -> TrainResult:
     """Train a model with full settings and an encoder that is already loaded; see :func:`train`."""
     imitated = start
-    if config.objective.distillation and config.distilled is not None:
+    if config.objective.imitating and config.distilled is not None:
         imitated = load_encoder(config.distilled, config.threads)
     made = run_stages(config, start, folder, distilled=imitated, shared=shared, execution=execution)
     return _written(made, config, folder, keep_steps)
