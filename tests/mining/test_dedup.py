@@ -326,3 +326,9 @@ def test_nothing_and_blank_lines(model):
     assert nothing.counts == {}
     assert str(nothing) == "0 lines read, 0 kept; dropped: none; largest cluster: 0 lines"
     assert dedup(model, ["", "a", " ", ""]).kept.tolist() == [True, True, False, False]
+
+
+def test_lines_of_markdown_keep_their_suffix(tmp_path):
+    (tmp_path / "a.md").write_text("* a cat\n* a cat\n* a dog\n", "utf-8")
+    dedup(None, tmp_path / "a.md", tmp_path / "b.md", threshold=None)
+    assert (tmp_path / "b.md").read_text("utf-8") == "* a cat\n* a dog\n"

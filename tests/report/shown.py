@@ -138,7 +138,8 @@ def of_file(path: Path) -> dict[str, Any]:
 def of_aligned(found: Any) -> dict[str, Any]:
     pairs = [row for row in range(len(found)) if found[row].source and found[row].target]
     alone = next(bead.source for bead in found if not bead.target)
-    return PAIRS | {
+    return {
+        "scores": PAIRS["scores"],
         "": [f"{len(found.source) + len(found.target)} lines", f"the cut {len(pairs)}", f"kept {len(pairs)}"],
         "map": Among(["without a counterpart", alone]),
         "review": Among(f"{score:.2f}" for score in sorted(found.scores[pairs])),
@@ -157,7 +158,7 @@ def of_search(found: Any) -> dict[str, Any]:
             shown += [left, place.text, right, place.passage + 1, found.other.get(place.passage, "")[:400]]
     empty = [query for query, own in hits if not own]
     counts = (len(hits), len(hits) - len(empty), f"{len(empty)} without", sum(len(own) for own in found.found))
-    return {"": [*counts, found.passages], "found": shown, "nothing": empty, "run": [found]}
+    return {"": [*counts, found.passages], "found": shown, "run": [found]} | ({"nothing": empty} if empty else {})
 
 
 def of_comparison(found: Any) -> dict[str, Any]:

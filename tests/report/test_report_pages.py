@@ -104,7 +104,7 @@ def test_each_section_shows_what_the_result_says_and_no_other_figure(pages, kind
     found = sections(pages[kind].read_text("utf-8"))
     assert kind in SHOWN, f"SHOWN of tests/report/shown.py does not say what the page of {kind} shows"
     shown = SHOWN[kind](pages.made[kind])
-    assert found.keys() <= shown.keys(), "sections of which tests/report/shown.py does not say what they show"
+    assert found.keys() == shown.keys(), "the sections of the page, and those of tests/report/shown.py"
     assert not {name: told for name, text in found.items() if (told := unlike(text, shown[name]))}
 
 

@@ -43,6 +43,7 @@ from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all, refuse_unused
+from xswe.io.sources import suffix_of
 from xswe.mining.hard_rules import identity_key, number_key
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
@@ -319,8 +320,8 @@ def _check_files(
 
 def _check_kind(output: str, file: Source) -> None:
     """Refuse an output whose suffix names another format than that of the lines."""
-    kind = output_format("auto", output, ("", ""))
-    if kind != format_of(file):
+    same = suffix_of(output) == suffix_of(file.paths[0])  # lines of Markdown are kept; its tables have the same suffix
+    if not same and output_format("auto", output, ("", "")) != format_of(file):
         raise ConfigError(f"{output}: lines keep the format of {file.paths[0]}; give output= the same suffix")
 
 
