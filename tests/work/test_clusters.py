@@ -54,6 +54,14 @@ def test_a_worker_that_dies_is_replaced(any_cluster, how, tmp_path, heavy):
     assert runs(tmp_path) == [3]
 
 
+def test_a_call_of_a_worker_that_has_died_fails_like_any_other(any_cluster, how, tmp_path):
+    with cluster(how) as connection:
+        workers = workers_of(how.kind)(connection, stage_in(tmp_path, heavy=True), 1.0, 0.0)
+        worker = workers.start()
+        workers.stop(worker)
+        assert isinstance(workers.wait([workers.call(worker, 0)])[1], str)
+
+
 @HEAVY
 def test_a_shard_that_kills_each_of_its_workers_is_named_and_the_others_are_done(
     any_cluster, how, tmp_path, heavy, monkeypatch

@@ -67,7 +67,7 @@ class Workers(ABC):
 
     @abstractmethod
     def call(self, worker: Any, shard: int) -> Any:
-        """Let a worker call :meth:`Worker.do` after what it was given before; return the call."""
+        """Let a worker call :meth:`Worker.do` after its earlier calls; return the call, which fails if it has died."""
 
     @abstractmethod
     def wait(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:

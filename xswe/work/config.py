@@ -31,6 +31,9 @@ HOSTS = for_all(
         "ray": _Host("a Ray cluster", has_peers=False, has_workers=True, settings=_OF_CLUSTERS, library="ray"),
     },
 )
+for _host in HOSTS.values():
+    if not {*_host.settings} <= {*_OF_ARRAYS * _host.has_peers, *_OF_CLUSTERS * _host.has_workers}:
+        raise TypeError(f"nothing looks at some of the settings of {_host.does}: {', '.join(_host.settings)}")
 
 
 @dataclasses.dataclass(frozen=True)
