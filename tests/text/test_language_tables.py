@@ -21,7 +21,7 @@ from xswe.text.numbers import IN_WORDS, numbers_in_words
 from xswe.text.scripts import in_script
 from xswe.text.stopwords import own_stopwords, spaced_language
 
-LISTS = ("frequent", "general", "leading", "joining", "pronouns", "homographs")
+LISTS = ("frequent", "general", "leading", "joining", "pronouns", "homographs", "endings", "verb_endings")
 SPACED = (*LISTS, "abbreviations")  # of languages with blanks between words
 OTHERS = ("particles_before", "particles_after")  # of those without
 # Of a language that is added: what the library goes without, as the comments of `Language` say, and what then is missing

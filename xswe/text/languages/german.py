@@ -46,6 +46,8 @@ GERMAN = Language(
     joining=word_set("der die das des dem den für von vom zu zum zur"),
     pronouns=word_set("ich mir mich mein meine meinen dir dich dein wir uns"),
     homographs=word_set("den hat man war"),
+    endings=word_set("e en n er ern s es ens ns nen em ien o a um us on"),
+    verb_endings=word_set("t te ten tet tes ter est et end ende enden ender endes"),
     abbreviations=Abbreviations(
         within=word_set("""
             Abg Fa Fam Fr Frl Gebr Hl Hr Hrn Ms Sra Tsch Wm abzgl akt allg amerik angebl ausschl autom bes bezgl chin dt

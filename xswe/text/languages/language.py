@@ -62,6 +62,9 @@ class Language:
     pronouns: frozenset[str] = frozenset()
     # those of the function words that are also words of other languages, so that they tell neither
     homographs: frozenset[str] = frozenset()
+    # endings of words: those that differ in one of any language's are forms of one term; those of verbs only if used alike
+    endings: frozenset[str] = frozenset()
+    verb_endings: frozenset[str] = frozenset()
     abbreviations: Abbreviations | None = None
 
     # for other languages: particles to trim from the start and end of units such as ``の値``
