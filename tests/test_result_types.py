@@ -134,6 +134,7 @@ def check(result: Result, kind: str, folder: Path) -> None:
         with pytest.raises(IndexError):
             result[place]
     assert "object at" not in f"{result!r}{result}"
+    assert not hasattr(type(result).__repr__, "__wrapped__"), "that of a dataclass, which shows all of its content"
     assert "<" in result._repr_html_()
     rows = list(map(tuple, result.records()))
     assert all(len(row) == len(result.columns()) for row in rows)

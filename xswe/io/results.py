@@ -92,6 +92,11 @@ class Result(Sequence[E]):
 
     def __init_subclass__(cls, entries: str = "", row: Any = ()) -> None:
         cls._field, cls._columns = entries or cls._field, getattr(row, "_fields", row) or cls._columns
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # not that of a dataclass, which shows all fields
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} entries)"
 
     def __len__(self) -> int:
         return len(getattr(self, self._field)) if self._field else sum(1 for _ in self.records())
