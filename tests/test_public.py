@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pickle
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import xswe
 from xswe.bitext.convert import rewrite_bitext
+from xswe.cli.verbs import VERBS
 from xswe.errors import ConfigError, InputError
 
 EN = ["The train is late.", "A cat sleeps on the roof.", "We buy bread.", "The train is late."]
@@ -34,6 +38,26 @@ def test_every_public_name_is_there_and_listed():
         assert all(getattr(module, name) is not None for name in dir(module))
         with pytest.raises(AttributeError, match="no attribute 'absent'"):
             module.absent  # noqa: B018
+
+
+def test_a_type_checker_knows_every_public_name():
+    tree = ast.parse(Path(xswe.__file__).read_text("utf-8"))
+    blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in chain(tree.body, *blocks) if isinstance(node, ast.ImportFrom)]
+    known = {one.asname or one.name for node in imports for one in node.names}
+    assert {*xswe.__all__} <= known | {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_what_a_function_takes_and_a_verb_returns_is_among_the_types():
+    calls = [call.partition(":") for verb in VERBS.values() for call in verb.calls.values()]
+    functions = [getattr(importlib.import_module(f"xswe.{module}"), name) for module, _, name in calls]
+    named = {name for function in functions for name in function.__annotations__["return"].split(" | ")}
+    public = [getattr(xswe, name).__annotations__ for name in xswe._PUBLIC]
+    named |= {types["config"].partition(" ")[0] for types in public if "config" in types}
+    results = [one for name in dir(xswe.types) if hasattr(one := getattr(xswe.types, name), "to_pandas")]
+    entries = [get_args(base) for one in results for base in one.__orig_bases__]
+    named |= {one.__name__ for given in entries for one in given if isinstance(one, type) and not get_args(one)}
+    assert {*named} - {"None", "Path", "str"} <= {*dir(xswe.types)}, "to be named in tools/stubs.py"
 
 
 def test_every_public_function_has_tests():

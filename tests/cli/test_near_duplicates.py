@@ -17,7 +17,7 @@ FURTHER = {"filter": ["threshold=null"]}
 READ = [(verb, mode) for verb, spec in VERBS.items() for mode in spec.bitext]
 
 
-@pytest.mark.parametrize(("verb", "mode"), [*READ, ("mine", "mine")])
+@pytest.mark.parametrize(("verb", "mode"), [*READ, ("align", ""), ("mine", "mine")])
 def test_a_verb_prints_the_share_of_near_duplicates(verb, mode, tmp_path):
     for name, lines in LINES.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
@@ -25,7 +25,7 @@ def test_a_verb_prints_the_share_of_near_duplicates(verb, mode, tmp_path):
     words += ["model=mini"] if "model" in {one.name for one in settings(verb)} else []
     done = run_verb(verb, *words, *([f"mode={mode}"] if mode else []), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    what, times = ("lines", 2) if mode == "mine" else ("pairs", 1)
+    what, times = ("lines", 2) if mode == "mine" else ("beads" if verb == "align" else "pairs", 1)
     assert done.stdout.count(f"; near-duplicates of earlier {what}: 95 %") == times, done.stdout
 
 

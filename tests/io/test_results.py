@@ -64,6 +64,14 @@ def test_a_suffix_is_a_promise(tmp_path, suffix):
     ]
 
 
+def test_a_table_for_people_has_its_marks_escaped(tmp_path):
+    for suffix in (".md", ".tex"):
+        Found().write(tmp_path / f"a{suffix}")
+    lines = ["| --- | --- |", r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
+    assert (tmp_path / "a.md").read_text().splitlines()[1:] == lines
+    assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
+
+
 def test_a_name_without_a_format_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.\w"):
         Found().write(tmp_path / "b.html")

@@ -86,8 +86,9 @@ def test_sentences_of_the_sample_are_told_as_well_as_before(code, by_stopwords, 
     texts = sample_sentences()[code]
     told = [[tell(text) for text in texts] for tell in (spaced_language, likely_language)]
     assert [len(one) - one.count(code) - one.count("") for one in told] == [0, 0]  # words of a new language that mislead
-    assert told[0].count(code) >= by_stopwords - 20  # one that has many stopwords in common tells neither
-    assert told[1].count(code) >= by_frequent - 20
+    fewer = 10 * (sum(language.spaced for language in LANGUAGES.values()) - 1)  # as another one has stopwords in common
+    assert told[0].count(code) >= by_stopwords - fewer
+    assert told[1].count(code) >= by_frequent - fewer
 
 
 @pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
