@@ -24,6 +24,7 @@ from typing import Any
 
 import verb_settings
 
+import xswe
 from xswe.alignment.formats import Manner
 from xswe.cli.verbs import VERBS
 from xswe.corpus.cleaning import CleanConfig
@@ -90,8 +91,8 @@ def public() -> dict[str, dict[str, str]]:
     """Return the names of the public functions within their modules, and what they are called, by module."""
     calls = (call.partition(":") for verb in VERBS.values() for call in verb.calls.values())
     found = {(module, name): name for module, _, name in calls if name not in _NOT_PUBLIC}
-    for module, names in _PUBLIC.items():
-        found |= {(module, inside or name): name for name, _, inside in (one.partition(":") for one in names.split())}
+    for name, (module, inside) in xswe._places(_PUBLIC).items():
+        found[module.removeprefix("xswe."), inside] = name
     return _by_module(found)
 
 
