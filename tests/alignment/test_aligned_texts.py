@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.alignment import sentences
 from xswe.alignment.beads import AlignConfig, Prices
 from xswe.alignment.corrections import Corrections, Said
 from xswe.alignment.formats import Manner
 from xswe.alignment.moved import Moved
 from xswe.alignment.sentences import AlignedTexts, _Kept, _sequence, _threshold, _warn_of_swapped, _without
+from xswe.corpus import near_duplicates
 from xswe.io.ragged import Texts
 from xswe.mining.threshold import Threshold, estimate_from_decoys
 
@@ -89,7 +89,7 @@ def test_near_duplicates_are_counted_among_beads(monkeypatch):
     found = aligned(spans=spans, source=Texts.of([*lines, "No."]), target=Texts.of([*lines[1:], "Nein."]))
     assert found.near == pytest.approx(2 / 4)
     assert found.summary().endswith("; near-duplicates of earlier beads: 50 %")
-    monkeypatch.setattr(sentences, "_COUNTED", 3)
+    monkeypatch.setattr(near_duplicates, "_KEPT_SAMPLE", 3)
     assert replace(found).near == pytest.approx(2 / 3)
 
 

@@ -22,7 +22,7 @@ from xswe.alignment.rows import Run
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.bitext.texts import TextSource
-from xswe.corpus.near_duplicates import NearDuplicates
+from xswe.corpus.near_duplicates import share_among
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_model, lines_of
 from xswe.io.lines import Skipped, left_out_of
@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 Side = str | Path | Sequence[str]
 _SCRIPT_SAMPLE = 500  # lines sampled to detect the script
-_COUNTED = 20_000  # the first beads, among which near-duplicates are counted
 _NO_THRESHOLD = Threshold(-np.inf, "none")
 
 
@@ -149,10 +148,7 @@ class AlignedTexts(Result[Bead], row=Bead):
     @cached_property
     def near(self) -> float:
         """The share of near-duplicates of earlier beads among the first twenty thousand."""
-        counted = NearDuplicates()
-        beads = map(self._at, np.flatnonzero(self.is_pair)[:_COUNTED].tolist())
-        counted.add_pairs([(bead.source, bead.target) for bead in beads])
-        return counted.share
+        return share_among(self.is_pair, lambda rows: [(bead.source, bead.target) for bead in map(self._at, rows.tolist())])
 
     @property
     def left_out(self) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from xswe.io.ragged import Texts
 # Four bands of six find 95 % of the texts that share 90 % of their shingles, and 6 % of those that share 50 %.
 _BANDS, _BAND_ROWS = 4, 6
 _SAMPLE_SIZE = 100_000  # the first texts or pairs, among which near-duplicates are counted
+_KEPT_SAMPLE = 20_000  # the first of those in a result, which are read again
 
 
 def sketches(*sides: Texts, bands: int = _BANDS, rows: int = _BAND_ROWS) -> np.ndarray:
@@ -54,3 +55,10 @@ class NearDuplicates:
     def share(self) -> float:
         """The share of near-duplicates; 0 without any lines."""
         return self.repeated / max(1, self.lines)
+
+
+def share_among(kept: np.ndarray, texts: Callable[[np.ndarray], Sequence[tuple[str, str]]]) -> float:
+    """Return the share of near-duplicates among the first kept pairs: ``kept`` is bool (n,), ``texts`` reads rows."""
+    near = NearDuplicates()
+    near.add_pairs(texts(np.flatnonzero(kept)[:_KEPT_SAMPLE]))
+    return near.share

@@ -25,7 +25,7 @@ from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record
 from xswe.bitext.source import Source
-from xswe.corpus.near_duplicates import NearDuplicates
+from xswe.corpus.near_duplicates import share_among
 from xswe.errors import ConfigError
 from xswe.io.arguments import check_reranker, pairs_or_names
 from xswe.io.files import arrays_digest, check_apart, check_output, fingerprint, open_output, scratch
@@ -51,9 +51,6 @@ from xswe.work.steps import Arrays, two_steps
 
 if TYPE_CHECKING:
     from xswe.settings import FilterSettings
-
-
-_NEAR_DUPLICATE_SAMPLE = 20_000  # the first kept pairs, among which near-duplicates are counted
 
 
 class FilteredRecord(NamedTuple):
@@ -311,7 +308,7 @@ class _Filter:
         made = replace(made, note=note, features=found.features if learnt is not None and self.config.explain else None)
         if self.rerank is not None:
             made = _reranked(made, found, partial(_records, given), self.rerank, self.config.rerank_share)
-        made = replace(made, near=_near_duplicates(self._texts(given, np.flatnonzero(made.kept)[:_NEAR_DUPLICATE_SAMPLE])))
+        made = replace(made, near=share_among(made.kept, partial(self._texts, given)))
         if self.gold:
             rows = (block.rows for block in FilterSteps(given, self.config).blocks(None))
             made = replace(made, gold=check_gold(self.gold, rows, made.kept))
@@ -351,13 +348,6 @@ class _Filter:
 def _records(given: Source | list[tuple[str, str]]) -> Iterator[Record]:
     """Iterate over the records of a file, or of pairs in memory."""
     return given.read() if isinstance(given, Source) else (Record(b"", b"", pair) for pair in given)
-
-
-def _near_duplicates(texts: list[tuple[str, str]]) -> float:
-    """Return the share of near-duplicates among some pairs."""
-    near = NearDuplicates(_NEAR_DUPLICATE_SAMPLE)
-    near.add_pairs(texts)
-    return near.share
 
 
 def _by_learning(found: Found, learnt: Learnt, config: BitextFilter) -> Filtered:
