@@ -239,17 +239,24 @@ def test_a_pair_of_documents_is_described_and_kept_while_its_file_is_there(mini,
         (name, name, None, 5, 3, 3, 0.875, f"{name[0]}.tsv") for name in ("a.txt", "b.txt")
     ]
     assert str(replace(found, seconds=1.25)) == (
-        "2 pairs of documents aligned, 0 and 0 without a partner; 16 lines, 6 beads, 1.2 s: " + str(tmp_path / "out")
+        f"2 pairs of documents aligned, 0 and 0 without a partner; 16 lines, 6 beads, 1.2 s: {tmp_path / 'out'}; "
+        "near-duplicates of earlier beads: 50 %"
     )
+    for output in ("all.tsv", "without"):
+        paired = align_files(mini, *sides, tmp_path / output, gaps=False)
+        ends = f"{output}; left out: 2 lines without a counterpart; near-duplicates of earlier beads: 50 %"
+        assert str(paired).endswith(ends)
     assert "2 pairs of documents aligned, 1 of them by an earlier run, 0 and" in str(replace(found, kept=1))
     with monkeypatch.context() as patch:  # a run that was killed at its end, of which one file is lost
         patch.setattr(documents.AlignedDocuments, "write", lambda self, path: None)
         patch.setattr(type(tmp_path), "unlink", lambda self, **how: None)
         align_files(mini, *sides, tmp_path / "killed")
+    state = tmp_path / "killed" / ".xswe-align.jsonl"
+    state.write_bytes(state.read_bytes()[:-3] + state.read_bytes())  # and one whose last line is cut, before them
     (tmp_path / "killed" / "a.tsv").unlink()
     again = align_files(mini, *sides, tmp_path / "killed")
     assert (again.kept, (tmp_path / "killed" / "a.tsv").is_file()) == (1, True)
-    assert [tuple(one) for one in again] == [tuple(one) for one in found]
+    assert replace(again, kept=0, output=found.output, seconds=found.seconds) == found
     assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == ["a.tsv", "b.tsv", "documents.tsv"]
     for wrong, said in (
         ({"source": "-", "target": "-"}, "source=- target=-: only one of them can be read from standard input"),

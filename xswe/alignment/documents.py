@@ -6,8 +6,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
@@ -18,16 +19,17 @@ from xswe.alignment.beads import AlignConfig, Lines, line_sums
 from xswe.alignment.corrections import SUFFIXES
 from xswe.alignment.formats import SUFFIX_OF, BeadFormat, Written, bead_format, write_beads
 from xswe.alignment.sentences import AlignedTexts, align, manner_of, read_side
+from xswe.corpus.near_duplicates import NearDuplicates, among_kept
 from xswe.errors import ConfigError, InputError
 from xswe.io.arguments import check_model, file_name, several, texts_of
 from xswe.io.files import check_output, file_stamp, fingerprint
-from xswe.io.lines import read_lines
+from xswe.io.lines import Skipped, left_out_of, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
-from xswe.mining.threshold import estimate_from_decoys
+from xswe.mining.threshold import estimate_from_decoys, near_duplicate_note
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.progress import bar
 from xswe.search.lists import Neighbours, SearchConfig
@@ -216,6 +218,9 @@ class AlignedDocuments(Result[AlignedPair], row=AlignedPair, entries="documents"
         output: the folder, or file, with the beads.
         kept: number of pairs already aligned by an earlier, unfinished run.
         seconds: time taken.
+        left_out: counts by reason of what is left out of all documents, as in
+            :attr:`xswe.alignment.sentences.AlignedTexts.left_out`.
+        near: the share of near-duplicates of earlier beads among the first twenty thousand of all documents.
     """
 
     documents: tuple[AlignedPair, ...]
@@ -223,6 +228,8 @@ class AlignedDocuments(Result[AlignedPair], row=AlignedPair, entries="documents"
     output: str
     kept: int
     seconds: float
+    left_out: Mapping[str, int]
+    near: float
 
     def __str__(self) -> str:
         beads, lines = sum(one.beads for one in self), sum(one.source_lines + one.target_lines for one in self)
@@ -230,7 +237,7 @@ class AlignedDocuments(Result[AlignedPair], row=AlignedPair, entries="documents"
         kept = f", {self.kept:,} of them by an earlier run" if self.kept else ""
         return (
             f"{len(self):,} pairs of documents aligned{kept}, {alone} without a partner; {lines:,} lines, {beads:,} beads, "
-            f"{self.seconds:.1f} s: {self.output}"
+            f"{self.seconds:.1f} s: {self.output}{left_out_of(self.left_out)}{near_duplicate_note(self.near, 'beads')}"
         )
 
 
@@ -261,13 +268,23 @@ def _align_folders(
     documents = {root / name for _, *both in pairs for root, name in zip(roots, both, strict=False)}
     for path in [into] if single else sorted(documents & {roots[2] / name for name in outputs}):
         check_output(path, documents)
+    done = _Done()
     if single:
-        found = _into_file(model, folders, pairs, str(output), kind, configs)
-        return AlignedDocuments(tuple(found), alone, str(output), 0, time.monotonic() - begun)  # type: ignore[arg-type]
-    done, kept = _into_folder(model, folders, list(zip(pairs, outputs, configs, strict=True)), into, kind)
-    result = AlignedDocuments(tuple(done), alone, str(output), kept, time.monotonic() - begun)  # type: ignore[arg-type]
-    result.write(into / _TABLE)
-    (into / _STATE).unlink(missing_ok=True)
+        _into_file(model, folders, pairs, str(output), kind, configs, done)
+    else:
+        _into_folder(model, folders, list(zip(pairs, outputs, configs, strict=True)), into, kind, done)
+    result = AlignedDocuments(
+        tuple(done.pairs),
+        alone,  # type: ignore[arg-type]
+        str(output),
+        done.kept,
+        time.monotonic() - begun,
+        done.left_out.counts,
+        done.near.share,
+    )
+    if not single:
+        result.write(into / _TABLE)
+        (into / _STATE).unlink(missing_ok=True)
     return result
 
 
@@ -357,10 +374,32 @@ def _listed(manifest: str | Path, folders: tuple[Path, Path]) -> Iterator[Named]
         yield None, names[0].as_posix(), names[1].as_posix()
 
 
-def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
-    sizes = len(found.source), len(found.target)
-    covered = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
-    return AlignedPair(pair[1], pair[2], pair[0], *sizes, int(found.is_pair.sum()), round(covered, 4), output)
+@dataclass
+class _Done:
+    """Pairs of documents that are aligned, and what the summary says of all."""
+
+    pairs: list[AlignedPair] = field(default_factory=list)
+    kept: int = 0
+    left_out: Skipped = field(default_factory=Skipped)
+    near: NearDuplicates = field(default_factory=among_kept)
+
+    def add(self, found: AlignedTexts, pair: Named, output: str | None) -> list[Any]:
+        """Add a pair, and return what `add_earlier` takes in a later run, for a line of JSON."""
+        sizes = len(found.source), len(found.target)
+        covered = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
+        row = AlignedPair(pair[1], pair[2], pair[0], *sizes, int(found.is_pair.sum()), round(covered, 4), output)
+        self.pairs.append(row)
+        self.left_out.update(found.left_out)
+        sketches = self.near.add_pairs(found.texts_at(np.flatnonzero(found.is_pair)[: self.near.room]))
+        return [row._asdict(), found.left_out, sketches.tolist()]
+
+    def add_earlier(self, row: dict[str, Any], left_out: dict[str, int], sketches: list[list[int]]) -> None:
+        """Add a pair that an earlier run aligned."""
+        self.pairs.append(AlignedPair(**row))
+        self.kept += 1
+        self.left_out.update(left_out)
+        if sketches := sketches[: self.near.room]:
+            self.near.add_sketches(np.array(sketches, np.uint64))
 
 
 def _with_corrections(config: AlignConfig, names: list[str], output: Path) -> list[AlignConfig]:
@@ -406,14 +445,14 @@ def _into_file(
     output: str,
     kind: BeadFormat,
     configs: list[AlignConfig],
-) -> list[AlignedPair]:
+    done: _Done,
+) -> None:
     if kind in ("docx", "html", "ladder", "jsonl"):
         raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
-    done: list[AlignedPair] = []
 
     def rows(pair: Named, config: AlignConfig) -> Iterator[Written]:
         found = align(model, folders[0] / pair[1], folders[1] / pair[2], config=config)
-        done.append(_row(found, pair, None))
+        done.add(found, pair, None)
         return (bead._replace(before=(f"{pair[1]}:", f"{pair[2]}:")) for bead in found.written())
 
     with bar("documents", total=len(pairs), unit="pair") as progress:
@@ -425,18 +464,23 @@ def _into_file(
 
         manner = manner_of(configs[0], configs[0].languages, folders[0])
         write_beads(output, kind, chain.from_iterable(counted()), manner)
-    return done
 
 
 def _into_folder(
-    model: AnyModel, folders: tuple[Path, Path], plan: list[tuple[Named, str, AlignConfig]], into: Path, kind: BeadFormat
-) -> tuple[list[AlignedPair], int]:
+    model: AnyModel,
+    folders: tuple[Path, Path],
+    plan: list[tuple[Named, str, AlignConfig]],
+    into: Path,
+    kind: BeadFormat,
+    done: _Done,
+) -> None:
     """Align each pair into its own file; keep pairs aligned with the same settings by an earlier run."""
     into.mkdir(parents=True, exist_ok=True)
-    state, known = into / _STATE, {}
-    if state.is_file():
-        known = dict(json.loads(line) for line in state.read_text("utf-8").splitlines() if line.endswith("]"))
-    done, kept = [], 0
+    state, known = into / _STATE, dict[str, list[Any]]()
+    for line in state.read_text("utf-8").split("\n") if state.is_file() else ():
+        with suppress(ValueError):  # a line that a killed run did not end
+            key, *earlier = json.loads(line)
+            known[key] = earlier
     with (
         bar("documents", total=len(plan), unit="pair") as progress,
         state.open("a", encoding="utf-8", errors="backslashreplace") as log,
@@ -446,18 +490,15 @@ def _into_folder(
             read = folders[0] / pair[1], folders[1] / pair[2], config.fixed, config.uncorrected
             key = fingerprint(signature, [file_stamp(path) for path in read if isinstance(path, (str, Path))])
             if key in known and (into / name).is_file():
-                done.append(AlignedPair(**known[key]))
-                kept += 1
+                done.add_earlier(*known[key])
             else:
                 found = align(
                     model, folders[0] / pair[1], folders[1] / pair[2], output=into / name, format=kind, config=config
                 )
-                done.append(_row(found, pair, name))
-                log.write(json.dumps([key, done[-1]._asdict()], ensure_ascii=False) + "\n")
+                log.write("\n" + json.dumps([key, *done.add(found, pair, name)], ensure_ascii=False))
                 log.flush()
-            keep(state, f"after {len(done):,} of {len(plan):,} pairs of documents")
+            keep(state, f"after {len(done.pairs):,} of {len(plan):,} pairs of documents")
             progress.update(1)
-    return done, kept
 
 
 def align_files(

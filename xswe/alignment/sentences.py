@@ -148,7 +148,11 @@ class AlignedTexts(Result[Bead], row=Bead):
     @cached_property
     def near(self) -> float:
         """The share of near-duplicates of earlier beads among the first twenty thousand."""
-        return share_among(self.is_pair, lambda rows: [(bead.source, bead.target) for bead in map(self._at, rows.tolist())])
+        return share_among(self.is_pair, self.texts_at)
+
+    def texts_at(self, rows: np.ndarray) -> list[tuple[str, str]]:
+        """Return both texts of some entries, given their indices."""
+        return [(bead.source, bead.target) for bead in map(self._at, rows.tolist())]
 
     @property
     def left_out(self) -> Mapping[str, int]:

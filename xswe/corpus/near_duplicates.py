@@ -38,18 +38,27 @@ class NearDuplicates:
     repeated: int = 0
     _seen: KeySet = field(default_factory=KeySet)
 
-    def add(self, *sides: Texts) -> None:
-        """Count more lines or pairs, up to ``most``."""
-        if rows := min(len(sides[0]), self.most - self.lines):
-            bands = sketches(*(texts.take(np.arange(rows)) for texts in sides))
-            new = self._seen.add(bands.ravel()).reshape(bands.shape)  # no two bands have keys in common
-            self.repeated += int((~new).any(axis=1).sum())
-            self.lines += rows
+    @property
+    def room(self) -> int:
+        """How many more are counted."""
+        return self.most - self.lines
 
-    def add_pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Count more pairs, up to ``most``."""
-        if pairs := pairs[: self.most - self.lines]:
-            self.add(*(Texts.of([pair[side] for pair in pairs]) for side in (0, 1)))
+    def add(self, *sides: Texts) -> np.ndarray:
+        """Count more lines or pairs, up to ``most``, and return the sketches of those."""
+        rows = np.arange(min(len(sides[0]), self.room))
+        return self.add_sketches(sketches(*(texts.take(rows) for texts in sides)))
+
+    def add_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Count more pairs, up to ``most``, and return the sketches of those."""
+        pairs = pairs[: self.room]
+        return self.add(*(Texts.of([pair[side] for pair in pairs]) for side in (0, 1)))
+
+    def add_sketches(self, bands: np.ndarray) -> np.ndarray:
+        """Count lines or pairs by their sketches, of which there is room for all, and return these."""
+        new = self._seen.add(bands.ravel()).reshape(bands.shape)  # no two bands have keys in common
+        self.repeated += int((~new).any(axis=1).sum())
+        self.lines += len(bands)
+        return bands
 
     @property
     def share(self) -> float:
@@ -59,6 +68,11 @@ class NearDuplicates:
 
 def share_among(kept: np.ndarray, texts: Callable[[np.ndarray], Sequence[tuple[str, str]]]) -> float:
     """Return the share of near-duplicates among the first kept pairs: ``kept`` is bool (n,), ``texts`` reads rows."""
-    near = NearDuplicates()
-    near.add_pairs(texts(np.flatnonzero(kept)[:_KEPT_SAMPLE]))
+    near = among_kept()
+    near.add_pairs(texts(np.flatnonzero(kept)[: near.room]))
     return near.share
+
+
+def among_kept() -> NearDuplicates:
+    """Return a count of near-duplicates among the first pairs of results, whose texts are read again."""
+    return NearDuplicates(_KEPT_SAMPLE)
