@@ -13,6 +13,7 @@ from xswe.progress import bar, every, reading, took, track
 @pytest.fixture
 def heard(monkeypatch):
     monkeypatch.setattr(progress, "_silent", False)
+    monkeypatch.setattr(progress, "_open_files", [])  # without those of readers that other tests did not read to their end
 
 
 def test_short_work_leaves_nothing_in_a_log(heard, capsys):
