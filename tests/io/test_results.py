@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import csv
 import json
-import re
+from itertools import zip_longest
 
 import pytest
 
+from tests.foreign import NAMES, READ, TEXTS, as_read, of_page
 from xswe.errors import ConfigError
 from xswe.io import results as module
 from xswe.io.results import SHOWN, Result, Rows, latex, markdown, table, write_table
@@ -23,40 +24,10 @@ class Found(Result):
         return "Found(<2>)"
 
 
-def separated(path, delimiter):
-    with path.open(newline="") as stream:
-        return list(csv.reader(stream, delimiter=delimiter))
-
-
-def objects(rows):
-    return [[*rows[0]], *(row.values() for row in rows)]
-
-
-# How another program reads the header and the rows of each format.
-READ = {
-    ".csv": lambda path: separated(path, ","),
-    ".json": lambda path: objects(json.loads(path.read_text())),
-    ".jsonl": lambda path: objects([json.loads(line) for line in path.read_text().splitlines()]),
-    ".md": lambda path: [
-        [cell.replace("\\|", "|") for cell in re.split(r" (?<!\\)\| ", line[2:-2])]
-        for line in path.read_text().splitlines()
-        if "---" not in line
-    ],
-    ".parquet": lambda path: objects(pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()),
-    ".tex": lambda path: [
-        [re.sub(r"\\([&_])", r"\1", cell) for cell in re.split(r" (?<!\\)& ", line.removesuffix(r" \\"))]
-        for line in path.read_text().splitlines()
-        if line.endswith(r" \\")
-    ],
-    ".tsv": lambda path: separated(path, "\t"),
-    ".xlsx": lambda path: [*pytest.importorskip("openpyxl").load_workbook(path).active.iter_rows(values_only=True)],
-}
-
-
 @pytest.mark.parametrize("suffix", TABLES)
 def test_a_suffix_is_a_promise(tmp_path, suffix):
+    assert suffix in READ, "no test reads what is written: READ of tests/foreign.py must say how another program does"
     Found().write(tmp_path / f"a{suffix}")
-    assert suffix in READ, "no test reads what is written: READ must say how"
     rows = [("0.5000", "a|b & c_d <i>"), ("0.2500", 'x y "z"')] if suffix in SHOWN else Found().records()
     assert [[*map(str, row)] for row in READ[suffix](tmp_path / f"a{suffix}")] == [
         ["score", "text"],
@@ -64,12 +35,32 @@ def test_a_suffix_is_a_promise(tmp_path, suffix):
     ]
 
 
+@pytest.mark.parametrize("suffix", TABLES)
+def test_another_program_reads_every_text(tmp_path, suffix):
+    """At the beginning, in the middle and at the end of a row."""
+    path, rows = tmp_path / f"a{suffix}", [(text, other, text) for text, other in zip_longest(TEXTS, TEXTS[1:])]
+    Rows(NAMES, rows).write(path)
+    header, *found = READ[suffix](path)
+    assert header == [*NAMES]
+    for wanted, row in zip(rows, found, strict=True):
+        assert row == [as_read(suffix, text) for text in wanted]
+
+
+def test_a_notebook_shows_every_text():
+    for start in range(0, len(TEXTS), 10):
+        rows = [(text, text) for text in TEXTS[start : start + 10]]
+        assert of_page(Rows(NAMES[1:], rows)._repr_html_()) == [
+            [*NAMES[1:]],
+            *([as_read(".md", text) for text in row] for row in rows),
+        ]
+
+
 def test_a_table_for_people_has_its_marks_escaped(tmp_path):
     for suffix in (".md", ".tex"):
         Found().write(tmp_path / f"a{suffix}")
-    lines = ["| --- | --- |", r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
+    lines = ["| --- | --- |", r"| 0.5000 | a\|b & c_d &#60;i> |", '| 0.2500 | x y "z" |']
     assert (tmp_path / "a.md").read_text().splitlines()[1:] == lines
-    assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
+    assert r"0.5000 & a\textbar{}b \& c\_d \textless{}i\textgreater{} \\" in (tmp_path / "a.tex").read_text()
 
 
 def test_a_name_without_a_format_is_refused(tmp_path):

@@ -109,7 +109,7 @@ def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[st
     elif kind in MEMORIES:
         write_text(path, MEMORIES[kind](map(_unit, rows), languages))
     elif TABLES[kind] in SHOWN:
-        cells = ((f"{row.score:.4f}", one_line(row.source), one_line(row.target)) for row in rows)
+        cells = ((f"{row.score:.4f}", row.source, row.target) for row in rows)
         write_table(path, TABLES[kind], Row._fields[:3], cells)
     else:
         write_table(path, TABLES[kind], Row._fields, rows, {"score": "float32", "rank": "int32"})

@@ -28,22 +28,45 @@ _NOTEBOOK_ROWS = 10
 STATUSES = ("right", "wrong", "open")  # judgements of a row
 _WIDTH_SAMPLE, _MAX_WIDTH = 200, 60  # rows that decide the width of a column; its maximum in characters
 _MAX_SHEET_ROWS, _MAX_CELL = 1_048_575, 32_767  # rows of a sheet without its header, characters of a cell
-_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: f"\\{c}" for c in "&%$#_{}"}
+_TO_BLANK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # control characters, and what ends a line for some readers
+# Marks of Markdown and of its common extensions. Python-Markdown knows no backslash before some: an entity does there, too.
+_MARKS = re.compile(r"[\\`*{\[]|(?<![^\W_])_|[<~$]|&(?=#?\w+;)")
+# A bracket or asterisk after the end of a row would be its argument; fonts have other signs in the place of some.
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "`": r"\textasciigrave{}"}
+_TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\symbol{34}", "[": "{[}", "*": "{*}"}
+_TEX |= {c: f"\\{c}" for c in "&%$#_{}"}
 
 
 def cell(value: Any) -> str:
-    """Format one cell: fractions of one as percentages with one decimal, None as a dash."""
+    """Format one cell: fractions of one as percentages with one decimal, None as a dash, texts on one line."""
     if value is None:
         return "-"
-    return f"{100 * value:.1f}" if isinstance(value, float) else str(value)
+    return f"{100 * value:.1f}" if isinstance(value, float) else _encodable(_TO_BLANK.sub(" ", str(value)))
 
 
-def _cells_and_alignment(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
-    """Return the header and the rows as text, and which columns are right-aligned: all of numbers except the first."""
-    cells = [list(map(str, header)), *([cell(value) for value in row] for row in rows)]
+def _encodable(value: Any) -> Any:
+    """Escape lone surrogates, which UTF-8 cannot encode, like JSON does."""
+    if isinstance(value, (tuple, list)):
+        return [_encodable(one) for one in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _in_markdown(text: str) -> str:
+    return _MARKS.sub(lambda mark: f"&#{ord(mark[0])};" if mark[0] in "<~$&" else f"\\{mark[0]}", text)
+
+
+def _in_latex(text: str) -> str:
+    return re.sub(r"([-',])(?=\1)", r"\1{}", "".join(_TEX.get(c, c) for c in text))  # two would be a dash or a quote
+
+
+def _cells_and_alignment(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], escape: Callable[[str], str] = str
+) -> tuple[list[list[str]], list[bool]]:
+    """Return the header and the rows as escaped text, and which columns are right-aligned: all of numbers but the first."""
+    cells = [list(map(cell, row)) for row in chain([header], rows)]
     columns = [[text for text in column if re.search(r"\w", text)] for column in zip(*cells[1:], strict=True)]
     is_number = [all(re.match(r"\W*\d", text) for text in column) for column in columns]
-    return cells, [False, *(is_number or [False] * len(header))[1:]]
+    return [list(map(escape, row)) for row in cells], [False, *(is_number or [False] * len(header))[1:]]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -63,18 +86,20 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([line(cells[0]), line(["-" * width for width in rims]), *map(line, cells[1:])])
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Format rows as a Markdown table; columns of numbers, except the first, are right-aligned."""
-    cells, right = _cells_and_alignment(header, rows)
-    lines = [cells[0], ["---:" if to_right else "---" for to_right in right]]
-    lines += [[text.replace("|", "\\|") for text in row] for row in cells[1:]]
+def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]], escape: Callable[[str], str] = str) -> str:
+    """Format rows as a Markdown table; columns of numbers, except the first, are right-aligned.
+
+    Cells are Markdown, unless ``escape`` makes it of their texts.
+    """
+    (names, *cells), right = _cells_and_alignment(header, rows, lambda text: escape(text).replace("|", "\\|"))
+    lines = [names, ["---:" if to_right else "---" for to_right in right], *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def latex(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Format rows as a LaTeX table in the style of the booktabs package."""
-    cells, right = _cells_and_alignment(header, rows)
-    first, *rest = (" & ".join("".join(_TEX.get(c, c) for c in text) for text in line) + r" \\" for line in cells)
+    """Format rows as a LaTeX table in the style of the booktabs package; cells are texts."""
+    cells, right = _cells_and_alignment(header, rows, _in_latex)
+    first, *rest = (" & ".join(line) + r" \\" for line in cells)
     start = rf"\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}"
     return "\n".join([start, r"\toprule", first, r"\midrule", *rest, r"\bottomrule", r"\end{tabular}"])
 
@@ -208,8 +233,7 @@ def _flat(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    value = _flat(value)
-    return f"{value:.4f}" if isinstance(value, float) else " ".join(value.split()) if isinstance(value, str) else value
+    return f"{value:.4f}" if isinstance(value, float) else _flat(value)
 
 
 def _library(name: str) -> Any:
@@ -270,7 +294,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
                 raise ConfigError(f"{path}: over {_MAX_SHEET_ROWS:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
             for column, value in enumerate(map(_flat, row)):
                 if isinstance(value, str) and value:
-                    sheet.write_string(number, column, value[:_MAX_CELL], *([] if number else [bold]))
+                    sheet.write_string(number, column, _encodable(value)[:_MAX_CELL], *([] if number else [bold]))
                 elif isinstance(value, (int, float)) and math.isfinite(value):
                     sheet.write_number(number, column, value)
         sheet.autofilter(0, 0, max(1, number), len(names) - 1)
@@ -312,7 +336,13 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any
 
     def arrays(block: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> list[Any]:
         columns = zip(*block, strict=True) if block else [()] * len(names)
-        return [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
+        return [array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
+
+    def array(values: list[Any], kind: Any) -> Any:
+        try:
+            return pa.array(values, kind)
+        except UnicodeEncodeError:
+            return pa.array(_encodable(values), kind)
 
     rest = iter(rows)
     block = list(islice(rest, _BLOCK_ROWS))
@@ -352,7 +382,7 @@ def _object(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
 Writer = Callable[[Sequence[str], Iterable[Sequence[Any]]], Iterator[str]]
 # Tables for people: rounded, without columns that only programs need, never read back.
 SHOWN: dict[str, Writer] = {
-    ".md": lambda names, rows: iter([markdown(names, rows) + "\n"]),
+    ".md": lambda names, rows: iter([markdown(names, rows, _in_markdown) + "\n"]),
     ".tex": lambda names, rows: iter([latex(names, rows) + "\n"]),
 }
 _TEXT_WRITERS: dict[str, Writer] = {".csv": _separated(","), ".tsv": _separated("\t"), ".jsonl": _objects, **SHOWN}
