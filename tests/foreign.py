@@ -1,4 +1,4 @@
-"""Texts that each format must escape, and how other programs read the tables that hold them."""
+"""Texts that each format must escape, and how other programs read the tables and pairs that hold them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import docx
 import markdown
 import openpyxl
 import pandas
+import polib
 import pyarrow.parquet
+from lxml import html
 from markdown_it import MarkdownIt
 from openpyxl.utils.escape import unescape
 from pylatexenc import latex2text, latexwalker, macrospec
+from translate.storage import tmx, xliff, xliff2
 
+from xswe.bitext.output import TABLES
 from xswe.io.results import SHOWN
 
 TEXTS = (
@@ -26,9 +31,9 @@ TEXTS = (
     *('"', '"x"', "''x''", '""', ",", ",,", ";", "--", "---", "- x", "1. x", "+1", "-1", "@x", "=1+1", "=a|' /C x'!A1"),
     *("?`", r"\textbf{x}", r"\\", r"\end{tabular}", "---|---", ":-:", "x:y", "http://x.y/?a=b&c=d_e_", "www.x.y", "None"),
     *(" x", "x ", "  x  y  ", "\tx\ty", "x\ny", "x\n\ny", "x\r\ny", "x\ry", "\n", "x\x85y", "x\u2028y", "x\u2029y", " "),
-    *("x\x0cy", "x\0y", "x\x01y", "\x1b[1m", "x\x7fy", "x\ud800y", "_x0041_", "\ufeffx", "x\u200dy", "\u202ex\u202c"),
+    *("x\x0b\x0c\x1c\x1d\x1ey", "x\0y", "x\x01y", "\x1b[1m", "x\x7fy", "x\ud800y", "_x0041_", "x\u200dy", "\u202ex\u202c"),
     *("שלום", "a\u200f(b)", "猫が「眠る」。", "我们买“面包”。", "～", "中_文_字", "中*文*字", "ﬁ", "é", "e\u0301", "𝒳"),
-    *("👩\u200d👧", "x\u3000y", "x\xa0\xa0y", "", "'x", "TRUE", "1e5", "007", "-", "x" * 40_000),
+    *("👩\u200d👧", "x\u3000y", "x\xa0\xa0y", "\ufeffx", "", "'x", "TRUE", "1e5", "007", "-", "x" * 40_000),
 )
 NAMES = ("*a|b*", "n_1", '<i> & "c"')  # of columns
 CELL = 32_767  # characters that a cell of a workbook can hold
@@ -163,3 +168,60 @@ READ: dict[str, Callable[[Path], list[list[Any]]]] = {
     ".tsv": lambda path: _separated(path, "\t"),
     ".xlsx": _sheet,
 }
+
+
+def _units(store: type) -> Callable[[Path], list[list[str]]]:
+    """Return how translate-toolkit reads the units of a memory."""
+
+    def read(path: Path) -> list[list[str]]:
+        with path.open("rb") as stream:
+            return [[str(text or "") for text in (unit.source, unit.target)] for unit in store.parsefile(stream).units]
+
+    return read
+
+
+def _sides(suffix: str) -> Callable[[Path], list[list[str]]]:
+    """Return how other programs read the columns of source and target of a table."""
+
+    def read(path: Path) -> list[list[str]]:
+        header, *rows = READ[suffix](path)
+        return [[row[header.index(name)] for name in ("source", "target")] for row in rows]
+
+    return read
+
+
+def _document(path: Path) -> list[list[str]]:
+    (table,) = docx.Document(str(path)).tables
+    return [[cell.text for cell in row.cells[1:]] for row in table.rows]
+
+
+def _page(path: Path) -> list[list[str]]:
+    rows = html.document_fromstring(path.read_bytes()).iter("tr")
+    return [[cell.text_content() for cell in row.iter("td")][1:] for row in rows]
+
+
+# Source and target of a file of pairs, by the name of its format.
+READ_PAIRS: dict[str, Callable[[Path], list[list[str]]]] = {
+    "catalogue": lambda path: [[entry.msgid, entry.msgstr] for entry in polib.pofile(str(path), encoding="utf-8")],
+    "docx": _document,
+    "html": _page,
+    "laser": lambda path: [line.split("\t")[1:] for line in path.read_bytes().decode().split("\n")[:-1]],
+    "tmx": _units(tmx.tmxfile),
+    "xliff": _units(xliff.Xliff1File),
+    "xliff2": _units(xliff2.Xliff2File),
+    **{kind: _sides(suffix) for kind, suffix in TABLES.items()},
+}
+
+
+def as_pairs(kind: str, text: str) -> str:
+    """Return what a file of pairs has of a text, by docs/reference/files.md."""
+    if kind in TABLES:
+        return as_read(TABLES[kind], text)
+    if kind == "laser":
+        return re.sub("[\0\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", " ", as_read(".tsv", text))
+    if kind == "html":
+        return as_read(".csv", re.sub("\r\n?", "\n", text.replace("\0", "\ufffd")))
+    if kind == "catalogue":
+        return re.sub("[\0\ud800-\udfff]", " ", text)
+    text = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", " ", text)  # of XML 1.0
+    return "\n".join(text.splitlines()) if kind == "docx" else text

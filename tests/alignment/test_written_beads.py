@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import zip_longest
 
 import pytest
 
-from xswe.alignment.formats import Manner, Written, bead_format, joined, write_beads
+from tests.foreign import READ_PAIRS, TEXTS, as_pairs
+from xswe.alignment.formats import _OWN, Manner, Written, bead_format, joined, write_beads
 from xswe.errors import ConfigError
 
 BEADS = [
@@ -65,6 +67,17 @@ def test_a_page_numbers_lines_from_one_and_marks_what_moved(tmp_path):
     assert page(languages=("en",)) == plain
 
 
+@pytest.mark.parametrize("kind", sorted({*_OWN} - {"jsonl", "ladder"}))  # a ladder has no texts
+def test_another_program_reads_every_text(tmp_path, kind):
+    assert kind in READ_PAIRS, (
+        "no test reads what is written: READ_PAIRS of tests/foreign.py must say how another program does"
+    )
+    pairs, path = list(zip_longest(TEXTS, TEXTS[1:], fillvalue="x")), tmp_path / f"a{_OWN[kind]}"
+    write_beads(path, kind, (Written(0.5, *pair, (0,), (0,)) for pair in pairs), Manner(languages=("en", "de")))
+    for pair, found in zip(pairs, READ_PAIRS[kind](path), strict=True):
+        assert found == [as_pairs(kind, text) for text in pair]
+
+
 def test_pairs_have_a_score_and_memories_have_lines(tmp_path):
     assert written(tmp_path, "laser") == "0.123457\tA & b\tC\n0.000000\t\tD\n0.500000\tE\tF\n"
     assert written(tmp_path, "laser", gaps=False) == "0.123457\tA & b\tC\n0.500000\tE\tF\n"
@@ -73,7 +86,7 @@ def test_pairs_have_a_score_and_memories_have_lines(tmp_path):
     lines = re.findall('<prop type="x-lines">(.*?)</prop>', memory)
     assert (lines, memory.count("20260131T000000Z")) == (["1 2 | 1", " | 2 3", "a.txt:5 | b.txt:4"], 4)
     assert '<file original="o.txt" datatype="plaintext"' in written(tmp_path, "xliff", **both)
-    assert '<file id="f1" original="o.txt">' in written(tmp_path, "xliff2", **both)
+    assert '<file id="f1" original="o.txt" xml:space="preserve">' in written(tmp_path, "xliff2", **both)
     with pytest.raises(ConfigError, match="date=soon: write now, or a date"):
         Manner(date="soon")
 

@@ -49,7 +49,7 @@ XLIFF = """
 <!ELEMENT xliff (file+)> <!ATTLIST xliff version CDATA #FIXED "1.2" xmlns CDATA #IMPLIED>
 <!ELEMENT file (header?, body)>
 <!ATTLIST file original CDATA #REQUIRED source-language NMTOKEN #REQUIRED datatype (plaintext) #REQUIRED
-  target-language NMTOKEN #IMPLIED date CDATA #IMPLIED tool-id CDATA #IMPLIED>
+  target-language NMTOKEN #IMPLIED date CDATA #IMPLIED tool-id CDATA #IMPLIED xml:space (default | preserve) "default">
 <!ELEMENT header (tool*)>
 <!ELEMENT tool EMPTY> <!ATTLIST tool tool-id CDATA #REQUIRED tool-name CDATA #REQUIRED tool-version CDATA #IMPLIED>
 <!ELEMENT body (trans-unit*)> <!ELEMENT trans-unit (source, target?, note*)>
@@ -142,8 +142,8 @@ two</note><prop type="x-status">moved</prop><tuv xml:lang="en-GB"><seg>ja</seg><
 """
 XLIFF_WRITTEN = """<?xml version="1.0" encoding="UTF-8"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
-<file original="xswe" datatype="plaintext" tool-id="xswe" date="2026-01-31T10:30:00Z" source-language="en-GB" \
-target-language="zh-Hant">
+<file original="xswe" datatype="plaintext" tool-id="xswe" date="2026-01-31T10:30:00Z" xml:space="preserve" \
+source-language="en-GB" target-language="zh-Hant">
 <header><tool tool-id="xswe" tool-name="xswe" tool-version="{version}"/></header>
 <body>
 <trans-unit id="1" approved="yes"><source>Zug &amp; &lt;Bahn&gt; </source><target state="translated">train
@@ -161,7 +161,7 @@ two</note></trans-unit>
 """
 XLIFF2_WRITTEN = """<?xml version="1.0" encoding="UTF-8"?>
 <xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en-GB" trgLang="zh-Hant">
-<file id="f1" original="xswe">
+<file id="f1" original="xswe" xml:space="preserve">
 <unit id="u1"><notes><note>score 0.900000</note></notes><segment state="translated">\
 <source>Zug &amp; &lt;Bahn&gt; </source><target>train
 &amp; railway</target></segment></unit>
@@ -243,7 +243,7 @@ def test_translate_toolkit_reads_our_tmx(tmp_path):
 )
 def test_every_character_of_a_text_comes_back(tmp_path, write, suffix):
     """A form feed, a next line and a line separator end a line for some readers, but none of a memory."""
-    in_xml = [*"\t\n \x85\u2028\u2029\xa0\ufeff\ufffd\U0010ffff<&>\"'\\]]>#"]
+    in_xml = [*"\t\n\r \x85\u2028\u2029\xa0\ufeff\ufffd\U0010ffff<&>\"'\\]]>#"]
     some = [*"\x01\x07\x0b\x0c\x1c\x1d\x1e\x1f\ufffe\uffff"] * (suffix == ".po") + in_xml
     pairs = [(f"a{one}b", f"c{one}{one}d") for one in some] + [("a\0b", "a b")]
     path = tmp_path / f"a{suffix}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
+from typing import get_args
 
 import pytest
 
-from xswe.bitext.output import Row, format_of, output_format, write_rows
+from tests.foreign import READ_PAIRS, TEXTS, as_pairs
+from xswe.bitext.output import USUAL_SUFFIXES, Format, Row, format_of, output_format, write_rows
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
 
@@ -39,6 +42,19 @@ def test_units_have_their_scores(tmp_path, kind):
     text = (tmp_path / "a").read_text("utf-8")
     assert re.findall(r"-?\d\.\d{6}", text) == ["0.123457", "-1.000000"]
     assert ("s1 t1" in text) == (kind == "tmx")  # the only one with a place for them
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Format) if kind not in ("auto", "bucc")])  # bucc: ids alone
+def test_another_program_reads_every_text(tmp_path, kind):
+    assert kind in READ_PAIRS, (
+        "no test reads what is written: READ_PAIRS of tests/foreign.py must say how another program does"
+    )
+    pairs = list(zip_longest(TEXTS, TEXTS[1:], fillvalue="x"))
+    rows = (Row(0.5, *pair, f"s{n}", f"t{n}", 1) for n, pair in enumerate(pairs))
+    path = tmp_path / f"a{USUAL_SUFFIXES[kind]}"
+    write_rows(str(path), kind, rows, ("en", "de"))
+    for pair, found in zip(pairs, READ_PAIRS[kind](path), strict=True):
+        assert found == [as_pairs(kind, text) for text in pair]
 
 
 def test_a_format_is_wanted_or_named_and_has_what_it_needs():

@@ -93,8 +93,8 @@ def _catalogue(path: Path) -> Any:
             raise ValueError(str(error).replace(f"{copy} ", "")) from None
 
 
-# A string may hold any character but NUL, which becomes a blank.
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": " "}
+# A string may hold any character but NUL and half of a surrogate pair, which become blanks.
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class _NotAString(ValueError):
@@ -141,4 +141,4 @@ def write_catalogue(units: Iterable[Unit], languages: Sequence[str], date: str |
 
 
 def _quoted(text: str) -> str:
-    return '"' + re.sub(r'[\\"\n\t\r\0]', lambda found: _ESCAPES[found[0]], text) + '"'
+    return '"' + re.sub(r'[\\"\n\t\r\0\ud800-\udfff]', lambda found: _ESCAPES.get(found[0], " "), text) + '"'

@@ -286,7 +286,7 @@ def escaped(text: str) -> str:
     """Escape a text for XML, and replace what XML 1.0 cannot represent with blanks."""
     from xml.sax.saxutils import escape  # imports urllib
 
-    return escape(NOT_XML.sub(" ", text))
+    return escape(NOT_XML.sub(" ", text), {"\r": "&#13;"})  # as it is, it is read as a line feed
 
 
 def attribute(text: str) -> str:
@@ -363,7 +363,7 @@ def write_xliff(
     when = moment(date)
     made = f' date="{when:%Y-%m-%dT%H:%M:%SZ}"' if when else ""
     yield f'{HEAD}<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-    yield f'<file original={attribute(original or "xswe")} datatype="plaintext" tool-id="xswe"{made} '
+    yield f'<file original={attribute(original or "xswe")} datatype="plaintext" tool-id="xswe"{made} xml:space="preserve" '
     yield f"source-language={attribute(languages[0])} target-language={attribute(languages[1])}>\n"
     yield f'<header><tool tool-id="xswe" tool-name="xswe" tool-version="{__version__}"/></header>\n<body>\n'
     ids: set[str] = set()
@@ -383,7 +383,7 @@ def write_xliff2(
     """Yield XLIFF 2.0, as :func:`write_xliff` does 1.2; it cannot hold a date."""
     yield f'{HEAD}<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" '
     yield f"srcLang={attribute(languages[0])} trgLang={attribute(languages[1])}>\n"
-    yield f'<file id="f1" original={attribute(original or "xswe")}>\n'
+    yield f'<file id="f1" original={attribute(original or "xswe")} xml:space="preserve">\n'
     ids: set[str] = set()
     for number, unit in enumerate(units, 1):
         name = _unused(unit.id if _NMTOKEN.fullmatch(unit.id) else "", f"u{number}", ids)

@@ -30,7 +30,7 @@ _SUFFIXES: dict[str, str] = {
 }
 WRITTEN = frozenset(_SUFFIXES)  # suffixes of files of pairs
 USUAL_SUFFIXES = {"xliff2": ".xlf", **{kind: suffix for suffix, kind in reversed(_SUFFIXES.items())}}  # by format
-_TO_BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+_TO_BLANKS = str.maketrans(dict.fromkeys("\0\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 
 
 class Row(NamedTuple):
