@@ -350,6 +350,13 @@ def as_text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
+_CONTROL = re.compile("_x(005F|00[01][0-9A-F])_")  # in a workbook, and an underscore before what only looks like one
+
+
+def _unescaped(value: Any) -> Any:
+    return _CONTROL.sub(lambda found: chr(int(found[1], 16)), value) if isinstance(value, str) else value
+
+
 def sheet_rows(path: str | Path) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield the rows of a workbook's first sheet with their numbers from 1, without empty rows."""
     with needs("openpyxl", "mine", "reading .xlsx"):
@@ -360,7 +367,7 @@ def sheet_rows(path: str | Path) -> Iterator[tuple[int, tuple[Any, ...]]]:
             book = openpyxl.load_workbook(path, read_only=True, data_only=True)
             for number, row in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
                 if any(value is not None for value in row):
-                    yield number, row
+                    yield number, tuple(_unescaped(value) for value in row)
             book.close()
     except damage(ValueError, KeyError, IndexError, SyntaxError, TypeError) as error:
         raise InputError(path, f"no workbook of .xlsx ({type(error).__name__})", "save it again as .xlsx") from None
