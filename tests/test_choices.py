@@ -110,6 +110,16 @@ def _(choice, folder):
     return tuple(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
 
 
+@probe("xswe.io.suffixes:TableFormat")
+def _(choice, folder):
+    from xswe.io.results import Rows
+    from xswe.io.suffixes import SUFFIXES
+
+    path = folder / f"a{next((suffix for suffix, one in SUFFIXES.items() if one.table == choice), '.planted')}"
+    Rows(("a", "b"), [("c", "d")]).write(path)
+    return path.read_bytes()
+
+
 @probe("xswe.bitext.output:Format")
 def _(choice, folder):
     from xswe.bitext.output import Row, output_format, write_rows

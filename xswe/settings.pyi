@@ -240,7 +240,7 @@ class MineSettings(TypedDict, total=False):
     ids: bool
     split: bool | None
     languages: Sequence[str]
-    format: Literal["auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
+    format: Literal["auto", "laser", "bucc", "catalogue", "tmx", "xliff", "xliff2", "csv", "jsonl", "latex", "markdown", "parquet", "xlsx"]
     on_error: Literal["raise", "skip"]
     neighbours: SearchConfig | SearchSettings
     filters: FilterConfig | LineFilterSettings
@@ -294,7 +294,7 @@ class ScoreFileSettings(TypedDict, total=False):
     columns: Sequence[int | str]
     languages: Sequence[str]
     on_error: Literal["raise", "skip"]
-    format: Literal["auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"]
+    format: Literal["auto", "laser", "bucc", "catalogue", "tmx", "xliff", "xliff2", "csv", "jsonl", "latex", "markdown", "parquet", "xlsx"]
     keep: bool
     threads: int | None
     method: Literal["exact", "clusters"]

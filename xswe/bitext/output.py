@@ -12,11 +12,9 @@ from xswe.errors import ConfigError
 from xswe.io.results import BINARY, SHOWN, check_suffix, write_table, write_text
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
-from xswe.io.suffixes import SUFFIXES
+from xswe.io.suffixes import SUFFIXES, TableFormat
 
-Format = Literal[
-    "auto", "laser", "bucc", "catalogue", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xliff2", "xlsx"
-]
+Format = Literal["auto", "laser", "bucc", "catalogue", "tmx", "xliff", "xliff2", TableFormat]
 # Suffixes of general tables by format name; pairs write LASER's format as .tsv, and no .json.
 TABLES = {one.table: suffix for suffix, one in SUFFIXES.items() if one.table and suffix not in (".json", ".tsv")}
 _SUFFIXES: dict[str, str] = {

@@ -6,7 +6,10 @@ links, and for folders; which files are not read as lines of text; and as which 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+# Values of ``format=`` for tables. Pairs are written so, too, but not as .json, and as .tsv in LASER's format.
+TableFormat = Literal["csv", "jsonl", "latex", "markdown", "parquet", "xlsx"]
 
 
 class Suffix(NamedTuple):
