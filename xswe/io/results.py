@@ -32,16 +32,19 @@ _TO_BLANK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # control characters
 # Marks of Markdown and of its common extensions. Python-Markdown knows no backslash before some: an entity does there, too.
 _MARKS = re.compile(r"[\\`*{\[]|(?<![^\W_])_|[<~$]|&(?=#?\w+;)")
 # A bracket or asterisk after the end of a row would be its argument; fonts have other signs in the place of some.
-_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "`": r"\textasciigrave{}"}
-_TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\symbol{34}", "[": "{[}", "*": "{*}"}
-_TEX |= {c: f"\\{c}" for c in "&%$#_{}"}
+_TEX = str.maketrans(
+    {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "`": r"\textasciigrave{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\symbol{34}", "[": "{[}", "*": "{*}"}
+)
 
 
 def cell(value: Any) -> str:
     """Format one cell: fractions of one as percentages with one decimal, None as a dash, texts on one line."""
     if value is None:
         return "-"
-    return f"{100 * value:.1f}" if isinstance(value, float) else _encodable(_TO_BLANK.sub(" ", str(value)))
+    text = f"{100 * value:.1f}" if isinstance(value, float) else str(value)
+    return text if text.isprintable() else _encodable(_TO_BLANK.sub(" ", text))
 
 
 def _encodable(value: Any) -> Any:
@@ -56,7 +59,7 @@ def _in_markdown(text: str) -> str:
 
 
 def _in_latex(text: str) -> str:
-    return re.sub(r"([-',])(?=\1)", r"\1{}", "".join(_TEX.get(c, c) for c in text))  # two would be a dash or a quote
+    return re.sub(r"([-',])(?=\1)", r"\1{}", text.translate(_TEX))  # two would be a dash or a quote
 
 
 def _cells_and_alignment(
