@@ -45,9 +45,11 @@ def slow(file, on_error):
 def by_columns(file, on_error, skipped):
     """The pairs of tab-separated text, in plain Python."""
     for number, line in read_lines(file.name, on_error=on_error, skipped=skipped):
-        if line is None or not line.strip():
+        if line is None:
             continue
-        if len(fields := line.split("\t")) > max(file.columns):
+        if not line.strip():
+            yield "", ""
+        elif len(fields := line.split("\t")) > max(file.columns):
             yield tuple(fields[column].strip() for column in file.columns)
         elif on_error == "raise":
             raise too_few_columns(file.name, len(fields), file.columns, number)
@@ -197,9 +199,9 @@ def test_columns_after_the_first_two_are_negatives(tmp_path):
     (tmp_path / "a.tsv").write_text("a\tA\tx\t0.5\nb\tB\t\tno number\nc\n\nd\tD\ty\n", "utf-8")
     (job,) = Source((str(tmp_path / "a.tsv"),), (0, 1, 2), score=3, on_error="skip").jobs(scores=True)
     rows = job()
-    assert (list(rows.source), list(rows.target)) == (["a", "b", "d"], ["A", "B", "D"])
-    assert (list(rows.negatives.texts), rows.negatives.bounds.tolist()) == (["x", "y"], [0, 1, 1, 2])
-    np.testing.assert_array_equal(rows.score, np.array([0.5, np.nan, np.nan], np.float32))
+    assert (list(rows.source), list(rows.target)) == (["a", "b", "", "d"], ["A", "B", "", "D"])
+    assert (list(rows.negatives.texts), rows.negatives.bounds.tolist()) == (["x", "y"], [0, 1, 1, 1, 2])
+    np.testing.assert_array_equal(rows.score, np.array([0.5, np.nan, np.nan, np.nan], np.float32))
     assert rows.skipped == {"too few columns": 1}
     (job,) = Source((str(tmp_path / "a.tsv"),), on_error="skip").jobs()
     assert (job().negatives, job().score) == (None, None)

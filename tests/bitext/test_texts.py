@@ -57,7 +57,7 @@ def test_a_side_of_bitexts_is_read(tmp_path):
     for name in ("a.tsv", "b.tsv"):
         (tmp_path / name).write_bytes(f"{name} cat\tKatze\n\n".encode() + b"\xff\tx\nlast\t\n")
     bitexts = tuple(Source((str(tmp_path / name),)) for name in ("a.tsv", "b.tsv"))
-    for side, expected in ((0, ["a.tsv cat", "last", "b.tsv cat", "last"]), (1, ["Katze", "", "Katze", ""])):
+    for side, expected in ((0, ["a.tsv cat", "", "last", "b.tsv cat", "", "last"]), (1, ["Katze", "", ""] * 2)):
         texts, left_out = TextSource(str(tmp_path / "a.tsv"), "en", on_error="skip", bitexts=bitexts, side=side), Skipped()
         assert list(texts.read(left_out)) == expected
         assert left_out.counts == {"not UTF-8": 2}

@@ -198,7 +198,7 @@ def test_the_order_of_the_reasons_and_of_the_lines(tmp_path):
     rows = [("", ""), ("PDF", "PDF"), GOOD, GOOD, ("x" * 2000, "y")]
     kept, dropped = clean(tmp_path, rows, identical=True, letters=0.1)
     assert kept == [GOOD]
-    assert dropped == {"identical": 1, "duplicate": 1, "too long": 1}  # a line of blanks is no pair
+    assert dropped == {"blank": 1, "identical": 1, "duplicate": 1, "too long": 1}
 
 
 def evaluation(tmp_path):

@@ -17,7 +17,7 @@ from xswe.io.lines import MAX_LINE_BYTES, Skipped, read_blocks, read_lines
 
 EN_JA = ("en", "ja")
 TEXT = "a cat\t猫\nb\u2028c\tい\r\n  \nd\tう\textra\n"
-PAIRS = [("a cat", "猫"), ("b\u2028c", "い"), ("d", "う")]
+PAIRS = [("a cat", "猫"), ("b\u2028c", "い"), ("", ""), ("d", "う")]
 
 
 def write(path, text=TEXT):

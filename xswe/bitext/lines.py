@@ -170,9 +170,10 @@ def line_job(
         spans, states = block.cut(columns)
         if RAISES[on_error]:
             block.complain(states, columns)
-        fine = np.flatnonzero(np.maximum.reduce(states[:2]) == kernels.FINE)
+        state = np.maximum.reduce(states[:2])
         if block.begins:
-            block.check(columns, languages, fine, True)
+            block.check(columns, languages, np.flatnonzero(state == kernels.FINE), True)
+        fine = np.flatnonzero(state <= kernels.EMPTY)  # all columns of a blank line are
         of = block.lines if len(block.lines) > 1 else block.lines * len(spans)
         texts = [copied(one.data, span[fine, 0], span[fine, 1]) for one, span in zip(of, spans, strict=True)]
         skipped, scores, negatives = Skipped(), None, None

@@ -122,7 +122,7 @@ class Marked(Struct):
     """A passage, its marked spans, and where it comes from.
 
     Spans count code points, as Python does. ``line`` counts from 1: the lines of plain text, the units of a translation
-    memory, or the pairs of other files, without blank lines.
+    memory, or the pairs of other files.
     """
 
     text: str
