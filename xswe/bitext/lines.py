@@ -79,10 +79,10 @@ class LineBlock:
             raise too_few_columns(path, line.count("\t") + 1, tuple(columns), self.number + row)
 
     def count(self, states: Sequence[np.ndarray], left_out: Skipped) -> None:
-        """Count the damaged lines by kind of damage."""
-        for state in states[:2]:
-            for code, reason in _REASONS.items():
-                left_out.add(reason, int((state == code).sum()))
+        """Count the damaged records by kind of damage, one that is damaged on both sides once."""
+        state = np.maximum.reduce(states[:2])
+        for code, reason in _REASONS.items():
+            left_out.add(reason, int((state == code).sum()))
 
     def check(self, columns: Sequence[int], languages: Sequence[str], fine: np.ndarray, in_corpus: bool) -> None:
         """Raise InputError if the texts of the lines ``fine`` are numbers or addresses; warn of other languages."""
