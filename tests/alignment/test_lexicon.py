@@ -10,6 +10,7 @@ import pytest
 
 from xswe.alignment.dictionary import LexiconConfig, lexicon, make_lexicon, precision, read_words, vocabularies
 from xswe.errors import ConfigError, InputError
+from xswe.io.lines import Skipped
 from xswe.model.static import StaticModel
 from xswe.search.lists import SearchConfig
 
@@ -106,10 +107,12 @@ def test_a_dictionary_is_written_with_names_only_as_a_table(words, tmp_path, cap
 
 def test_word_lists(tmp_path):
     (tmp_path / "w").write_text("the\t100\nof\t90\nthe\t1\n\nand\n")
-    assert read_words(tmp_path / "w") == ["the", "of", "and"]
-    assert read_words(tmp_path / "w", 2) == ["the", "of"]
+    for given in (tmp_path / "w", ["the\t100", "of ", "the", "", "and"]):
+        assert read_words(given, 0, left_out := Skipped()) == ["the", "of", "and"]
+        assert left_out.counts == {"repeated": 1, "blank": 1}
+        assert read_words(given, 2, Skipped()) == ["the", "of"]
     (tmp_path / "w").write_text("\n")
     with pytest.raises(InputError, match="no word"):
-        read_words(tmp_path / "w")
+        read_words(tmp_path / "w", 0, Skipped())
     with pytest.raises(ConfigError, match="candidates"):
         LexiconConfig(k=60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -12,8 +12,9 @@ import numpy as np
 from xswe.bitext.output import one_line
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
+from xswe.io.arguments import texts_of
 from xswe.io.files import check_output
-from xswe.io.lines import read_lines
+from xswe.io.lines import Skipped, left_out_of, read_lines
 from xswe.io.results import Result, check_suffix, write_text
 from xswe.io.settings import changed, refuse_unused
 from xswe.io.sources import suffix_of
@@ -82,19 +83,21 @@ def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str
     return list(model.words(source)), list(model.words(target))
 
 
-def read_words(path: str | Path, limit: int = 0) -> list[str]:
-    """Read distinct words, one a line; anything after a tab (such as a count) is ignored.
+def read_words(given: str | Path | Sequence[str], limit: int, left_out: Skipped) -> list[str]:
+    """Read distinct words, one a line of a file or a text of a list; anything after a tab (such as a count) is ignored.
 
-    InputError: the file is missing or has no word.
+    Blank and repeated ones are counted. InputError: the file is missing or has no word.
     """
     words: dict[str, None] = {}
-    for _, line in read_lines(path):
-        if word := (line or "").split("\t")[0].strip():
+    for line in (line for _, line in read_lines(given)) if isinstance(given, (str, Path)) else texts_of(given, "words"):
+        word = (line or "").split("\t")[0].strip()
+        left_out.add("repeated" if word in words else "blank", not word or word in words)
+        if word:
             words[word] = None
         if limit and len(words) >= limit:
             break
-    if not words:
-        raise InputError(path, "no word in it", "give a file with a word a line")
+    if not words and isinstance(given, (str, Path)):
+        raise InputError(given, "no word in it", "give a file with a word a line")
     return list(words)
 
 
@@ -130,9 +133,8 @@ def precision(
     config = config or LexiconConfig()
     config = replace(config, best=5, mutual=False, candidates=max(5, config.candidates))
     answers: dict[str, set[str]] = {}
-    for a, b in read_pairs(Source((str(gold),))):
-        if a and b:
-            answers.setdefault(a.casefold(), set()).add(b.casefold())
+    for a, b in read_pairs(Source((str(gold),)), whole=True):
+        answers.setdefault(a.casefold(), set()).add(b.casefold())
     there = {word.casefold() for word in target}
     queries = [w for w in source if w.casefold() in answers and answers[w.casefold()] & there]
     if not queries:
@@ -187,11 +189,13 @@ class Dictionary(Result[Entry], row=Entry, entries="entries"):
         entries: the rows.
         words: number of words on each side.
         precision: precision against a gold lexicon; None without one.
+        left_out: blank and repeated words of both sides, counted.
     """
 
     entries: tuple[Entry, ...]
     words: tuple[int, int]
     precision: Precision | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Dictionary({len(self):,} pairs)"
@@ -206,7 +210,7 @@ class Dictionary(Result[Entry], row=Entry, entries="entries"):
     def summary(self) -> str:
         """Describe the result in one line."""
         told = "" if self.precision is None else f", {self.precision}"
-        return f"{self.words[0]:,} and {self.words[1]:,} words, {len(self):,} pairs{told}"
+        return f"{self.words[0]:,} and {self.words[1]:,} words, {len(self):,} pairs{told}{left_out_of(self.left_out)}"
 
 
 def lexicon(
@@ -249,16 +253,16 @@ def lexicon(
         check_output(output, [name for name in (source, target, config.gold) if isinstance(name, (str, Path))])
         if not _is_plain(output):
             check_suffix(str(output))
-    model = open_model(model, "lexicon(model, output)")
+    model, left_out = open_model(model, "lexicon(model, output)"), Skipped()
     if source is not None and target is not None:
-        first, second = (_words(side, config.limit) for side in (source, target))
+        first, second = (read_words(side, config.limit, left_out) for side in (source, target))
     else:
         first, second = (words[: config.limit or None] for words in _own_words(model, config.languages))
     pairs = make_lexicon(model, first, second, config)
     rows = zip(pairs.source, pairs.target, pairs.scores, pairs.rank, strict=True)
     entries = tuple(Entry(one_line(first[a]), one_line(second[b]), float(score), int(rank)) for a, b, score, rank in rows)
     good = precision(model, first, second, config.gold, config) if config.gold else None
-    found = Dictionary(entries, (len(first), len(second)), good)
+    found = Dictionary(entries, (len(first), len(second)), good, left_out.counts)
     if output is not None:
         found.write(output)
     return found
@@ -266,12 +270,6 @@ def lexicon(
 
 def _is_plain(path: str | Path) -> bool:
     return str(path) == "-" or suffix_of(path) in ("", ".tsv", ".txt")
-
-
-def _words(given: str | Path | Sequence[str], limit: int) -> list[str]:
-    if isinstance(given, (str, Path)):
-        return read_words(given, limit)
-    return list(dict.fromkeys(given))[: limit or None]
 
 
 def _own_words(model: AnyModel, named: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -339,8 +339,10 @@ class Source(Described):
         return csv_separator(self._header.decode("utf-8", "replace"))
 
 
-def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a source, each side a line without blanks at its ends; a side may be empty.
+def read_pairs(
+    source: Source, *, whole: bool = False, on_error: OnError = "raise", skipped: Skipped | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a source, each side a line without blanks at its ends; unless ``whole``, a side may be empty.
 
     What is left out is counted in ``skipped``, or else logged. InputError: as :meth:`Source.jobs`.
     """
@@ -348,7 +350,9 @@ def read_pairs(source: Source, *, on_error: OnError = "raise", skipped: Skipped 
     for job in replace(source, on_error=on_error).jobs():
         rows = job()
         found.update(rows.skipped)
-        yield from zip(rows.source, rows.target, strict=True)
+        pairs = list(zip(rows.source, rows.target, strict=True))
+        yield from (kept := list(filter(all, pairs)) if whole else pairs)
+        found.add("blank", len(pairs) - len(kept))
     if skipped is None:
         found.tell(source.name)
 

@@ -138,7 +138,7 @@ def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...
     if file.is_file() and is_scored(file):
         return _scored(parts, file, threads)
     first, second = (*languages, *languages)[:2]
-    pairs = [(a, b) for one in find_pairs([str(file)], (first, second)) for a, b in read_pairs(one) if a and b]
+    pairs = [pair for one in find_pairs([str(file)], (first, second)) for pair in read_pairs(one, whole=True)]
     _refuse_few(file, len(pairs))
     sides = [list(side) for side in zip(*pairs[:_MAX_PAIRS], strict=True)]
     tables = np.stack([products(*(part.encode(side, threads=threads) for side in sides)) for part in parts])

@@ -197,7 +197,7 @@ _FIRST_LINES = 20  # that tell a scored file from a bitext: a header or a damage
 
 def evaluate_bitext(encode: Encode, file: Source) -> list[Row]:
     """Score translation retrieval on an aligned bitext, by cosine and by ratio margin (k = 4), without empty sides."""
-    pairs = [(a, b) for a, b in read_pairs(file) if a and b]
+    pairs = list(read_pairs(file, whole=True))
     if not pairs:
         raise InputError(file.name, "no pair in it", "give a file of source<TAB>target lines")
     source, target = (encode(list(side)) for side in zip(*pairs, strict=True))

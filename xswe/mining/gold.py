@@ -70,7 +70,7 @@ class _Joined:
 
 def read_gold(path: str | Path) -> list[tuple[str, str]]:
     """Read gold pairs, ``source<TAB>target``; InputError: the file is missing or has no pair."""
-    pairs = list(dict.fromkeys(pair for pair in read_pairs(Source((str(path),))) if all(pair)))
+    pairs = list(dict.fromkeys(read_pairs(Source((str(path),)), whole=True)))
     if not pairs:
         raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
     return pairs

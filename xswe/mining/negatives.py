@@ -85,10 +85,10 @@ class HardNegatives(Result[Negatives]):
         positives: their targets.
         targets: all distinct targets.
         negatives: int64 (n, negatives), indices into ``targets``, nearest first.
-        read: pairs read; those not among the n have too few negatives within the margin.
+        read: pairs with texts on both sides; those not among the n have too few negatives within the margin.
         cosines: float32 (n, 1 + negatives), of each anchor with its positive and its negatives.
         near: the share of near-duplicates of earlier pairs among the first hundred thousand read.
-        left_out: damaged records, counted by reason.
+        left_out: damaged records and pairs with a blank side, counted by reason.
     """
 
     anchors: Texts
@@ -215,14 +215,16 @@ def _sides(
     languages: tuple[str, ...],
     left_out: Skipped,
 ) -> tuple[Texts, Texts]:
-    """Return both sides of the pairs, given or in files, without pairs that have a blank side; count damaged records."""
+    """Return both sides of the pairs, given or in files, and count damaged records and pairs with a blank side."""
     records = Source(tuple(names), config.columns, languages, config.on_error).read(left_out) if names else ()
     read = (record.texts for record in records if record.texts is not None)
     sides: tuple[list[str], list[str]] = ([], [])
     for pair in read if names else ((a.strip(), b.strip()) for a, b in pairs):
-        if all(pair):
-            for side, text in zip(sides, pair, strict=True):
-                side.append(text)
+        if not all(pair):
+            left_out.add("blank")
+            continue
+        for side, text in zip(sides, pair, strict=True):
+            side.append(text)
     return Texts.of(sides[0]), Texts.of(sides[1])
 
 

@@ -70,7 +70,7 @@ def _lines(path: str | Path, languages: Sequence[str]) -> list[tuple[str, ...]]:
     sides = []
     for k, code in enumerate(languages[1:], 1):
         files = find_pairs([str(path)], (languages[0], code), (0, k))
-        sides.append([pair for file in files for pair in read_pairs(file) if all(pair)])
+        sides.append([pair for file in files for pair in read_pairs(file, whole=True)])
     if len(sides) == 1:
         return list(sides[0])
     others = [dict(reversed(pairs)) for pairs in sides]
