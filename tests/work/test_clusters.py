@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -174,6 +178,42 @@ def test_no_worker_outlives_the_cluster_or_its_heavy_job(any_cluster, how, tmp_p
             assert workers_in(tmp_path)[0] == fitting[0]
     if any_cluster.here:  # another is that of other tests, too
         assert all_gone()
+
+
+BEGUN = """if True:
+    import json, sys
+    from pathlib import Path
+    from tests.clusters import Locked, stage_in
+    from xswe.work.config import ExecutionConfig
+    from xswe.work.run import run_shards
+    folder, heavy, how = json.loads(sys.argv[1])
+    run_shards(stage_in(Path(folder), 20, heavy=heavy, kind=Locked), ExecutionConfig(**how))
+"""
+
+
+@HEAVY
+@pytest.mark.parametrize("address", [None, "local"])
+def test_no_worker_outlives_a_process_that_is_killed(any_cluster, how, tmp_path, heavy, address):
+    if any_cluster.is_imitated:
+        pytest.skip("its workers are in this process")
+    if address is not None:
+        any_cluster.takes("address")
+    for shard in range(20):
+        (tmp_path / f"trouble-{shard}").write_text("slow")
+    given, root = json.dumps([str(tmp_path), heavy, asdict(replace(how, address=address))]), Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", BEGUN, given], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
+    ) as begun:
+        while not workers_in(tmp_path)[1]:
+            assert begun.poll() is None
+            time.sleep(0.05)
+        begun.kill()
+    deadline = time.monotonic() + 20
+    while workers_in(tmp_path)[1] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    opened = workers_in(tmp_path)[0]
+    time.sleep(2.0)  # in which another could take the next shard
+    assert workers_in(tmp_path) == (opened, 0)
 
 
 @HEAVY

@@ -43,7 +43,8 @@ class Workers(ABC):
     """The workers of a cluster for one stage: each executor with workers has a class of this name in its module.
 
     A stage may be large: it is sent once to each worker process, which makes a :class:`Worker` of it. A worker is a process
-    of its own, with graphics cards if a heavy job needs them.
+    of its own, with graphics cards if a heavy job needs them. It ends soon after the process that began the work, even if
+    that is killed.
     """
 
     def __init__(self, connection: Any, stage: Stage, cpus: float, gpus: float) -> None:
