@@ -34,7 +34,7 @@ def frame(**columns):
 def test_pairs_or_names_of_files():
     assert pairs_or_names("a.tsv") == ([], ["a.tsv"])
     assert pairs_or_names([Path("a"), "b"]) == ([], ["a", "b"])
-    assert pairs_or_names([("a", ""), ["b", "c"]]) == ([("a", ""), ["b", "c"]], [])
+    assert pairs_or_names([(" a", ""), ["b", "c\n"]]) == ([("a", ""), ("b", "c")], [])
     assert pairs_or_names(frame(target=["x", "y"], source=["a", "b"], more=[1, 2]))[0] == [("a", "x"), ("b", "y")]
     assert pairs_or_names([]) == ([], [])
     for wrong in ([("a", "b"), "c.tsv"], [("a", "b", "c")], [("a", "b"), ("c",)]):

@@ -18,6 +18,7 @@ from xswe.io.files import check_folder
 from xswe.io.parallel import available_threads
 from xswe.io.products import products, row_products
 from xswe.io.results import Result, table
+from xswe.io.settings import sound
 from xswe.model.ensemble import Ensemble, fit_weights, locate
 from xswe.model.interchange import WORDLLAMA, is_model2vec, read_static
 from xswe.model.static import StaticModel
@@ -95,7 +96,7 @@ def make_ensemble(
     models = several(models, "models", "names of models")
     if others := [type(one).__name__ for one in models if not isinstance(one, (str, Path))]:
         raise TypeError(f"models has one of type {others[0]}: give names or folders, or xswe.types.Ensemble.of(models)")
-    names, files = [str(name) for name in models], [str(file) for file in fit]
+    names, files = sound([str(name) for name in models], "models"), sound([str(file) for file in fit], "fit")
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in weights):
         raise ConfigError(f"weights={list(weights)}: give numbers, one for each model, as in weights=[0.7,0.3]")
     if len(names) < 2:

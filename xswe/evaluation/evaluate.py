@@ -22,6 +22,7 @@ from xswe.io.arguments import check_model, file_names, several
 from xswe.io.files import check_output, read_json, scratch
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, cell, check_suffix, table
+from xswe.io.settings import sound
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
 from xswe.progress import track
@@ -133,7 +134,8 @@ def evaluate(
 
 
 def _names(tasks: Any) -> list[str]:
-    return file_names(tasks, "tasks", "pairs are read from files, as .tsv or .parquet", "names of tasks or files")
+    found = file_names(tasks, "tasks", "pairs are read from files, as .tsv or .parquet", "names of tasks or files")
+    return list(dict.fromkeys(found))
 
 
 def _checked(
@@ -470,7 +472,7 @@ def compare(
     results = _checked(tasks, data, output, results)
     one = isinstance(models, (str, Path, Mapping))
     named_ones: Sequence[Any] = [models] if one else several(models, "models", "several, as in [model, 'mini']")
-    given = [one for which in named_ones for one in _matching(which)]
+    given = [one for which in sound(named_ones, "models") for one in _matching(which)]
     if not given:
         raise ConfigError("models is empty: name some, as in models=[runs/en-ja/model,wordllama,teacher:mini]")
     for which in given:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.settings import sound
 from xswe.io.sources import is_remote, parted
 
 _PAIRS = "pairs of texts, or names of files"
@@ -111,7 +112,10 @@ def texts_of(given: Any, name: str) -> Sequence[str]:
 
 
 def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the text pairs and the file names in ``input``, one of the two lists empty; ConfigError: it is neither."""
+    """Return the text pairs, without blanks at their ends, and the file names in ``input``, one of the two lists empty.
+
+    ConfigError: it is neither, or a name is blank.
+    """
     rows = [given] if isinstance(given, (str, Path)) else several(given, "input", _PAIRS, ("source", "target"))
     names = [str(one) for one in rows if isinstance(one, (str, Path))]
     pairs = [one for one in rows if not isinstance(one, (str, Path))]
@@ -120,7 +124,7 @@ def pairs_or_names(given: Any) -> tuple[list[tuple[str, str]], list[str]]:
     odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
     if odd is not None:
         raise ConfigError(f"input: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
-    return pairs, names
+    return [(a.strip(), b.strip()) for a, b in pairs], sound(names, "input")
 
 
 def file_name(given: Any, name: str, instead: str) -> str:
@@ -131,14 +135,14 @@ def file_name(given: Any, name: str, instead: str) -> str:
 
 
 def file_names(given: Any, name: str, instead: str, what: str = "the name of a file, or several") -> list[str]:
-    """Return file names; TypeError: as :func:`file_name`."""
+    """Return file names; TypeError: as :func:`file_name`; ConfigError: one is blank."""
     rows = [given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Iterator) else given
     if not isinstance(rows, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in rows):
         raise TypeError(f"{name} is {_kind(given)}: give {what}; {instead}")
     texts = [one for one in map(str, rows) if " " in one and not (is_remote(one) or glob.has_magic(one))]
     if texts and not isinstance(given, (str, Path)) and not os.path.exists(parted(texts[0])[0]):
         raise TypeError(f"{name} has {texts[0][:40]!r}, and no such file is there: give {what}; {instead}")
-    return list(map(str, rows))
+    return sound(list(map(str, rows)), name)
 
 
 def lines_of(given: Any, name: str) -> Any:

@@ -82,7 +82,7 @@ def convert(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{where}={value!r}: expected a list, as in {where}=[a,b]")
-        return tuple(convert(arguments[0], item, where) for item in value)
+        return sound(tuple(convert(arguments[0], item, where) for item in value), where)
     if origin is dict:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
@@ -91,13 +91,15 @@ def convert(hint: Any, value: Any, where: str) -> Any:
         value = float(value)
     if hint in (int, float, str, bool) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
         raise ConfigError(f"{where}={value!r}: expected {hint.__name__}")
-    return _finite(value, where)
+    return sound(value, where)
 
 
-def _finite(value: V, where: str) -> V:
-    """Return a value; ConfigError if it is infinite or NaN, which no setting allows."""
+def sound(value: V, where: str) -> V:
+    """Return a value; ConfigError if it is infinite or NaN, or a list with a blank, which no setting allows."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{where}={value}: give a finite number")
+    if isinstance(value, (list, tuple)) and any(isinstance(one, str) and not one.strip() for one in value):
+        raise ConfigError(f"{where}={list(value)}: leave out the blank")
     return value
 
 
@@ -141,5 +143,6 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     for name, value in own_settings.items():
         if isinstance(value, Mapping) and dataclasses.is_dataclass(group := getattr(config, name)):
             own_settings[name] = changed(group, value, f"{what}'s {name}")
-        _finite(value, name)
+    for name, value in (vars(config) | own_settings).items():
+        sound(value, name)
     return dataclasses.replace(config, **own_settings)

@@ -229,7 +229,8 @@ def filter_bitext(
     if not names:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
-        return _Filter(model, config.resolved(rerank is not None), rerank, gold, threads).of_list(pairs)
+        made = _Filter(model, config.resolved(rerank is not None), rerank, gold, threads)
+        return made.decided(made._in_memory(pairs), pairs)
     file = Source(tuple(names), config.columns, config.languages, config.on_error)
     config = replace(config, languages=file.languages).resolved(rerank is not None)
     work = _Filter(model, config, rerank, gold, threads)
@@ -252,11 +253,6 @@ class _Filter:
     def __post_init__(self) -> None:
         if self.rerank is not None and self.config.threshold != "auto":
             raise ConfigError("rerank= scores the pairs near an automatic threshold: set threshold=auto")
-
-    def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
-        """Filter pairs in memory."""
-        given = [(a.strip(), b.strip()) for a, b in pairs]
-        return self.decided(self._in_memory(given), given)
 
     def of_file(self, file: Source) -> Filtered:
         """Filter a file without writing an output."""

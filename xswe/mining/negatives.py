@@ -219,7 +219,7 @@ def _sides(
     records = Source(tuple(names), config.columns, languages, config.on_error).read(left_out) if names else ()
     read = (record.texts for record in records if record.texts is not None)
     sides: tuple[list[str], list[str]] = ([], [])
-    for pair in read if names else ((a.strip(), b.strip()) for a, b in pairs):
+    for pair in read if names else pairs:
         if not all(pair):
             left_out.add("blank")
             continue

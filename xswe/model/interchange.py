@@ -12,6 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.io.arguments import file_names
 from xswe.io.files import check_folder, package_folder, read_json
 from xswe.io.lines import OnError
 from xswe.io.settings import changed, check_choice, for_all
@@ -173,7 +174,7 @@ def import_vectors(
     config = changed(config or ImportConfig(), settings, "import")
     if output is not None:
         check_folder(output)
-    paths = [Path(path) for path in ([input] if isinstance(input, (str, Path)) else input)]
+    paths = list(map(Path, file_names(input, "input", "vectors are read from files")))
     model = import_model(paths, languages, config)
     if output is not None:
         model.save(output)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from xswe.alignment.phrases import read_queries
 from xswe.bitext.texts import TextSource
-from xswe.io.arguments import file_name
+from xswe.io.arguments import file_name, texts_of
 from xswe.io.files import check_output
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import changed, refuse_unused
@@ -139,7 +139,10 @@ def search_file(
     if output is not None:
         check_output(output, texts)
         check_suffix(str(output))
-    asked = read_queries(str(queries)) if isinstance(queries, (str, Path)) else list(queries or ())
+    if isinstance(queries, (str, Path)):
+        asked = read_queries(str(queries))
+    else:  # as of a file with these lines
+        asked = [] if queries is None else [text.strip() for text in texts_of(queries, "queries") if text.strip()]
     building: dict[str, Any] = {name: getattr(config, name) for name in ("method", "storage", "threads", "execution")}
     encoder = None if model is None else open_model(model, "search_file(model, input, queries)")
     opened = open_index(folder, encoder, file, split=config.split, language=config.language, **building)

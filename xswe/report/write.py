@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from xswe.errors import ConfigError
+from xswe.io.arguments import file_name
 from xswe.io.files import check_output
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, for_all, sound
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.report import OF_RESULTS
 from xswe.report.comparison import comparison_page, read_comparison
@@ -62,7 +63,7 @@ def write_report(
         True
     """
     check_page(output)
-    given = {"model": model, "languages": tuple(languages), "settings": dict(settings or {})}
+    given = {"model": model, "languages": sound(tuple(languages), "languages"), "settings": dict(settings or {})}
     if isinstance(result, (str, Path)):
         check_output(output, [result])
         page = _page_of_path(Path(result), kind, given)
@@ -166,7 +167,8 @@ def report_of(
     if len(given) != 1:
         names = ", ".join(f"{name}=" for name in known if name != "auto")
         raise ConfigError(f"report needs one of {names}, and only one")
-    what, opened = str(known[given[0]]), open_model(model, "report_of(output, model=model)") if model else None
+    what = file_name(known[given[0]], given[0], "results in memory are shown by xswe.write_report(result, output)")
+    opened = open_model(model, "report_of(output, model=model)") if model else None
     if projector:
         if given != ["space"]:
             raise ConfigError("projector= exports the space of a bitext: give space=BITEXT")
