@@ -8,8 +8,9 @@ import functools
 import io
 import logging
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from xswe.cli.main import main
 from xswe.cli.run import run
 from xswe.cli.settings import arguments, check_shape, function, simple
 from xswe.cli.verbs import VERBS
+from xswe.corpus.cards import sample_sentences
 from xswe.training.config import TrainConfig
 
 
@@ -51,26 +53,43 @@ def command(verb: str, values: dict[str, Any]) -> str:
 
 
 @functools.cache
-def commands() -> dict[str, list[str]]:
-    """Return a command by the class of the result of its verb: the last in the table of faults."""
-    found = {}
+def commands() -> dict[str, list[list[str]]]:
+    """Return the commands in the table of faults by the class of the result of their verb."""
+    found = dict[str, list[list[str]]]()
     for words in (case.words.split() for case in eval_script("experiments.local_faults").CASES.values()):
         modes = [word.removeprefix("mode=") for word in words if word.startswith("mode=")]
         calls = VERBS[words[0]].calls
         call = function(calls[next((mode for mode in modes if mode in calls), next(iter(calls)))])
-        found |= dict.fromkeys(call.__annotations__["return"].split(" | "), words)
+        for kind in call.__annotations__["return"].split(" | "):
+            found.setdefault(kind, []).append(words)
     return found
 
 
-def returned(kind: str, folder: Path) -> Any:
-    """Return the result of such a class, by a verb that writes it into a folder with its inputs."""
+def returned(
+    kind: str,
+    folder: Path,
+    *further: str,
+    codes: tuple[str, str] = ("en", "de"),
+    change: Callable[[str], str] = lambda text: text,
+) -> Any:
+    """Return the result of such a class, by a verb that writes it into a folder with its inputs.
+
+    The inputs are in two languages, and what ``change`` makes of their texts; ``further`` settings are added.
+    """
     assert kind in commands(), f"no verb returns {kind}, and no test makes one"
-    verb, *words = commands()[kind]
-    results = list[Any]()
-    eval_script("experiments.local_faults").write_inputs(folder)
-    with contextlib.chdir(folder), patch("xswe.cli.run._summary", lambda *given: results.append(given[2]) or ""):
-        command(verb, composed(verb, *words))
-    return results[0]
+    faults, sides, results = eval_script("experiments.local_faults"), sample_sentences(), list[Any]()
+    with patch.object(faults, "sample_sentences", lambda: dict(zip(("en", "de"), map(sides.get, codes), strict=True))):
+        faults.write_inputs(folder)
+    for path in filter(Path.is_file, folder.rglob("*")):
+        path.write_text(change(path.read_text("utf-8")), "utf-8")
+    named = dict(zip(("en", "de"), codes, strict=True))
+    for verb, *words in commands()[kind]:
+        own = [re.sub(r"(?<=[\[,=-])(en|de)(?=[],-]|$)", lambda code: named[code[0]], word) for word in words]
+        with contextlib.chdir(folder), patch("xswe.cli.run._summary", lambda *given: results.append(given[2]) or ""):
+            command(verb, composed(verb, *own, *further))
+        if type(results[-1]).__name__ == kind:
+            break
+    return results[-1]
 
 
 class Done(NamedTuple):

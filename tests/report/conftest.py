@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from xswe.report.write import _PAGES, _maker, _taken
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
 from xswe.report.terms import view_of_hits
 
-PHRASES = ["train", "council", "the last train", "zzqx"]
+PHRASES = {"en": ["train", "council", "the last train", "zzqx"], "de": ["Zug", "Rat", "der letzte Zug", "zzqx"]}
+LONG = "x" * 2000
 
 
 def axe() -> str:
@@ -81,55 +82,61 @@ def mini():
     return xswe.load("mini")
 
 
-@pytest.fixture(scope="session")
-def mined(mini, sample):
-    source, target = [*sample["en"][:700], *sample["en"][:9], ""], [*sample["ja"][200:900], "</script><b>x</b>"]
-    return xswe.mine(mini, source, target, evidence=True, languages=("en", "ja"), threads=1)
+@pytest.fixture
+def mined(pages):
+    return pages.result("MinedPairs")
 
 
-@pytest.fixture(scope="session")
-def filtered(mini, sample):
-    english, german = sample["en"], sample["de"]
-    pairs = [*zip(english[:400], german[:400], strict=True), *zip(english[400:480], german[500:580], strict=True)]
-    pairs += [(text, text) for text in english[600:620]] + pairs[:7] + [("<img src=x onerror=alert(1)>", "")]
-    return xswe.filter(mini, pairs, evidence=True, languages=("en", "de"), threads=1)
+@pytest.fixture
+def filtered(pages):
+    return pages.result("Filtered")
 
 
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report") / "run"
+@pytest.fixture
+def run_folder(pages) -> Path:
+    return pages.result("run")
+
+
+def mine(pages: Pages, _: Path) -> Any:
+    source, target = pages.texts
+    given = [*source[:700], *source[:9], ""], [*target[200:900], "</script><b>x</b>"]
+    return xswe.mine(pages.mini, *given, evidence=True, languages=pages.codes, threads=1)
+
+
+def filter_pairs(pages: Pages, _: Path) -> Any:
+    source, target = pages.texts
+    pairs = [*zip(source[:400], target[:400], strict=True), *zip(source[400:480], target[500:580], strict=True)]
+    pairs += [(text, text) for text in target[600:620]] + pairs[:7] + [(source[0] + " <img src=x onerror=alert(1)>", "")]
+    return xswe.filter(pages.mini, pairs, evidence=True, languages=pages.codes, threads=1)
+
+
+def train(pages: Pages, folder: Path) -> Any:
     few = {"refine.max_steps": 30, "refine.batch_size": 64, "refine.eval_steps": 10, "pca.dim": 64}
     few |= {"objective.prefixes": (64, 32), "corpus.limit": 600}
-    return xswe.train("sample", ["en", "ja"], recipe="static", output=folder, threads=1, **few)
+    return xswe.train("sample", pages.codes, recipe="static", output=folder / "run", threads=1, **few)
 
 
-@pytest.fixture(scope="session")
-def run_folder(trained) -> Path:
-    return trained.folder
-
-
-def bitext(pages: Pages, folder: Path, lines: int, languages: tuple[str, ...]) -> Path:
-    rows = zip(*(pages.fixture("sample")[code][:lines] for code in languages), strict=True)
+def bitext(pages: Pages, folder: Path, lines: int) -> Path:
+    rows = list(zip(*pages.texts, strict=True))[:lines]
     (folder / "bitext.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     return folder / "bitext.tsv"
 
 
 def found(pages: Pages, folder: Path, mode: str) -> Any:
-    (folder / "queries.txt").write_text("\n".join(PHRASES), encoding="utf-8")
-    given = folder / "queries.txt", bitext(pages, folder, 150, ("en", "ja"))
-    how = {"mode": mode, "languages": ("en", "ja"), "threads": 1}
-    return xswe.search_phrases(pages.fixture("mini"), *map(str, given), folder / "hits.tsv", **how)
+    (folder / "queries.txt").write_text("\n".join(PHRASES[pages.codes[0]]), encoding="utf-8")
+    given = folder / "queries.txt", bitext(pages, folder, 150)
+    how = {"mode": mode, "languages": pages.codes, "threads": 1}
+    return xswe.search_phrases(pages.mini, *map(str, given), folder / "hits.tsv", **how)
 
 
 def aligned(pages: Pages, _: Path) -> Any:
-    english, german = (pages.fixture("sample")[code][:80] for code in ("en", "de"))
-    return xswe.align(pages.fixture("mini"), english, german[:30] + german[40:], languages=("en", "de"), evidence=True)
+    source, target = (texts[:80] for texts in pages.texts)
+    return xswe.align(pages.mini, source, target[:30] + target[40:], languages=pages.codes, evidence=True)
 
 
 def compared(pages: Pages, _: Path) -> Any:
     rows = [np.array([1.0, 1.0, 0.0, 1.0] * 20), np.array([1.0, 0.0, 0.0, 1.0] * 20)]
-    mini = pages.fixture("mini")
-    return comparison([mini, mini.truncate(64)], rows)
+    return comparison([pages.mini, pages.mini.truncate(64)], rows)
 
 
 def swept(_: Pages | None, folder: Path) -> Any:
@@ -163,55 +170,61 @@ def hits_of_terms(pages: Pages, _: Path) -> Path:
 # What a page is made of, by its entry in the tables of xswe/report, given the pages and a folder; of any other result, what
 # a verb returns.
 MADE: dict[str, Callable[[Pages, Path], Any]] = {
-    "MinedPairs": lambda pages, _: pages.fixture("mined"),
-    "Filtered": lambda pages, _: pages.fixture("filtered"),
+    "MinedPairs": mine,
+    "Filtered": filter_pairs,
     "AlignedTexts": aligned,
     "FoundInFiles": lambda pages, folder: found(pages, folder, "phrases"),
     "FoundInFiles of terms": lambda pages, folder: found(pages, folder, "terms"),
-    "TermView": lambda pages, folder: view_of_hits(hits_of_terms(pages, folder), ("en", "ja")),
+    "TermView": lambda pages, folder: view_of_hits(hits_of_terms(pages, folder), pages.codes),
     "Comparison": compared,
     "Sweep": swept,
-    "TrainResult": lambda pages, _: pages.fixture("trained"),
-    "run": lambda pages, _: pages.fixture("trained").folder,
-    "mined": lambda pages, folder: written(pages.fixture("mined"), folder / "pairs.tsv"),
+    "TrainResult": train,
+    "run": lambda pages, _: pages.result("TrainResult").folder,
+    "mined": lambda pages, folder: written(pages.result("MinedPairs"), folder / "pairs.tsv"),
     "hits": hits_of_terms,
     "compare": lambda pages, folder: written(compared(pages, folder), folder / "compare.json"),
-    "space": lambda pages, folder: bitext(pages, folder, 60, ("en", "ja")),
+    "space": lambda pages, folder: bitext(pages, folder, 60),
 }
 ENTRIES = sorted({*_PAGES, *OF_RESULTS, *MADE} - {"auto"})
 
 
 class Pages(dict[str, Path]):
-    """Pages by their entries, each made when a test first asks for it, and what they are of in ``made``.
+    """Pages by their entries, each made when a test first asks for it, of texts of two languages and the model."""
 
-    ``fixture`` returns one of the test's by name.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.fixture, self.made = folder, lambda _: None, dict[str, Any]()
+    def __init__(self, folder: Path, mini: Any, codes: tuple[str, str], texts: Iterable[list[str]]) -> None:
+        self.folder, self.mini, self.codes, self.texts = folder, mini, codes, tuple(texts)
+        self._results = dict[str, Any]()
 
     def __missing__(self, name: str) -> Path:
-        (folder := self.folder / name).mkdir()
-        self.made[name] = MADE[name](self, folder) if name in MADE else returned(name, folder)
-        return self.setdefault(name, xswe.write_report(self.made[name], folder / "page.html", **self.given(name)))
+        result = self.result(name)
+        return self.setdefault(name, xswe.write_report(result, self.folder / name / "page.html", **self.given(name)))
+
+    def result(self, name: str) -> Any:
+        """What a page is of."""
+        if name not in self._results:
+            (folder := self.folder / name).mkdir()
+            own = MADE[name](self, folder) if name in MADE else returned(name, folder, codes=self.codes)
+            self._results[name] = own
+        return self._results[name]
 
     def given(self, name: str) -> dict[str, Any]:
         """What a page is given besides its content: all that it shows."""
-        every = {"model": self.fixture("mini"), "languages": ("en", "ja"), "settings": {"made up": {"planted": 4711}}}
+        every = {"model": self.mini, "languages": self.codes, "settings": {"made up": {"planted": 4711}}}
         entry = name.partition(" ")[0]
         taken = _taken(_PAGES[entry] if entry in _PAGES else _maker(entry))
         return {"kind": name if name in _PAGES else "auto"} | {key: every[key] for key in taken}
 
 
 @pytest.fixture(scope="session")
-def pages_made(tmp_path_factory) -> Pages:
-    return Pages(tmp_path_factory.mktemp("pages"))
+def pages(mini, sample, tmp_path_factory) -> Pages:
+    return Pages(tmp_path_factory.mktemp("pages"), mini, ("en", "ja"), (sample["en"], sample["ja"]))
 
 
-@pytest.fixture
-def pages(request, pages_made) -> Pages:
-    pages_made.fixture = request.getfixturevalue
-    return pages_made
+@pytest.fixture(scope="session")
+def foreign(mini, sample, tmp_path_factory) -> Pages:
+    """Pages in two languages that are not their own, some of whose texts are long."""
+    texts = ([text + LONG * (row % 7 == 3) for row, text in enumerate(sample[code])] for code in ("de", "ja"))
+    return Pages(tmp_path_factory.mktemp("foreign"), mini, ("de", "ja"), texts)
 
 
 def comparison(models, items):
