@@ -64,6 +64,7 @@ def test_phrases_write_their_page(folder):
             ("mine", "mode=score", "model=mini", "input=bitext.tsv", "output=a.tsv", "report=a.html"),
             "report does nothing with mode=score",
         ),
+        (("align", "model=mini", "source=.", "target=.", "output=a", "report=a.html"), "report= do nothing for folders"),
         (("report", "output=a.html"), "needs one of mined=, run=, hits=, compare=, space="),
         (("report", "run=.", "mined=bitext.tsv"), "needs one of"),
         (("report", "mined=bitext.tsv"), "bitext.tsv:1: no score"),

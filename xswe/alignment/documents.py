@@ -542,6 +542,8 @@ def align_files(
         raise ConfigError("source=- target=-: only one of them can be read from standard input")
     call = "align_files(model, source, target, output)"
     if Path(source).is_dir() or manifest is not None:
+        if config.evidence:
+            raise ConfigError("evidence= and report= do nothing for folders: leave them out, or align two files")
         folders = Path(source), Path(target)
         return _align_folders(open_model(model, call), folders, output, pairing, manifest, format, config)
     if pairing != "names":
