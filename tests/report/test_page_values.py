@@ -58,6 +58,8 @@ def test_the_language_that_a_text_is_set_in():
         ("cat", ("ja", "zh"), "en"),
         ("cat", (), "en"),
         ("cat", ("ja",), "ja"),
+        ("猫が", ("de",), "ja"),
+        ("", ("ja",), "en"),
     ):
         assert language_of(text, languages) == code
 

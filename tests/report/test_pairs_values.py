@@ -200,7 +200,9 @@ def test_drawings_of_hubs_and_lengths():
     series = {"kept": [(3, 2, "abc")], "below the cut": [(1, 1, "a")]}
     label = "Bytes of the target against bytes of the source, of the pairs drawn from the bands"
     sides = ("bytes of the source", "bytes of the target")
-    assert lengths == figures.dots(series, *sides, label, log=(True, True), height=280)
+    assert lengths == figures.dots(
+        series, *sides, label, log=(True, True), texts=dict.fromkeys(series, ("en",)), height=280
+    )
     assert _lengths(view([0.6], groups=groups[1:])).count("<circle") == 1
     assert _lengths(view([0.6])) == ""
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xswe.report.page import language_of
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
@@ -217,22 +219,24 @@ def dots(
     log: tuple[bool, bool] = (False, False),
     front: Sequence[tuple[float, float]] = (),
     named: bool = False,
+    texts: Mapping[str, Sequence[str]] | None = None,
     height: int = 300,
 ) -> Markup:
     """Draw one dot per (x, y, name), coloured by series; a thin line joins the points of the ``front``.
 
-    Names show on hovering or, if ``named``, next to the dots. ``log``: which of the two axes are logarithmic; ``height`` is
-    in pixels.
+    Names show on hovering or, if ``named``, next to the dots; ``texts``: the possible languages of the names, by series.
+    ``log``: which of the two axes are logarithmic; ``height`` is in pixels.
     """
     every = [point for points in series.values() for point in points]
     x, y = (Axis.around([point[k] for point in every], log[k]) for k in (0, 1))
     small = len(every) > 200
     inside = [_stretched(f'<polyline class="front" points="{_points(front, x, y)}"/>')] if len(front) > 1 else []
     names = []
-    for k, points in enumerate(series.values()):
+    for k, (kind, points) in enumerate(series.items()):
         for a, b, name in points:
             cx, cy = _at(x.fraction(a)), _at(1 - y.fraction(b))
-            title = f"<title>{_text(name)}</title>" if name else ""
+            language = f' lang="{_text(language_of(name, texts[kind]))}"' if texts else ""
+            title = f"<title{language}>{_text(name)}</title>" if name else ""
             radius = 2.2 if small else 4.5
             inside.append(f'<circle class="s{k % _COLOURS} dot" cx="{cx}" cy="{cy}" r="{radius}">{title}</circle>')
             if named:
@@ -331,4 +335,5 @@ def scatter(
         own = places[start : start + len(rows)].tolist()
         series[code] = [(x, y, text[:50]) for (x, y), text in zip(own, texts[code], strict=True)]
         start += len(rows)
-    return dots(series, *titles, f"{name}: sentences by language", height=260)
+    codes = {code: (code,) for code in series}
+    return dots(series, *titles, f"{name}: sentences by language", texts=codes, height=260)

@@ -46,11 +46,16 @@ def as_json(value: Any) -> str:
 
 
 def language_of(text: str, languages: Sequence[str] = ()) -> str:
-    """Guess the language of a text from its script and ``languages``, for ``lang=``, which decides Han glyphs."""
-    if len(languages) == 1:
-        return languages[0]
+    """Guess the language of a text from its script and ``languages``, for ``lang=``, which decides Han glyphs.
+
+    Kana are Japanese on any side, as in a copy; where there is no text, the page says so in English.
+    """
+    if not text:
+        return "en"
     if has_kana(text):
         return "ja"
+    if len(languages) == 1:
+        return languages[0]
     if has_cjk(text):
         return "ja" if "ja" in languages and "zh" not in languages else "zh"
     return next((code for code in languages if code not in ("zh", "ja")), "en")

@@ -225,7 +225,7 @@ def pairs_context(view: PairsView, model: AnyModel | None, settings: dict[str, A
         "linked": bool(links),
         "removed": _removed(view),
         "noise": _noise(view),
-        "degrees": [(hubs, _degrees(view, hubs)) for hubs in evidence.hubs],
+        "degrees": [(hubs, _degrees(view, hubs)) for hubs in evidence.hubs if any(hubs.chosen)],
         "lengths": _lengths(view),
         "scripts_of": _scripts(view),
         "settings": settings,
@@ -431,7 +431,8 @@ def _lengths(view: PairsView) -> Any:
     if not series:
         return ""
     label = "Bytes of the target against bytes of the source, of the pairs drawn from the bands"
-    return figures.dots(series, "bytes of the source", "bytes of the target", label, log=(True, True), height=280)
+    how: dict[str, Any] = {"log": (True, True), "texts": dict.fromkeys(series, view.languages[:1]), "height": 280}
+    return figures.dots(series, "bytes of the source", "bytes of the target", label, **how)
 
 
 def _scripts(view: PairsView) -> str:

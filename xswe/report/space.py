@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
+from xswe.evaluation.metrics import pearson
 from xswe.io.files import whole_folder
 from xswe.model.static import StaticModel
 from xswe.report import figures
@@ -146,10 +147,11 @@ def _components(
         column = places[:, k]
         between = sum((codes == c).sum() * (column[codes == c].mean() - column.mean()) ** 2 for c in np.unique(codes))
         language = float(between / max(1e-12, ((column - column.mean()) ** 2).sum()))
-        length = float(np.corrcoef(column, lengths)[0, 1] ** 2)
-        share = float(values[k] ** 2 / (values**2).sum())
+        length = pearson(column, lengths) ** 2
+        share = float(values[k] ** 2 / max(1e-12, (values**2).sum()))
         rows.append((f"PC {k + 1}", percent(share), percent(language), percent(length)))
-        groups[str(k + 1)] = {"language": (100 * language, None, None), "length": (100 * length, None, None)}
+        known = {"language": language, "length": length}
+        groups[str(k + 1)] = {name: (100 * part, None, None) for name, part in known.items() if part == part}
     return rows, figures.bars(groups, "% of variance explained", "What language and length explain of each component")
 
 
@@ -183,9 +185,8 @@ def _norms(counted: Mapping[str, list[tuple[str, int, float]]]) -> Iterator[tupl
         if len(words) > 10:
             points = {code: [(float(times), norm, word) for word, times, norm in words]}
             title = f"{LANGUAGES[code].name}: norm of a word's vector by its frequency"
-            chart = figures.dots(points, "times", "norm", title, log=(True, False), height=260)
-            tied = float(np.corrcoef(np.log([t for _, t, _ in words]), [norm for *_, norm in words])[0, 1])
-            yield title, chart, tied
+            chart = figures.dots(points, "times", "norm", title, log=(True, False), texts={code: (code,)}, height=260)
+            yield title, chart, pearson(np.log([t for _, t, _ in words]), np.array([norm for *_, norm in words]))
 
 
 def _speech(space: Space, counted: Mapping[str, list[tuple[str, int, float]]]) -> list[tuple[str, ...]]:
@@ -215,7 +216,7 @@ def _tagged(code: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
     tagger = HanoverTagger.HanoverTagger({"en": "morphmodel_en.pgz", "de": "morphmodel_ger.pgz"}[code])
     for text in texts:
-        for word, _, tag in tagger.tag_sent(re.findall(r"\w+|[^\w\s]", text)):
+        for word, _, tag in tagger.tag_sent(re.findall(r"\b\w{1,60}\b|[^\w\s]", text)):  # of 240 letters one takes seconds
             yield word, str(tag)[:2]
 
 

@@ -169,7 +169,7 @@ def training_page(folder: str | Path) -> str:
     settings = run.results["settings"]
     groups = {name: value for name, value in settings.items() if isinstance(value, dict)}
     plain = {name: value for name, value in settings.items() if not isinstance(value, dict)}
-    worst = [(codes, _worst(run.model, codes, a, b)) for codes, a, b in held_out]
+    worst = [(codes, pairs) for codes, a, b in held_out if (pairs := _worst(run.model, codes, a, b))]
     clouds = list(_clouds(run, held_out))
     words = _words(run.model)
     versions = {"model": run.model.identity, **run.record.get("versions", {})}
@@ -303,12 +303,14 @@ def _counts(run: Run) -> list[tuple[str, str]]:
 
 def _worst(model: StaticModel, codes: tuple[str, str], source: list[str], target: list[str]) -> list[dict[str, Any]]:
     """Return the held-out pairs whose cosine is furthest below that of the best wrong target."""
+    if len(source) < 2:
+        return []
     a, b = model.encode(source), model.encode(target)
     cosines = a @ b.T
     own = np.diag(cosines).copy()
     np.fill_diagonal(cosines, -np.inf)
     rivals, best = cosines.argmax(1), cosines.max(1)
-    order = np.argsort(own - best, kind="stable")[:_WORST_PAIRS].tolist() if len(source) > 1 else []
+    order = np.argsort(own - best, kind="stable")[:_WORST_PAIRS].tolist()
     return [
         {
             "source": source[i],
@@ -328,7 +330,7 @@ def _clouds(run: Run, held_out: list[tuple[tuple[str, str], list[str], list[str]
     for codes, source, target in held_out:
         for code, side in zip(codes, (source, target), strict=True):
             texts.setdefault(code, []).extend(side[:_DRAWN_SENTENCES])
-    if not texts:
+    if not any(texts.values()):
         return
     bags = {code: run.model.units.bags(own) for code, own in texts.items()}
     for step, matrix in run.matrices():

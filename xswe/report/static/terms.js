@@ -3,6 +3,7 @@
   const { say, download, cell, xml } = xswe;
   const byId = (id) => document.getElementById(id);
   const terms = [...document.querySelectorAll("article.term")];
+  if (!terms.length) return;
   const candidates = [...document.querySelectorAll("li.candidate")];
   const box = (candidate) => candidate.querySelector("input");
 
