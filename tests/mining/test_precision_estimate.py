@@ -12,6 +12,7 @@ import pytest
 from xswe.errors import ConfigError
 from xswe.mining.dedup import Deduplicated
 from xswe.mining.pipeline import MineConfig
+from xswe.mining.share import Parallel
 from xswe.mining.threshold import (
     LEAST_PAIRS,
     OFF,
@@ -39,12 +40,13 @@ def falling_estimate(**changed):
 def test_likelihoods_are_summed_from_the_highest_score_on():
     scores, right = np.array([0.2, 0.9, 0.5], np.float32), np.array([0.1, 0.9, 0.5])
     for mismatches, weight in ((3, 0.5), (1, 1.0), (0, 1.0), (6, 0.25)):
-        found = estimate_from_likelihoods(scores, right, 7, np.zeros(mismatches, np.float32))
+        parallel = Parallel(np.log(right / (1 - right)), right, 0.5, (0.0, 1.0), 0.0, np.zeros(0))
+        found = estimate_from_likelihoods(scores, parallel, 7, np.zeros(mismatches, np.float32))
         assert found.falling.tolist() == pytest.approx([0.9, 0.5, 0.2])
         assert found.right.tolist() == pytest.approx([0.9, 1.4, 1.5])
         assert (found.lines, found.weight) == (7, pytest.approx(weight))
         assert "too few" in found.unsure
-    assert estimate_from_likelihoods(scores[:0], right[:0], 7, np.zeros(2, np.float32)).weight == 0.0
+        assert found.f1.tolist() == parallel.expected_f1(np.array([1, 2, 0])).tolist()
 
 
 def test_limits_are_from_counting_and_from_measured_errors():
@@ -214,6 +216,11 @@ def test_the_best_cut_is_where_f1_is_highest_or_a_precision_is_just_reached():
         assert _best_cut(falling, precisions, recalls, wanted) == pytest.approx(cut)
     assert _best_cut(falling, precisions * 0.5, recalls, 0.9) == pytest.approx(0.85)  # the highest there is
     assert _best_cut(falling[:1], precisions[:1], recalls[:1], None) == 0.9
+    given = np.array([0.3, 0.4, 0.2, 0.1, 0.1])
+    assert _best_cut(falling, precisions, recalls, None, given) == pytest.approx(
+        0.85
+    )  # 0.8 twice: kept or dropped together
+    assert _best_cut(falling, precisions, recalls, 0.8, given) == pytest.approx(0.35)
 
 
 @pytest.mark.parametrize("precision", [None, 0.3, 0.6, 0.9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import get_args
@@ -12,7 +13,7 @@ import pytest
 import xswe
 from xswe.mining import share as share_module
 from xswe.mining.margin import Pairs, Score
-from xswe.mining.share import _distances, estimate_parallel
+from xswe.mining.share import Parallel, _distances, estimate_parallel
 from xswe.mining.threshold import MARGINS, OFF
 from xswe.mining.twins import Twins
 from xswe.search.lists import Neighbours, SearchConfig
@@ -58,6 +59,35 @@ def test_the_threshold_is_near_the_best_however_few_lines_have_a_translation(min
         assert low < precision < high
         assert found.threshold.recall_within[0] < true / count < found.threshold.recall_within[1]
         assert found.threshold.recall <= 0.97  # some translations may be in no pair at all
+
+
+def test_the_surest_pairs_are_kept_if_a_handful_of_lines_has_a_translation(mini, sample):
+    """By the likeliest share and likelihood ratios alone, 0.76 of the best."""
+    reached = []
+    for language, count in itertools.product(("de", "ja", "zh"), (5, 8, 12)):
+        source, target = planted(sample, language, count, 800)
+        every, found = (xswe.mine(mini, source, target, threshold=choice, threads=1) for choice in (None, "auto"))
+        right, kept = (
+            np.cumsum((one.source_rows == one.target_rows) & (one.source_rows < count)) for one in (every, found)
+        )
+        best = max(2 * right / (np.arange(1, len(right) + 1) + count))
+        reached.append(f1(found, kept[-1], count) / best)
+    assert np.mean(reached) > 0.82
+
+
+@pytest.mark.parametrize("pairs", [1, 40])
+def test_the_expected_f1_is_the_mean_over_likelihood_ratios(pairs):
+    draw = np.random.default_rng(pairs)
+    odds, order = draw.normal(0, 3, pairs), draw.permutation(pairs)
+    curves = []
+    for slope, offset in itertools.product((0.7, 1.0, 1.3), range(-3, 3)):
+        prior = 0.1
+        for _ in range(2000):
+            right = 1 / (1 + np.exp(-slope * odds - offset - math.log(prior / (1 - prior))))
+            prior = min(0.999, max(0.1 / pairs, right.mean()))
+        curves.append([2 * sum(right[order[: n + 1]]) / (n + 1 + sum(right)) for n in range(pairs)])
+    found = Parallel(odds, right, 0.5, (0.0, 1.0), 0.0, np.zeros(0)).expected_f1(order)
+    assert found == pytest.approx(np.mean(curves, axis=0), abs=1e-4)
 
 
 @pytest.mark.parametrize(("language", "words"), [("de", 4), ("de", 6), ("ja", 6)])

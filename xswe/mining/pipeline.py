@@ -290,7 +290,7 @@ def _estimated(pairs: Pairs, selector: _Selector, twins: Twins) -> tuple[Precisi
     estimate = estimate_from_decoys(one_to_one.scores, decoys[0].scores, lines, decoys[-1].scores, *how, alone)
     estimate = with_limits(estimate, 0.0 if parallel is None else parallel.doubt)
     if parallel is not None and estimate.unsure:
-        estimate = estimate_from_likelihoods(one_to_one.scores, parallel.right, lines, decoys[0].scores)
+        estimate = estimate_from_likelihoods(one_to_one.scores, parallel, lines, decoys[0].scores)
     return estimate, parallel
 
 

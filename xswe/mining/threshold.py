@@ -32,6 +32,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.settings import for_all, refuse_unused
 from xswe.mining.margin import Score
+from xswe.mining.share import Parallel
 
 # The gap between the best and the second best of many wrong scores, in units of that between the second and the third best:
 # two for cosines (the largest of many draws from an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhood
@@ -181,6 +182,7 @@ class PrecisionEstimate:
         limits: 95 % confidence interval of ``right``, float64 (2, n); None if unknown.
         unfound: upper limit of the share of translations that are in no pair.
         close: a precision that may be further off than this is given by its bounds alone.
+        f1: the F1 to expect of the first i + 1 pairs, float64 (n,); None to derive it from ``right``.
     """
 
     falling: np.ndarray
@@ -192,6 +194,7 @@ class PrecisionEstimate:
     limits: np.ndarray | None = None
     unfound: float = 0.0
     close: float = np.inf
+    f1: np.ndarray | None = None
 
     @cached_property
     def unreliable(self) -> bool:
@@ -282,15 +285,18 @@ class PrecisionEstimate:
             return float(np.nextafter(self.falling[0], np.inf))
         kept = np.arange(1, len(self.falling) + 1)
         found = self.right / self.right[-1] if recall is None else recall
-        return _best_cut(self.falling, self.right / kept, found, precision)
+        return _best_cut(self.falling, self.right / kept, found, precision, self.f1 if recall is None else None)
 
 
-def _best_cut(falling: np.ndarray, precisions: np.ndarray, recalls: np.ndarray, precision: float | None) -> float:
+def _best_cut(
+    falling: np.ndarray, precisions: np.ndarray, recalls: np.ndarray, precision: float | None, f1: np.ndarray | None = None
+) -> float:
     """Return the threshold of the best F1 (or the lowest with a precision), halfway to the next lower score."""
     last = np.append(falling[1:] < falling[:-1], True)  # equal scores are kept or dropped together
-    total = precisions + recalls
-    f1 = np.where(last, 2 * precisions * recalls / np.where(total > 0, total, 1), -1.0)
-    place = int(f1.argmax())
+    if f1 is None:
+        total = precisions + recalls
+        f1 = 2 * precisions * recalls / np.where(total > 0, total, 1)
+    place = int(np.where(last, f1, -1.0).argmax())
     if precision is not None:
         enough = np.flatnonzero(last & (precisions >= precision))
         place = int(enough[-1]) if len(enough) else int(np.where(last, precisions, -1.0).argmax())
@@ -353,13 +359,13 @@ def with_limits(expected: PrecisionEstimate, doubt: float = 0.0) -> PrecisionEst
 
 
 def estimate_from_likelihoods(
-    scores: np.ndarray, right: np.ndarray, lines: int, mismatches: np.ndarray
+    scores: np.ndarray, parallel: Parallel, lines: int, mismatches: np.ndarray
 ) -> PrecisionEstimate:
-    """Return an estimate from each pair's probability ``right``, float64 (n,); it has no precision."""
+    """Return an estimate from the likelihood of each pair with a score, float32 (n,); it has no precision."""
     order = np.argsort(-scores, kind="stable")
-    total = np.cumsum(right[order])
-    weight = min(1.0, float(len(right) - total[-1]) / max(1, len(mismatches))) if len(right) else 0.0
-    return PrecisionEstimate(scores[order].astype(np.float64), total, lines, mismatches, weight, least_share=np.inf)
+    total, f1 = np.cumsum(parallel.right[order]), parallel.expected_f1(order)
+    weight = min(1.0, float(len(order) - total[-1]) / max(1, len(mismatches)))
+    return PrecisionEstimate(scores[order].astype(np.float64), total, lines, mismatches, weight, np.inf, f1=f1)
 
 
 def _right_counts(false: np.ndarray) -> np.ndarray:
