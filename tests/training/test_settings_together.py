@@ -220,6 +220,8 @@ def test_the_sample_corpus_is_a_bitext_of_the_first_language_with_each_other():
     assert columns("en") == {"en-de": [0, 1]}
     assert columns("de") == {"de-en": [1, 0]}
     assert columns(*order) == {"en-de": [0, 1], "en-zh": [0, 2], "en-ja": [0, 3]}
+    with pytest.raises(ConfigError, match=r"^the sample corpus has no text in fr: name bitext by corpus\.paths$"):
+        columns("en", "fr")
 
 
 @pytest.mark.parametrize("drop", [-1, 1.0, "none", True])

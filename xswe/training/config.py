@@ -228,7 +228,12 @@ def check_units(units: UnitsConfig) -> None:
 
 
 def sample_paths(languages: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the embedded sample corpus as the bitexts of some languages; a single one is paired with any other."""
+    """Return the embedded sample corpus as the bitexts of some languages; a single one is paired with any other.
+
+    ConfigError: it has no text in one of them.
+    """
+    if missing := [code for code in languages if code not in SAMPLE_COLUMNS]:
+        raise ConfigError(f"the sample corpus has no text in {', '.join(missing)}: name bitext by corpus.paths")
     path, hub = str(resource("corpora") / "sample" / "sentences.tsv"), languages[0]
     others = list(languages[1:]) or [code for code in SAMPLE_COLUMNS if code != hub][:1]
     columns = SAMPLE_COLUMNS.index
