@@ -252,7 +252,7 @@ def test_a_pair_of_documents_is_described_and_kept_while_its_file_is_there(mini,
         patch.setattr(type(tmp_path), "unlink", lambda self, **how: None)
         align_files(mini, *sides, tmp_path / "killed")
     state = tmp_path / "killed" / ".xswe-align.jsonl"
-    state.write_bytes(state.read_bytes()[:-3] + state.read_bytes())  # and one whose last line is cut, before them
+    state.write_bytes(state.read_bytes()[:-3] + b"\xc3" + state.read_bytes())  # and one that was cut, within a character
     (tmp_path / "killed" / "a.tsv").unlink()
     again = align_files(mini, *sides, tmp_path / "killed")
     assert (again.kept, (tmp_path / "killed" / "a.tsv").is_file()) == (1, True)

@@ -389,9 +389,9 @@ class _Done:
         covered = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
         row = AlignedPair(pair[1], pair[2], pair[0], *sizes, int(found.is_pair.sum()), round(covered, 4), output)
         self.pairs.append(row)
-        self.left_out.update(found.left_out)
+        self.left_out.update(left_out := found.left_out)
         sketches = self.near.add_pairs(found.texts_at(np.flatnonzero(found.is_pair)[: self.near.room]))
-        return [row._asdict(), found.left_out, sketches.tolist()]
+        return [row._asdict(), left_out, sketches.tolist()]
 
     def add_earlier(self, row: dict[str, Any], left_out: dict[str, int], sketches: list[list[int]]) -> None:
         """Add a pair that an earlier run aligned."""
@@ -477,8 +477,8 @@ def _into_folder(
     """Align each pair into its own file; keep pairs aligned with the same settings by an earlier run."""
     into.mkdir(parents=True, exist_ok=True)
     state, known = into / _STATE, dict[str, list[Any]]()
-    for line in state.read_text("utf-8").split("\n") if state.is_file() else ():
-        with suppress(ValueError):  # a line that a killed run did not end
+    for line in state.read_bytes().split(b"\n") if state.is_file() else ():
+        with suppress(ValueError):  # a line that a killed run did not end, perhaps within a character
             key, *earlier = json.loads(line)
             known[key] = earlier
     with (
