@@ -89,10 +89,12 @@ def read_words(given: str | Path | Sequence[str], limit: int, left_out: Skipped)
     Blank and repeated ones are counted. InputError: the file is missing or has no word.
     """
     words: dict[str, None] = {}
-    for line in (line for _, line in read_lines(given)) if isinstance(given, (str, Path)) else texts_of(given, "words"):
+    lines = (line for _, line in read_lines(given)) if isinstance(given, (str, Path)) else texts_of(given, "words")
+    for line in lines:
         word = (line or "").split("\t")[0].strip()
-        left_out.add("repeated" if word in words else "blank", not word or word in words)
-        if word:
+        if not word or word in words:
+            left_out.add("repeated" if word else "blank")
+        else:
             words[word] = None
         if limit and len(words) >= limit:
             break

@@ -351,8 +351,9 @@ def read_pairs(
         rows = job()
         found.update(rows.skipped)
         pairs = list(zip(rows.source, rows.target, strict=True))
-        yield from (kept := list(filter(all, pairs)) if whole else pairs)
+        kept = list(filter(all, pairs)) if whole else pairs
         found.add("blank", len(pairs) - len(kept))
+        yield from kept
     if skipped is None:
         found.tell(source.name)
 

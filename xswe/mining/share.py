@@ -65,9 +65,9 @@ class Parallel:
 
     def expected_f1(self, order: np.ndarray) -> np.ndarray:
         """Return the F1 to expect of the first i + 1 pairs in an order, int64 (n,), as float64 (n,)."""
-        kept, total = np.arange(1, len(order) + 1), np.zeros(len(order))
+        own, kept, total = self.odds[order], np.arange(1, len(order) + 1), np.zeros(len(order))
         for slope, offset in product(_SLOPES, _OFFSETS):
-            odds = slope * self.odds[order] + offset
+            odds = slope * own + offset
             right = np.cumsum(_probabilities(odds, _share_right(odds)))
             total += 2 * right / (kept + right[-1])
         return total / (len(_SLOPES) * len(_OFFSETS))
