@@ -42,7 +42,7 @@ def test_one_side_of_every_bitext_that_has_the_language(tmp_path):
 def test_bitexts_of_other_languages_are_other_sentences(tmp_path):
     (tmp_path / "m.tmx").write_text("<tmx/>", encoding="utf-8")
     configs = [CorpusConfig(paths={pair: [str(tmp_path / "m.tmx")]}) for pair in ("en-ja", "en-de")]
-    first, second = (describe_sentences(config, sentence_files(config, "en")) for config in configs)
+    first, second = (describe_sentences(config, "en", sentence_files(config, "en")) for config in configs)
     assert first != second
 
 
@@ -98,7 +98,7 @@ def test_running_text_is_cut_into_sentences(tmp_path):
     assert (report["read"], report["kept"], report["dropped"]) == (6004, 6003, {"duplicate": 1})
     assert list(load_sentences(config, "en", found, threads=3)[0].source) == list(sentences.source)
     whole = CorpusConfig(paths=config.paths)
-    assert describe_sentences(config, found) != describe_sentences(whole, found)
+    assert describe_sentences(config, "en", found) != describe_sentences(whole, "en", found)
     assert next(iter(load_sentences(whole, "en", found)[0].source)) == paragraphs[0]
 
 

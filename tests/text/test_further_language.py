@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,9 @@ from xswe.io.ragged import Texts
 from xswe.mining.verdicts import BitextFilter, PairFilter
 from xswe.model.card import _examples
 from xswe.model.static import StaticModel
-from xswe.text.boundaries import has_rules, split_sentences
+from xswe.text.boundaries import has_rules, split_sentences, splitter
 from xswe.text.languages import LANGUAGES, Language, languages_in_name
+from xswe.text.languages.language import Abbreviations, word_set
 from xswe.text.numbers import check_numbers_in_words
 from xswe.text.scripts import in_script
 from xswe.text.stopwords import passage_stopwords
@@ -133,6 +136,34 @@ def test_sentences_end_with_the_marks_of_any_script(monkeypatch, script, marked)
     monkeypatch.setitem(LANGUAGES, "qx", Language("qx", "Another", script, "qxx", "qxx-Zyyy"))
     text = marked.replace("|", "")
     assert [text[a:b] for a, b in split_sentences(text, "qx")] == [part.strip() for part in marked.split("|")]
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "Fin etc.| Él vino.| Y etc.| ¿Qué hora es?| Vive con el Dr. Álvarez.| ¡Hola!|¿Ya?| Dijo «¿no?» y se fue.",
+        "Konec!!| Škoda.| Bylo to dobré (velmi dobré).| Šel ve 2 hod. Žižkovem.| Je tu.|Čekal, a pak šel.",
+        "Это др. Иванов.| Он спал!!| Она ушла.|Потом, всё.",
+    ],
+)
+def test_sentences_of_an_added_language_begin_with_any_capital_letter(monkeypatch, marked):
+    pytest.importorskip("sentencex")
+    lists = ("Dr hod др", "", "etc", "", "Él Qué Он", "")
+    own = Abbreviations(*(word_set(words) for words in lists))
+    monkeypatch.setitem(LANGUAGES, "es", Language("es", "Another", "latin", "qxx", "qxx-Zyyy", abbreviations=own))
+    text = marked.replace("|", "")
+    assert [text[a:b] for a, b in split_sentences(text, "es")] == [part.strip() for part in marked.split("|")]
+
+
+def test_other_abbreviations_are_another_way_to_split(monkeypatch):
+    pytest.importorskip("sentencex")
+    before = {code: splitter(code) for code in LANGUAGES}
+    own = LANGUAGES["en"].abbreviations
+    assert own is not None
+    for one in fields(own):
+        more = replace(own, **{one.name: getattr(own, one.name) | {"Xyz"}})
+        monkeypatch.setitem(LANGUAGES, "en", replace(LANGUAGES["en"], abbreviations=more))
+        assert [code for code in before if splitter(code) != before[code]] == ["en"]
 
 
 def test_the_teacher_in_the_package_does_not_read_it(fake_teacher):

@@ -24,9 +24,9 @@ from xswe.text.stopwords import own_stopwords, spaced_language
 LISTS = ("frequent", "general", "leading", "joining", "pronouns", "homographs", "endings", "verb_endings")
 SPACED = (*LISTS, "abbreviations")  # of languages with blanks between words
 OTHERS = ("particles_before", "particles_after")  # of those without
-# Of a language that is added: what the library goes without, as the comments of `Language` say, and what then is missing
-# in its place.
-WITHOUT: dict[str, set[str]] = {}
+# What the library goes without in a language, as the comments of `Language` and `Abbreviations` say, and of what it has a
+# few words only: for each, what is then missing in its place, or why nothing is.
+WITHOUT: dict[str, set[str]] = {"en": {"abbreviations.either"}}  # it ends no sentence that the library does not end
 
 
 def test_every_file_of_a_language_is_in_the_table():
@@ -41,6 +41,26 @@ def test_a_language_has_what_its_kind_needs_or_goes_without(language: Language):
     missing = [name for name in sorted(wanted) if not getattr(language, name)]
     assert not missing, f"{language.name} has no {', '.join(missing)}: add them, or name them in WITHOUT"
     assert not any(getattr(language, name) for name in other)
+
+
+def lists_of(language: Language) -> dict[str, frozenset[str]]:
+    """Return all lists of words of a language, by the names of their fields."""
+    found = {own.name: getattr(language, own.name) for own in fields(Language)}
+    if language.abbreviations:
+        found |= {f"abbreviations.{own.name}": getattr(language.abbreviations, own.name) for own in fields(Abbreviations)}
+    return {name: words for name, words in found.items() if isinstance(words, frozenset)}
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))
+def test_no_list_is_a_beginning(language: Language):
+    """A list that has not a third of the words that the shortest of a known language has is named in `WITHOUT`, too."""
+    known = [lists_of(LANGUAGES[code]) for code in ("en", "de", "zh", "ja") if LANGUAGES[code].spaced == language.spaced]
+    without = WITHOUT.get(language.code, set())
+    if "abbreviations" in without:
+        without = without | {f"abbreviations.{own.name}" for own in fields(Abbreviations)}
+    for name, words in lists_of(language).items():
+        least = min((len(own[name]) for own in known if own.get(name)), default=0)
+        assert name in without or 3 * len(words) >= least, f"{name} has {len(words)} words: add more, or name it in WITHOUT"
 
 
 @pytest.mark.parametrize("language", LANGUAGES.values(), ids=list(LANGUAGES))

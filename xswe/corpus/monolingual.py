@@ -172,10 +172,10 @@ def _refuse_bitext(path: Path, language: str) -> None:
     )
 
 
-def describe_sentences(config: CorpusConfig, found: Sequence[TextSource]) -> list[Any]:
+def describe_sentences(config: CorpusConfig, language: str, found: Sequence[TextSource]) -> list[Any]:
     """Return the settings, checksums, sides and languages that determine the sentences and their split."""
     out: list[Any] = [[describe(config, one.sources), one.side, [file.languages for file in one.bitexts]] for one in found]
-    return out + ([{"split": splitter()}] if config.split or any(one.is_cut for one in found) else [])
+    return out + ([{"split": splitter(language)}] if config.split or any(one.is_cut for one in found) else [])
 
 
 def load_sentences(

@@ -12,9 +12,12 @@ aside.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -28,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 Span = tuple[int, int]
 
-_RULES_VERSION = 5  # of the rules in this file; raise it with every change of their results
+_RULES_VERSION = 6  # of the rules in this file; raise it with every change of their results
 # Languages with rules in the library (Chinese has those of English); for others it would fall back on English.
 _LIBRARY = frozenset(("am", "ar", "bg", "bn", "ca", "da", "de", "el", "en", "es", "fi", "fr", "gu", "hi", "hy", "it", "ja"))
 _LIBRARY |= frozenset(("kk", "kn", "ml", "mr", "my", "nl", "pa", "pl", "pt", "ru", "sk", "ta", "te", "uk", "zh"))
@@ -59,13 +62,16 @@ _ORDINAL = re.compile(
     r"seine?[mnrs]?|unsere?[mnrs]?|jede[mnrs]?|diese[mnrs]?)\s(?:\d{1,3}\.\s?(?:und|bis|/|-)\s?)?(?:\d{1,3}|[IVX]{1,5})\.$",
     re.IGNORECASE,
 )
-_MARKS = '"`´“”„‟‘‚‛«»‹›'  # unambiguous quotation marks
+_BEFORE_A_QUESTION = "¿¡"  # opening marks, which show no more of where a sentence ends than quotation marks
+_MARKS = '"`´“”„‟‘‚‛«»‹›' + _BEFORE_A_QUESTION  # unambiguous marks around and before words
 _QUOTES = _MARKS + "'’"
 _BEFORE_A_MARK, _AFTER_A_MARK = " \n([.!?…", " \n)].,;:!?"
 _OPENING = re.compile(r"([ \n(\[.!?…])['’](?!(?:[stmd]|re|ve|ll)\b)")  # not in "isn 't"
-_NEXT = re.compile(r"([.!?])([~ ]?[)\]~])?\s+(?=[A-ZÄÖÜ0-9]|[a-z]{1,3}[A-Z])")  # jQuery, eBay, iOS
+_CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic
+_NEXT = re.compile(rf"([.!?])([~ ]?[)\]~])?\s+(?=[{_CAPITALS}0-9]|[a-z]{{1,3}}[A-Z])")  # jQuery, eBay, iOS
 _FILE = re.compile(r"(?:\w{2,}|\d)\.[a-z]$")  # math.h, 1.x
-_CAPITALISED, _LOWER = re.compile(r"[A-ZÄÖÜ][^\W\dA-ZÄÖÜ_]*[,\s]"), re.compile(r"[^\W\dA-ZÄÖÜ_]{2,}")
+_LOWER = re.compile(rf"[^\W\d{_CAPITALS}_]{{2,}}")
+_CAPITALISED = re.compile(rf"[{_CAPITALS}][^\W\d{_CAPITALS}_]*[,\s]")
 _LATIN = re.compile("[A-Za-z0-9０-９]")
 _MONTH = re.compile("(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _BEFORE_LATIN = re.compile(
@@ -121,10 +127,13 @@ def _library() -> Any:
     return sentencex
 
 
-def splitter() -> str:
-    """Return a fingerprint of the sentence splitter: the installed library, and the versions of all rules."""
+def splitter(language: str) -> str:
+    """Return a fingerprint of how a language is split: the library, the version of the rules, and the language's words."""
     _library()
-    return f"sentencex {version('sentencex')}, rules {_RULES_VERSION}"
+    own = LANGUAGES[language].abbreviations
+    words = [sorted(getattr(own, one.name)) for one in fields(own)] if own else []
+    digest = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
+    return f"sentencex {version('sentencex')}, rules {_RULES_VERSION}, words {digest}"
 
 
 def has_rules(language: str) -> bool:
@@ -337,13 +346,13 @@ def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, i
     while start > end and text[start - 1] in _QUOTES:
         start -= 1
     if end == right:  # no space between: only unambiguous opening marks open
-        while end > left and text[end - 1] in "„‚“‘":
+        while end > left and text[end - 1] in "„‚“‘" + _BEFORE_A_QUESTION:
             end -= 1
         return end, end, left, right
     for place in range(end, start):  # marks with spaces on both sides
         mark = text[place]
         if not mark.isspace():
-            if mark in "„‚‛‟“‘" or (mark in "\"'`´«»" and _opens(text, place, paragraph)):
+            if mark in "„‚‛‟“‘" + _BEFORE_A_QUESTION or (mark in "\"'`´«»" and _opens(text, place, paragraph)):
                 return end, place, left, right
             end = place + 1
     return end, start, left, right

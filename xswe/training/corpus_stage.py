@@ -99,7 +99,7 @@ def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: i
             raise ConfigError(f"{language}: no training sentence is left of {counts['read']}; give a larger corpus")
         write_json(folder / "report.json", {language: counts | {part: len(parts[part]) for part in PARTS}})
 
-    return stages.run("corpus", {language: describe_sentences(config, found), "seed": seed}, make)
+    return stages.run("corpus", {language: describe_sentences(config, language, found), "seed": seed}, make)
 
 
 def open_part(corpus: Path, part: str, pair: Pair) -> Bitext | Sentences:
