@@ -91,9 +91,9 @@ def unit(rows: int, dim: int = 8) -> np.ndarray:
 
 @probe("xswe.mining.margin:Score")
 def _(choice, folder):
-    from xswe.mining.margin import _SCORERS
+    from xswe.mining.margin import SCORINGS
 
-    return _SCORERS[choice](np.float32([0.5, 0.7]), np.float32([0.2, 0.3]), np.float32([0.3, 0.5])).tobytes()
+    return SCORINGS[choice].formula(np.float32([0.5, 0.7]), np.float32([0.2, 0.3]), np.float32([0.3, 0.5])).tobytes()
 
 
 @probe("xswe.mining.margin:Selection")

@@ -22,18 +22,19 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import xswe
 from eval.experiments.bucc import BuccFiles, extract_by, precision_recall_f1, read_gold_ids, score, tune
 from eval.settings import DATA, REQUIRED, chosen, pairs_of, run_script
 from xswe.io.results import table
 from xswe.mining.gold import GoldSearch, gold_scores
+from xswe.mining.margin import Score
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
 from xswe.model.static import StaticModel
 from xswe.search.lists import Neighbours, SearchConfig
 
-SCORES = ("cosine", "ratio", "distance")
+SCORES = tuple(score for score in get_args(Score) if score != "csls")  # which ranks as the distance does
 TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}
 PAIRS = ("en-de", "en-ja", "en-zh", "de-ja", "zh-ja")
 DEFAULTS: dict[str, Any] = {"model": REQUIRED, "pairs": ",".join(PAIRS), "noise": 20_000, "lines": 20_000, "output": ""}

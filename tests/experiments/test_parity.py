@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice
+from typing import get_args
 
 import pytest
 from tokenizers import Tokenizer
@@ -11,6 +12,7 @@ from tokenizers import Tokenizer
 from tests.conftest import eval_script
 from xswe.bitext.source import find_pairs, read_pairs
 from xswe.errors import ConfigError
+from xswe.mining.margin import Score
 from xswe.text.tokenizers import pieces_only
 
 run, figures = eval_script("parity.run"), eval_script("parity.figures")
@@ -34,6 +36,11 @@ def test_a_component_is_what_its_formula_or_the_other_library_says(name, request
 def test_every_component_is_run():
     files = {path.stem for path in (eval_script("settings").ROOT / "eval" / "parity").glob("*.py")}
     assert files == {*run.COMPONENTS, "figures", "run"}
+
+
+def test_the_record_has_every_score():
+    rows = json.loads((eval_script("settings").RESULTS / "parity.json").read_text("utf-8"))["rows"]
+    assert {row["what"] for row in rows if row["component"] == "scores of the pairs"} == {*get_args(Score)}
 
 
 def test_what_shows_nothing_is_no_comparison():

@@ -7,10 +7,9 @@ import pytest
 
 import xswe
 from xswe.mining import twins as twins_module
-from xswe.mining.margin import Pairs
+from xswe.mining.margin import SCORINGS, Pairs
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.share import _distances
-from xswe.mining.threshold import MARGINS
 from xswe.mining.twins import Twins
 from xswe.search.lists import SearchConfig
 from xswe.search.neighbours import find_neighbours
@@ -99,7 +98,7 @@ def test_the_limit_of_many_vectors_is_that_of_a_sample_of_the_whole():
     assert [twins_module._limit(Vectors(vectors[:n])) for n in (0, 1, 2)] == [0.85, 0.85, 1.0]
 
 
-@pytest.mark.parametrize("score", MARGINS)
+@pytest.mark.parametrize("score", [score for score, how in SCORINGS.items() if how.margin])
 def test_a_translation_stands_out_although_lines_are_repeated(mini, sides, score):
     """Its near-duplicates would else be neighbours that it hardly exceeds."""
     once, twice = (xswe.mine(mini, *lines, score=score, threshold=None, threads=1) for lines in (sides, repeated(sides)))

@@ -22,15 +22,12 @@ from xswe.io.settings import check_choice, refuse_unused
 from xswe.mining.evidence import Evidence, evidence_of
 from xswe.mining.gold import GoldSearch, gold_scores, on_gold, read_gold
 from xswe.mining.hard_rules import FilterConfig, filter_candidates
-from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
+from xswe.mining.margin import SCORINGS, Pairs, Score, Selection, score_candidates, select
 from xswe.mining.rerank import rerank_pairs
 from xswe.mining.share import Parallel, estimate_parallel
 from xswe.mining.side import Side, SideConfig, prepare_side
 from xswe.mining.threshold import (
-    DECOY_CORRECTION,
-    LEAST_MATCHED_SHARE,
     LEAST_PAIRS,
-    MARGINS,
     PrecisionEstimate,
     Threshold,
     check_found,
@@ -134,7 +131,7 @@ class MineConfig:
     def decoy_ranks(self) -> int:
         """How many times calibration selects decoys, each time leaving out one more of every line's best neighbours."""
         wanted = self.calibrates or (self.evidence and self.select != "kbest")
-        return (2 if DECOY_CORRECTION[self.score] else 1) if wanted else 0
+        return (2 if SCORINGS[self.score].decoy_correction else 1) if wanted else 0
 
     @property
     def depth(self) -> int:
@@ -284,7 +281,8 @@ def _estimated(pairs: Pairs, selector: _Selector, twins: Twins) -> tuple[Precisi
     one_to_one = pairs if config.select == "max" else selector.pairs("max")
     decoys = [selector.pairs("max", rank) for rank in range(1, config.decoy_ranks + 1)]
     lines = min(len(lists.forward), len(lists.backward)) // (2 if selector.within else 1)  # maximum number of pairs
-    how = DECOY_CORRECTION[config.score], config.score in MARGINS, LEAST_MATCHED_SHARE[config.score]
+    scoring = SCORINGS[config.score]
+    how = scoring.decoy_correction, scoring.margin, scoring.least_matched_share
     parallel = None if selector.within else estimate_parallel(one_to_one, decoys[0], lists, twins, lines)
     alone = None if parallel is None else parallel.alone
     estimate = estimate_from_decoys(one_to_one.scores, decoys[0].scores, lines, decoys[-1].scores, *how, alone)
@@ -310,7 +308,7 @@ def choose_pairs(
     ``sides`` and an automatic threshold. With the ``vectors`` of both sides near-duplicates are recognised: they count once
     in a neighbourhood, and are not taken for mismatches.
     """
-    compared = vectors is not None and (config.decoy_ranks > 0 or config.score in MARGINS)
+    compared = vectors is not None and (config.decoy_ranks > 0 or SCORINGS[config.score].margin)
     near = _nearest(lists, config.k) if config.select == "kbest" else lists  # long lists: only the neighbourhoods
     twins = Twins.of(near, *vectors) if vectors is not None and compared else Twins.none(near)
     selector = _Selector(lists, twins.left_out(near) if compared else near, config, sides, within)

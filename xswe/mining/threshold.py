@@ -7,18 +7,18 @@ lines without a translation (estimated below the median of the decoys, where har
 wrong pairs above it; one more is always counted, so that few pairs never look perfect.
 
 Decoys score a little low, because a line without a translation also loses its best neighbour, which is wrong. For scores
-whose best and second best wrong neighbours differ, the decoys are raised by :data:`DECOY_CORRECTION` times the difference
-between the second and the third best.
+whose best and second best wrong neighbours differ, the decoys are raised by its ``decoy_correction``
+(:class:`xswe.mining.margin.Scoring`) times the difference between the second and the third best.
 
 Decoys arise among all lines, wrong pairs only among lines not matched with their translations, and high scores are rare:
-half the lines on both sides make a quarter of them. This scaling holds for a margin (:data:`MARGINS`), where standing out
-from the neighbourhood is chance; high cosines occur between the same few lines, whatever the rest are. But lines with a
-translation have better decoys, because their translations have neighbours, too. So high decoys are weighted by the
-probability that neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less; low decoys by chance.
+half the lines on both sides make a quarter of them. This scaling holds for a margin, where standing out from the
+neighbourhood is chance; high cosines occur between the same few lines, whatever the rest are. But lines with a translation
+have better decoys, because their translations have neighbours, too. So high decoys are weighted by the probability that
+neither of their lines has a translation (:mod:`xswe.mining.share`), if that is less; low decoys by chance.
 
 The estimate needs a fair share of lines with a translation. If few have one, the few wrong pairs at the very top decide,
-and decoys tell too little about them: below :data:`LEAST_MATCHED_SHARE` no precision is estimated, and the threshold comes
-from the likelihood of each pair (:mod:`xswe.mining.share`).
+and decoys tell too little about them: below the score's ``least_matched_share`` no precision is estimated, and the
+threshold comes from the likelihood of each pair (:mod:`xswe.mining.share`).
 """
 
 from __future__ import annotations
@@ -30,31 +30,16 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.settings import for_all, refuse_unused
-from xswe.mining.margin import Score
+from xswe.io.settings import refuse_unused
 from xswe.mining.share import Parallel
 
-# The gap between the best and the second best of many wrong scores, in units of that between the second and the third best:
-# two for cosines (the largest of many draws from an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhood
-# falls with the scores and removes half of the gap (difference) or all of it (ratio), as measured on corpora of 1 to 50 %
-# pairs. One unit more lowers the estimate where one line in a hundred has a translation, but keeps next to nothing of
-# 100,000 lines (cosine) or finds translations where there are none (ratio).
-DECOY_CORRECTION = for_all(Score, {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0})
-# Scores for which the number of high wrong pairs is quadratic in the number of lines without a translation.
-MARGINS = ("ratio", "distance", "csls")
-
-# Minimum share of the shorter side's lines expected in a right pair, minimum expected precision at the best threshold, and
-# minimum number of pairs, for a threshold to mean something. A search needs a share of LEAST_MATCHED_SHARE for a
-# precision estimate: on planted sets of 20,000 lines in five language pairs (eval/experiments/mining_quality.py) it is at
-# most 4.8 points off if half or all lines have a translation (by cosine, with half, 5.4), up to 18 with 10 %, and up to 40
-# with 1 %. The cause: for the decoys, a line with a translation loses it, too, and its next best scores higher than other
-# noise.
 # An estimated precision was at most OFF too high or too low; and where right pairs stand out, lines lost at most UNFOUND of
 # their translations to other lines, whatever the threshold (eval/experiments/sparse_mining.py).
 OFF = (0.01, 0.06)
 UNFOUND = 0.06
+# Minimum share of the shorter side's lines expected in a right pair, minimum expected precision at the best threshold, and
+# minimum number of pairs, for a threshold to mean something.
 LEAST_SHARE = 0.05
-LEAST_MATCHED_SHARE = for_all(Score, {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25))
 LEAST_PRECISION = 0.6
 LEAST_PAIRS = 50
 
@@ -318,8 +303,8 @@ def estimate_from_decoys(
     """Estimate how many pairs are right from the scores of pairs, float32 (n,), and of mismatched pairs, float32 (m,).
 
     ``mismatches`` are selected like pairs, but without every line's best neighbour; ``further`` without its *two* best,
-    needed if ``rise``, the score's :data:`DECOY_CORRECTION`, is not 0. ``lines`` are those of the shorter side; ``margin``
-    says whether the score is one of the :data:`MARGINS`. ``least_share`` of the lines must be in a right pair for a
+    needed if ``rise``, the score's ``decoy_correction``, is not 0. ``lines`` are those of the shorter side; ``margin``
+    says whether the score is one. ``least_share`` of the lines must be in a right pair for a
     precision to be estimated, and for a margin's wrong pairs to be expected only among lines without a translation.
     ``alone``, float64 (m,), is the probability that neither line of a mismatched pair has a translation; None if unknown.
     """
