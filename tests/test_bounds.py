@@ -12,6 +12,7 @@ import pytest
 
 from tests.test_choices import LATER, modules
 from xswe.errors import XsweError
+from xswe.training.objective import LOSSES
 
 # The bounds of the settings of each class, with what is given besides where there are other bounds without.
 BOUNDS = {
@@ -44,8 +45,8 @@ BOUNDS = {
     "xswe.training.config:PCAConfig": "dim >= 1; sentences >= 1; 0 <= norm < inf; 0 < spread < inf",
     "xswe.training.graded:GradedConfig": "0 < weight < inf; 0 < temperature < inf; batch_size >= 2",
     "xswe.training.objective:Objective": """
-        0 < temperature < inf; 0 < distillation_temperature < inf; 0 <= margin < inf; 0 <= distillation < inf;
-        ranking > 0""",
+        0 < temperature < inf; 0 < distillation_temperature < inf; 0 <= margin < inf; ranking > 0"""
+    + "".join(f"; 0 <= {name} < inf" for name in LOSSES if name != "ranking"),  # which is the weight that is not 0
     "xswe.training.refine:RefineConfig(batch_size=64)": """
         0 <= neighbours <= 64; max_steps >= 0; eval_steps >= 1; 0 <= decay_start <= 1; 0 <= bigrams <= 16777215;
         0 <= patience_epochs < inf; 0 < learning_rate < inf; 0 <= max_grad_norm < inf; patience >= 0; 0 <= epochs < inf;

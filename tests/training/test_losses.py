@@ -182,6 +182,20 @@ def test_a_loss_reads_what_the_table_says_and_no_other_targets(name):
     assert (objective(left, further, (np.arange(6), np.arange(12)), teacher)[0] != value) == (name in NEGATIVES)
 
 
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.compares_translations])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_loss_that_compares_translations_takes_no_equal_text_for_a_negative(name, side):
+    """As sentences are said twice in any corpus, their translations would be moved away from each other."""
+    generator = np.random.default_rng(9)
+    sides = [unit(generator, 6, 8), unit(generator, 6, 8)]
+    sides[side][1] = sides[side][0]
+    equal = [np.arange(6), np.arange(6)]
+    equal[side] = np.array([0, 0, 2, 3, 4, 5])
+    objective = Objective(**{**dict.fromkeys(LOSSES, 0.0), name: 1.0})
+    masked, confused = (objective(*sides, same, None)[0] for same in (tuple(equal), (np.arange(6), np.arange(6))))
+    assert masked < confused
+
+
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.compares_translations])
 def test_a_loss_that_compares_no_translations_trains_one_language(name):
     generator = np.random.default_rng(6)
