@@ -95,6 +95,40 @@ def test_a_damaged_line_may_be_skipped(folder):
     assert {line.split("\t")[2] for line in done.stdout.splitlines()[1:3]} == {"1", "3"}
 
 
+# Names, contents and how many of six records are left out; cats are the third and the last.
+DAMAGED: dict[str, tuple[str, bytes, int]] = {
+    "tsv": ("a.tsv", b"\tx\nno column\ncat\tKatze\n\ny\tx\ncat\tKatze\n", 1),
+    "tsv in Latin-1": ("a.tsv", "schön\tx\n\xff\tx\ncat\tKatze\nö\tx\n\ncat\tKatze\n".encode("latin-1"), 3),
+    "long line": ("a.tsv", b"\tx\n" + b"y" * (1 << 20) + b"\tx\ncat\tKatze\n\0\tx\n\ncat\tKatze\n", 2),
+    "jsonl": ("a.jsonl", b'{"en": 1\n[]\n{"en": "cat", "de": "Katze"}\n\n{"en": "y"}\n{"en": "cat", "de": "Katze"}\n', 3),
+    "csv": ("a.csv", b"en,de\ny\ny,x,z\ncat,Katze\ny,x,x\ny\ncat,Katze\n", 4),
+    "tmx": (
+        "a.tmx",
+        "<tmx><body>{}{}{}</body></tmx>".format(
+            "<tu><tuv xml:lang='ja'><seg>x</seg></tuv></tu>" * 2,
+            cat := "<tu><tuv xml:lang='en'><seg>cat</seg></tuv><tuv xml:lang='de'><seg>Katze</seg></tuv></tu>",
+            "<tu><tuv xml:lang='en'><seg>x</seg></tuv></tu>" * 2 + cat,
+        ).encode(),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+@pytest.mark.parametrize("mode", ["phrases", "terms"])
+def test_records_of_a_bitext_keep_their_numbers_when_others_are_left_out(folder, tmp_path, kind, mode):
+    name, content, left_out = DAMAGED[kind]
+    (tmp_path / name).write_bytes(content)
+    how = {"languages": ("en", "de"), "on_error": "skip", "k": 9, "mode": mode, "min_score": 0.9}
+    found = search_phrases(str(folder / "model"), "Katze", tmp_path / name, tmp_path / "out.tsv", **how)
+    table = read_table(tmp_path / "out.tsv")
+    rows = [dict(zip(table[0], row, strict=True)) for row in table[1:]]
+    assert found.passages == 6
+    assert sum(found.left_out.values()) == left_out
+    assert {row["line" if mode == "phrases" else "line_1"] for row in rows} == ({"3", "6"} if mode == "phrases" else {"3"})
+    assert {row["other_side"] for row in rows} == {"cat"}
+
+
 def test_terms_have_a_header_and_equal_columns(folder):
     done = cli(*SETTINGS, "output=terms.tsv", "mode=terms", "k=2", "max_size=4", "examples=2", "min_score=0", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -158,11 +158,17 @@ def _refuse_long(block: LineBlock) -> None:
 
 
 def line_job(
-    block: LineBlock, columns: Sequence[int], languages: Sequence[str], on_error: OnError, score: int | None
+    block: LineBlock,
+    columns: Sequence[int],
+    languages: Sequence[str],
+    on_error: OnError,
+    score: int | None,
+    in_place: bool = False,
 ) -> Job:
     """Return a function that makes the rows of a block: ``columns`` and the score column of its valid lines.
 
-    Columns after the first two are negatives. Of three line-aligned files, the third holds the scores.
+    Columns after the first two are negatives. Of three line-aligned files, the third holds the scores. With ``in_place`` a
+    damaged line is a pair without texts.
     """
 
     def job() -> Rows:
@@ -173,7 +179,11 @@ def line_job(
         state = np.maximum.reduce(states[:2])
         if block.begins:
             block.check(columns, languages, np.flatnonzero(state == kernels.FINE), True)
-        fine = np.flatnonzero(state <= kernels.EMPTY)  # all columns of a blank line are
+        kept = state <= kernels.EMPTY  # all columns of a blank line are empty
+        if in_place:
+            for span in spans:
+                span[~kept] = 0
+        fine = np.flatnonzero(kept | in_place)
         of = block.lines if len(block.lines) > 1 else block.lines * len(spans)
         texts = [copied(one.data, span[fine, 0], span[fine, 1]) for one, span in zip(of, spans, strict=True)]
         skipped, scores, negatives = Skipped(), None, None

@@ -119,14 +119,15 @@ class Source(Described):
 
     # Reading texts.
 
-    def jobs(self, *, scores: bool = False, spans: Spans | None = None) -> Iterator[Job]:
+    def jobs(self, *, scores: bool = False, spans: Spans | None = None, in_place: bool = False) -> Iterator[Job]:
         """Yield jobs, which any thread may run, that make the pairs, in order; the n-th one is always the same.
 
         ``scores`` asks for the corpus's own scores. If it :attr:`is_cut`, ``spans`` (one per file, with equally many lines)
         select the lines that begin in them; errors then count lines from the span's beginning, see
-        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out. InputError, with file and line, in a
-        job or between jobs, unless skipping: a line is not UTF-8, columns are missing, sides have unequal lengths, or an
-        archive is truncated.
+        :func:`xswe.io.lines.lines_counted`. ``Rows.skipped`` counts what is left out; with ``in_place`` a pair without
+        texts takes its place, so that all others keep their numbers. InputError, with file and line, in a job or between
+        jobs, unless skipping: a line is not UTF-8, columns are missing, sides have unequal lengths, or an archive is
+        truncated.
         """
         skipped = Skipped()
         if self.kind in _BY_LINES:
@@ -135,11 +136,11 @@ class Source(Described):
                 if self.kind == "tsv":
                     raise ConfigError(f"{self.name}: the score of tab-separated text is a column, counted from 0")
                 paths, score = (*paths, f"{parted(paths[0])[0]}!{score}"), None
-            columns = tuple(map(int, self.columns))
+            columns, score = tuple(map(int, self.columns)), score if self.kind == "tsv" else None
             for block in line_blocks(paths, spans=spans, on_error=self.on_error, skipped=skipped):
-                yield line_job(block, columns, self.languages, self.on_error, score if self.kind == "tsv" else None)
+                yield line_job(block, columns, self.languages, self.on_error, score, in_place)
         else:
-            for number, rows in enumerate(self._rows(skipped)):
+            for number, rows in enumerate(self._rows(skipped, in_place)):
                 if not number:
                     first = list(rows.source[:CHECKED]), list(rows.target[:CHECKED])
                     check_sides_are_text(self.name, self.languages, *first)
@@ -149,22 +150,25 @@ class Source(Described):
         if skipped.counts:
             yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
 
-    def _rows(self, skipped: Skipped) -> Iterator[Rows]:
+    def _rows(self, skipped: Skipped, in_place: bool) -> Iterator[Rows]:
         """Yield the pairs of a format whose pairs are not lines."""
         if self.kind in ("hub", "parquet"):
             for _, (a, b), negatives in hub_blocks(self) if self.hub else parquet_blocks(self):
                 yield Rows(one_line(a), one_line(b), negatives=negatives)
             return
-        yield from pack(self._texts(skipped), self.with_negatives)
+        yield from pack(self._texts(skipped, in_place), self.with_negatives)
 
-    def _texts(self, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-        """Yield the pairs, each followed by its negatives, and count records without a pair."""
+    def _texts(self, skipped: Skipped, in_place: bool) -> Iterator[tuple[str, ...]]:
+        """Yield the pairs, each followed by its negatives, and count records without a pair; see :meth:`jobs`."""
         translated = self.kind in ("catalogue", "xliff")
         for _, _, texts in _UNITS[self.kind](self, False, skipped):
             if isinstance(texts, tuple) and (not translated or all(texts)):
                 yield texts
-            elif texts:
+                continue
+            if texts:
                 skipped.add(texts if isinstance(texts, str) else "not translated")
+            if in_place:
+                yield "", ""
 
     # Its records.
 
@@ -340,14 +344,19 @@ class Source(Described):
 
 
 def read_pairs(
-    source: Source, *, whole: bool = False, on_error: OnError = "raise", skipped: Skipped | None = None
+    source: Source,
+    *,
+    whole: bool = False,
+    in_place: bool = False,
+    on_error: OnError = "raise",
+    skipped: Skipped | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a source, each side a line without blanks at its ends; unless ``whole``, a side may be empty.
 
-    What is left out is counted in ``skipped``, or else logged. InputError: as :meth:`Source.jobs`.
+    What is left out is counted in ``skipped``, or else logged. ``in_place`` and InputError: as :meth:`Source.jobs`.
     """
     found = Skipped() if skipped is None else skipped
-    for job in replace(source, on_error=on_error).jobs():
+    for job in replace(source, on_error=on_error).jobs(in_place=in_place):
         rows = job()
         found.update(rows.skipped)
         pairs = list(zip(rows.source, rows.target, strict=True))

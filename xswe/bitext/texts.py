@@ -47,15 +47,15 @@ class TextSource:
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the texts; damaged lines are empty."""
-        return (text or "" for text in self.read(Skipped()))
+        return (text or "" for text in self.read(Skipped(), in_place=True))
 
-    def read(self, left_out: Skipped) -> Iterator[str | None]:
-        """Yield the texts, None for a damaged line, and count those left out.
+    def read(self, left_out: Skipped, in_place: bool = False) -> Iterator[str | None]:
+        """Yield the texts, None for a damaged line, and count those left out; for bitexts, see :meth:`pairs`.
 
         ConfigError: running text without a language. InputError: the file is missing, damaged or not text.
         """
         if self.bitexts:
-            yield from (pair[self.side] for pair in self.pairs(left_out))
+            yield from (pair[self.side] for pair in self.pairs(left_out, in_place))
         elif not self.is_cut:
             check_lines(self.name)
             yield from (text for _, text in read_lines(self.name, on_error=self.on_error, skipped=left_out))
@@ -72,12 +72,12 @@ class TextSource:
         with local_copy(self.name) as path:
             return split_text(path, self.language)
 
-    def pairs(self, left_out: Skipped) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of the bitexts."""
+    def pairs(self, left_out: Skipped, in_place: bool = True) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of the bitexts, ``in_place`` with one without texts for each that is left out, and counted."""
         from xswe.bitext.source import read_pairs
 
         for file in self.bitexts:
-            yield from read_pairs(file, on_error=self.on_error, skipped=left_out)
+            yield from read_pairs(file, in_place=in_place, on_error=self.on_error, skipped=left_out)
 
     def lines(self, folder: Path, left_out: Skipped) -> str:
         """Return the name of a file with a text a line: this one, or a copy in ``folder``, made once for all processes.
@@ -94,7 +94,7 @@ class TextSource:
         def write(place: Path) -> None:
             """Write the texts, and the counts of lines left out."""
             counts = Skipped()
-            write_text(place / _TEXTS_FILE, (f"{text or ''}\n" for text in self.read(counts)))
+            write_text(place / _TEXTS_FILE, (f"{text or ''}\n" for text in self.read(counts, in_place=True)))
             write_json(place / _LEFT_OUT, counts.counts)
 
         once(made, made.name, write)

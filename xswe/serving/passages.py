@@ -77,7 +77,7 @@ class Corpus:
             a, b = self.languages
             given = self.entry if isinstance(self.entry, Mapping) else str(self.entry)
             for file in find_pairs([given], (a, b)):
-                for job in file.jobs():
+                for job in file.jobs(in_place=True):
                     rows = job()
                     left_out.update(rows.skipped)
                     yield {a: rows.source, b: rows.target}
