@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import xswe
 from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, Unfinished
@@ -124,6 +125,14 @@ def test_a_switch_at_its_default_is_not_in_the_fingerprint():
     assert not {"folding", "lowercase"} & set(fingerprint_fields(UnitsConfig()))
     switched = fingerprint_fields(UnitsConfig("words", folding=False, lowercase=True))
     assert (switched["folding"], switched["lowercase"]) == (False, True)
+
+
+def test_texts_without_a_word_are_refused(tmp_path):
+    """Of which a model was written that could not be read."""
+    pairs = [("!" * (n % 7 + 1) + "?" * (n % 5), "…" * (n % 9 + 1)) for n in range(90)]
+    with pytest.raises(ConfigError, match="no word of en, de in the training texts"):
+        xswe.train(pairs, ["en", "de"], recipe="static", output=tmp_path / "run", **{"units.kind": "words"})
+    assert not (tmp_path / "run" / "model").exists()
 
 
 def test_a_size_that_is_asked_for_is_had_however_small_the_corpus(make, caplog):

@@ -93,7 +93,10 @@ def token_lengths(teacher: Teacher, texts: Texts | TextView, name: str, rows: np
 def make_units(
     corpus: Corpus, languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> tuple[Units, str]:
-    """Stage ``units``: train, count or take over the units; return them and the stage's identity."""
+    """Stage ``units``: train, count or take over the units; return them and the stage's identity.
+
+    ConfigError: the training texts have none.
+    """
     bitexts = corpus.part("train")
     vocabulary = config.vocabulary
     if config.kind == "subwords" and vocabulary == "auto":
@@ -127,6 +130,10 @@ def make_units(
             sample = _sample_texts(bitexts, config.sample, corpus.seed)
             trained = train_subwords(sample, languages, config.size, corpus.threads, config.folding)
             units = SubwordUnits(trained, "subwords", languages, folding=config.folding)
+        if not len(units):
+            raise ConfigError(
+                f"no word of {', '.join(languages)} in the training texts: see what they hold, and their languages"
+            )
         units.save(folder)
         write_json(folder / "config.json", {"units": units.settings})
 
