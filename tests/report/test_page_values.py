@@ -17,7 +17,7 @@ from xswe.evaluation.metrics import Row
 from xswe.report import comparison as module
 from xswe.report import figures
 from xswe.report.comparison import _against, _bars, _plots, _quality, _seconds, _size, _spread
-from xswe.report.page import as_json, figure, language_of, number, percent, policy, shortened
+from xswe.report.page import as_json, figure, language_of, number, percent, policy, setting, shortened
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,10 @@ from xswe.report.page import as_json, figure, language_of, number, percent, poli
         (
             [percent(value, 0).replace(" ", "") for value in (0.004, 0.005, 0.006, 0.995, 0.996, 0.5)],
             "0.4% 0% 1% 100% 99.6% 50%",
+        ),
+        (
+            [setting(value) for value in (None, True, 1, 0.5, "en-de", (), ["en", None])],
+            "null true 1 0.5 en-de [] [en,null]",
         ),
         ([shortened("abcd", most) for most in (1, 3, 4, 9)], "a… abc… abcd abcd"),
     ],

@@ -73,7 +73,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(number=number, percent=percent, figure=figure)
+    made.filters.update(number=number, percent=percent, figure=figure, setting=setting)
     made.globals.update(language_of=language_of, sections_of=sections_of)
     return made
 
@@ -82,6 +82,13 @@ def sections_of(main: str) -> list[tuple[str, str]]:
     """Return the anchors and titles of the sections in the body of a page."""
     found = re.findall(r'<section id="([\w-]+)">\s*<h2>(.*?)</h2>', main)
     return [(anchor, html.unescape(name)) for anchor, name in found]
+
+
+def setting(value: Any) -> str:
+    """Return the value of a setting as the command line takes it."""
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(setting, value))}]"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def number(value: float | None) -> str:
