@@ -63,8 +63,8 @@ class Scoring:
     def least_matched_share(self) -> float:
         """Minimum share of the shorter side's lines in a right pair, for a precision to be estimated.
 
-        On planted sets of 20,000 lines in five language pairs (eval/experiments/mining_quality.py) the estimate is at most
-        4.8 points off if half or all lines have a translation (by cosine, with half, 5.4), up to 18 with 10 %, and up to 40
+        On planted sets of 20,000 lines in five language pairs (eval/experiments/mining_quality.py) an estimate was at most
+        4.8 points off if half or all lines had a translation (by cosine, with half, 5.4), up to 18 with 10 %, and up to 40
         with 1 %: for the decoys, a line with a translation loses it, too, and its next best scores higher than other noise.
         """
         return 0.25 if self.margin else 0.6
