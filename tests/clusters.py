@@ -24,10 +24,21 @@ import pytest
 
 from xswe.errors import InputError, Unfinished
 from xswe.io.files import whole_file
+from xswe.io.parallel import available_threads
 from xswe.work import ray as ray_workers
 from xswe.work.config import HOSTS, ExecutionConfig
 from xswe.work.plan import TextPlan
 from xswe.work.stage import Advancing, Job, Stage
+
+
+class Unreadable(Exception):
+    """An error that is pickled, but cannot be read again."""
+
+    def __init__(self, what: str, which: int) -> None:
+        super().__init__(f"{what} {which}")
+
+
+BUGS = {"bug": ZeroDivisionError("planted"), "bug whose error cannot be read": Unreadable("planted", 5)}
 
 
 class WorkerDied(Exception):
@@ -64,8 +75,10 @@ class Squares:
                 os.kill(os.getpid(), signal.SIGKILL)
             if kind == "slow" and os.getpid() != self.home:
                 time.sleep(1.5)
-            if kind == "bug":
-                raise ZeroDivisionError("planted")
+            if kind == "endless" and os.getpid() != self.home:
+                time.sleep(600)
+            if kind in BUGS:
+                raise BUGS[kind]
             if kind == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", str(output))
             if kind == "full, says numpy":
@@ -78,6 +91,15 @@ class Squares:
 
     def files(self, output: Path) -> list[Path]:
         return [output]
+
+
+@dataclass(frozen=True)
+class Threads(Squares):
+    """Count the threads that a worker uses."""
+
+    def run(self, opened: str, shard: int, output: Path) -> dict:
+        super().run(opened, shard, output)
+        return {"lines": available_threads()}
 
 
 @dataclass(frozen=True)

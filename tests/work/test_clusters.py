@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters import SQUARES, Locked, Planned, made, runs, stage_in, workers_in
+from tests.clusters import BUGS, SQUARES, Locked, Planned, Threads, made, runs, stage_in, workers_in
 from xswe.errors import ConfigError, DependencyError, XsweError
 from xswe.io import parallel
 from xswe.search.lists import SearchConfig
@@ -39,10 +39,10 @@ def fitting(any_cluster, monkeypatch):
     """How many workers fitted into the cluster, each time it was asked: as many as it has processors."""
     fits, found = cluster_module._fits, []
     monkeypatch.setattr(cluster_module, "_fits", lambda *given: found.append(fits(*given)) or found[-1])
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.setattr(parallel, "_processors", lambda: 2)  # where this machine is the cluster
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr(parallel, "_processors", lambda: 3)  # where this machine is the cluster
     yield found
-    assert {*found} == {4 if any_cluster.is_imitated else 2}
+    assert {*found} == {4 if any_cluster.is_imitated else 2 if HOSTS[any_cluster.kind].library else 3}
 
 
 @HEAVY
@@ -80,10 +80,25 @@ def test_a_shard_that_kills_each_of_its_workers_is_named_and_the_others_are_done
 
 
 @HEAVY
-def test_an_error_of_the_code_is_raised_as_it_is(any_cluster, how, tmp_path, heavy):
-    (tmp_path / "trouble-5").write_text("bug")
-    with pytest.raises(ZeroDivisionError, match="planted"):
+@pytest.mark.parametrize(
+    ("bug", "error", "said"),
+    [*zip(BUGS, (ZeroDivisionError, RuntimeError), ("planted", "Unreadable: planted 5"), strict=True)],
+)
+def test_an_error_of_the_code_is_raised_as_it_is_or_described(any_cluster, how, tmp_path, heavy, bug, error, said):
+    (tmp_path / "trouble-5").write_text(bug)
+    with pytest.raises(error, match=said):
         run_shards(stage_in(tmp_path, heavy=heavy), how)
+
+
+def test_a_worker_uses_a_thread_for_each_of_its_processors(any_cluster, how, tmp_path, monkeypatch):
+    """Else as many workers as there are processors use all of them each."""
+    any_cluster.takes("cpus")
+    if any_cluster.is_imitated:
+        pytest.skip("its workers are in this process")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    stage = stage_in(tmp_path, heavy=True, kind=Threads)
+    run_shards(stage, replace(how, cpus=1.0))
+    assert [stage.counts(shard)["lines"] for shard in range(7)] == [1] * 7
 
 
 @HEAVY
@@ -129,6 +144,8 @@ def test_a_card_that_no_machine_has_is_refused(any_cluster, how, tmp_path):
 @pytest.mark.parametrize(("device", "gpus", "asked"), [("cpu", 1.0, 0.0), ("cuda", 0.0, 1.0), ("cuda", 0.5, 0.5)])
 def test_a_search_on_cards_asks_for_one_a_worker(cluster_here, how, tmp_path, monkeypatch, device, gpus, asked):
     cluster_here.takes("cpus", "gpus")
+    if not cluster_here.is_imitated:
+        pytest.skip("its cards are those of this machine")
     job = SearchJob(Search((), (1, 1), False, 1, SearchConfig(method="exact", device=device), tmp_path))
     stage, how = Stage(tmp_path, "tiles", 9, ".safetensors", job, "one"), replace(how, gpus=gpus, cpus=0.5)
     cluster_here.cluster.cards = 2
@@ -199,7 +216,7 @@ def test_no_worker_outlives_a_process_that_is_killed(any_cluster, how, tmp_path,
     if address is not None:
         any_cluster.takes("address")
     for shard in range(20):
-        (tmp_path / f"trouble-{shard}").write_text("slow")
+        (tmp_path / f"trouble-{shard}").write_text("endless")
     given, root = json.dumps([str(tmp_path), heavy, asdict(replace(how, address=address))]), Path(__file__).parents[2]
     with subprocess.Popen(
         [sys.executable, "-c", BEGUN, given], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}

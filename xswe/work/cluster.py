@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -35,16 +36,26 @@ class Worker:
         return self._stage.job.open()
 
     def do(self, shard: int) -> dict[str, Any]:
-        """Do a shard; return the result of :func:`xswe.work.stage.attempt`."""
-        return attempt(self._stage, shard, lambda: self._opened)
+        """Do a shard; return the result of :func:`xswe.work.stage.attempt`.
+
+        RuntimeError: another error, which cannot be sent to another process.
+        """
+        try:
+            return attempt(self._stage, shard, lambda: self._opened)
+        except Exception as error:
+            try:
+                pickle.loads(pickle.dumps(error))
+            except Exception:
+                raise RuntimeError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__) from None
+            raise
 
 
 class Workers(ABC):
     """The workers of a cluster for one stage: each executor with workers has a class of this name in its module.
 
     A stage may be large: it is sent once to each worker process, which makes a :class:`Worker` of it. A worker is a process
-    of its own, with graphics cards if a heavy job needs them. It ends soon after the process that began the work, even if
-    that is killed.
+    of its own, which uses ``cpus`` threads, and graphics cards if a heavy job needs them. It ends soon after the process
+    that began the work, even if that is killed.
     """
 
     def __init__(self, connection: Any, stage: Stage, cpus: float, gpus: float) -> None:

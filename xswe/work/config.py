@@ -18,7 +18,7 @@ class _Host(typing.NamedTuple):
     does: str  # who does the shards, for messages
     has_peers: bool
     has_workers: bool  # which a class of xswe.work.NAME knows, see xswe.work.cluster
-    settings: tuple[str, ...]  # that only it looks at, and others like it
+    settings: tuple[str, ...]  # those of arrays or of workers that it looks at; executors may share them
     library: str = ""  # that a cluster needs; its extra has the same name
 
 
@@ -42,16 +42,16 @@ class ExecutionConfig:
 
     Attributes:
         kind: ``local``, in this process; ``array``, this process does one slice of the shards, and others like it the rest;
-            any other is a cluster.
+            with any other its workers do the shards.
         index: with ``array``: which slice, from 0; null for SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
         count: with ``array``: of how many; null for SLURM_ARRAY_TASK_COUNT.
         wait: with ``array``: seconds to wait for the slices of others where the next step needs them; then the same
             command goes on another time.
         address: of a cluster: ``auto`` joins the one that runs, ``local`` starts one on this machine, any other is as its
             library takes it (``ray://HOST:PORT``); null joins one if there is one and else starts one.
-        workers: on a cluster: how many shards at a time; null for as many as the cluster takes.
-        cpus: on a cluster: processors a worker.
-        gpus: on a cluster: graphics cards a worker of what runs on them; a search on ``device=cuda`` asks for one anyway.
+        workers: how many shards at a time; null for as many as there is room for.
+        cpus: processors a worker.
+        gpus: graphics cards a worker of what runs on them; a search on ``device=cuda`` asks for one anyway.
         shard: bytes of text a shard.
     """
 
