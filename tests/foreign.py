@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -34,6 +35,28 @@ TEXTS = (
     *("x\x0b\x0c\x1c\x1d\x1ey", "x\0y", "x\x01y", "\x1b[1m", "x\x7fy", "x\ud800y", "_x0041_", "x\u200dy", "\u202ex\u202c"),
     *("שלום", "a\u200f(b)", "猫が「眠る」。", "我们买“面包”。", "～", "中_文_字", "中*文*字", "ﬁ", "é", "e\u0301", "𝒳"),
     *("👩\u200d👧", "x\u3000y", "x\xa0\xa0y", "\ufeffx", "", "'x", "TRUE", "1e5", "007", "-", "x" * 40_000),
+    # What may be markup in a format that is added: each mark around a word, doubled, at the beginning, and by itself.
+    *(
+        one.format(mark)
+        for mark in string.punctuation
+        for one in ("{0}x{0}", "{0}{0}x{0}{0}", "{0} x", "{0}{0}{0}", "x{0}y{0}", "x {0} y")
+    ),
+    *(
+        "(C)",
+        "(R)",
+        "(TM)",
+        "x...",
+        "x -> y",
+        "x => y",
+        "x <- y",
+        "x <= y",
+        "x -- y",
+        "x--y",
+        "image:a[b]",
+        "link:a[b]",
+        "{a}",
+        "a::",
+    ),
 )
 NAMES = ("*a|b*", "n_1", '<i> & "c"')  # of columns
 CELL = 32_767  # characters that a cell of a workbook can hold
@@ -64,7 +87,7 @@ class _Cells(HTMLParser):
         self.within = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ("table", "thead", "tbody", "tr", "th", "td", "p"), f"<{tag}> is no text"
+        assert tag in ("table", "thead", "tbody", "tr", "th", "td", *(() if self.within else ("p",))), f"<{tag}> is no text"
         assert not [name for name, _ in attrs if name != "style"], attrs
         if tag == "tr":
             self.rows.append([])

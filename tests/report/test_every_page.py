@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 import xswe
 from tests.cli.verbs import commands, returned
@@ -21,6 +22,7 @@ from tests.report.conftest import ENTRIES, Pages
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import XsweError
 from xswe.report import OF_RESULTS, write
+from xswe.report.page import environment
 from xswe.text.scripts import has_cjk, has_kana
 
 ROOM = Path(write.__file__).parent
@@ -218,6 +220,13 @@ LENGTHEN = """(letter) => {
 # The elements that are wider than the window, and the texts that go beyond their drawing, to say what is wrong.
 WIDE = """() => [...document.body.querySelectorAll("*")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1
     && !one.closest(".scroll, nav, .unseen, .skip, option")).slice(0, 6).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def test_no_template_shows_all_of_a_long_text():
+    made = environment().from_string("{{ text }}<p title='{{ text }}'>{% for one in parts %}{{ one }}{% endfor %}")
+    page = made.render(text="<" * 10**6, parts=["y" * 10**6, "z" * 1000, Markup("<b>" + "w" * 2000)])
+    counts = {"&lt;": 2000, "y": 1000, "z": 1000, "w": 2000, "…": 3}
+    assert {mark: page.count(mark) for mark in counts} == counts
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 import xswe
 from tests.report.conftest import ENTRIES, axe, swept
-from tests.report.shown import SHOWN, sections, unlike
+from tests.report.shown import ROOM, SHOWN, sections, unlike
 from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
@@ -108,6 +108,16 @@ def test_each_section_shows_what_the_result_says_and_no_other_figure(pages, kind
     shown = SHOWN[kind](pages.result(kind))
     assert found.keys() == shown.keys(), "the sections of the page, and those of tests/report/shown.py"
     assert not {name: told for name, text in found.items() if (told := unlike(text, shown[name]))}
+
+
+HEADED = re.compile(r'<section id="([\w-]+)">\s*<h2>([^<{]*)')
+
+
+def test_no_section_is_of_a_result_that_no_page_here_has(pages):
+    """As its figures, its languages and its long texts would not be looked at."""
+    written = {found for file in (ROOM / "templates").glob("*.html") for found in HEADED.findall(file.read_text("utf-8"))}
+    seen = {found for kind in ENTRIES for found in HEADED.findall(pages[kind].read_text("utf-8"))}
+    assert not written - seen, "give a result that has them, in MADE of tests/report/conftest.py"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ _WIDTH_SAMPLE, _MAX_WIDTH = 200, 60  # rows that decide the width of a column; i
 _MAX_SHEET_ROWS, _MAX_CELL = 1_048_575, 32_767  # rows of a sheet without its header, characters of a cell
 _TO_BLANK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # control characters, and what ends a line for some readers
 # Marks of Markdown and of its common extensions. Python-Markdown knows no backslash before some: an entity does there, too.
-_MARKS = re.compile(r"[\\`*{\[]|(?<![^\W_])_|[<~$]|&(?=#?\w+;)")
+_MARKS = re.compile(r"[\\`*{\[]|(?<![^\W_])_|[<~$^]|&(?=#?\w+;)|=(?==)|(?<==)=")
 # A bracket or asterisk after the end of a row would be its argument; fonts have other signs in the place of some.
 _TEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
@@ -55,7 +55,7 @@ def _encodable(value: Any) -> Any:
 
 
 def _in_markdown(text: str) -> str:
-    return _MARKS.sub(lambda mark: f"&#{ord(mark[0])};" if mark[0] in "<~$&" else f"\\{mark[0]}", text)
+    return _MARKS.sub(lambda mark: f"&#{ord(mark[0])};" if mark[0] in "<~$^&=" else f"\\{mark[0]}", text)
 
 
 def _in_latex(text: str) -> str:

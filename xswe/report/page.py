@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ROOM = Path(__file__).parent
+_MAX_CHARACTERS = 1000  # of a text on any page
 # Characters that could end a script block, or are line breaks in scripts.
 _ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
@@ -63,12 +64,13 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return the environment of the templates, which escapes values and treats a missing name as an error."""
+    """Return the environment of the templates: it cuts and escapes texts, and treats a missing name as an error."""
     with needs("Jinja2", "report", "writing a report"):
         import jinja2
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ROOM / "templates"),
         autoescape=True,
+        finalize=lambda value: shortened(value, _MAX_CHARACTERS) if type(value) is str else value,  # code is Markup
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
