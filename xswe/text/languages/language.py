@@ -24,7 +24,8 @@ class Abbreviations:
     at_the_end: frozenset[str]  # words that end a list: the sentence ends if a capital letter follows
     # units, legal forms and the like: the sentence ends if a typical first word follows
     either: frozenset[str]
-    # words of four or more letters before numbers; after other words of this length, a number begins a sentence
+    # words of four or more letters before numbers; after other words of this length, a number begins a sentence (shorter
+    # ones belong in ``within``)
     before_numbers: frozenset[str]
     starters: frozenset[str]  # capitalised words, no nouns or names, that hardly ever occur within a sentence
     ordinary: frozenset[str]  # words that the library mistakes for abbreviations
