@@ -22,7 +22,10 @@ from eval.settings import DATA, run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.mining.examples import features_of, foreign_texts, other_languages, shipped_name, wrong_ones
 from xswe.mining.features import Features
+from xswe.mining.learning import SAMPLE
+from xswe.mining.names import NameUsage
 from xswe.mining.wrong import KINDS, WrongPairs
+from xswe.model.ensemble import AnyModel
 
 DEFAULTS: dict[str, Any] = {
     "models": "mini,models/base",
@@ -36,19 +39,42 @@ FILES = {
     "zh": ("msdocs", "coursera", "python-docs", "tatoeba", "captions-3am", "newstest17-18"),
 }
 _LONGEST = 1500  # characters of a side
+_NEARBY = 40_000  # pairs from which those are drawn whose names are counted
+_NAMES = 1 + KINDS.index("other names")
 
 
-def right_pairs(language: str, most: int) -> list[tuple[str, str]]:
-    """Draw right pairs, a quarter of them of the sample corpus."""
+def right_pairs(language: str, most: int) -> list[tuple[list[tuple[str, str]], NameUsage]]:
+    """Draw right pairs of each corpus, a quarter of them of the sample corpus, and count the names of more of its pairs."""
     draw, sample = random.Random(7), sample_sentences()
-    pairs = draw.sample(list(zip(sample["en"], sample[language], strict=True)), most // 4)
+    own = list(zip(sample["en"], sample[language], strict=True))
+    out = [(draw.sample(own, most // 4), NameUsage.of(own[:SAMPLE]))]
     for name in FILES[language]:
         with gzip.open(DATA / "train" / f"en-{language}" / f"{name}.tsv.gz", "rt", encoding="utf-8") as stream:
             rows = [tuple(line.rstrip("\n").split("\t")[:2]) for line in stream]
-        fine = [(a, b) for a, b in rows if a and b and max(len(a), len(b)) <= _LONGEST]
-        pairs += draw.sample(fine, (most - most // 4) // len(FILES[language]))
-    draw.shuffle(pairs)
-    return pairs
+        fine = list(dict.fromkeys((a, b) for a, b in rows if a and b and max(len(a), len(b)) <= _LONGEST))
+        start = draw.randrange(max(1, len(fine) - _NEARBY))  # names come back in pairs that are near each other
+        pool = draw.sample(fine[start : start + _NEARBY], min(SAMPLE, len(fine)))
+        out.append((pool[: (most - most // 4) // len(FILES[language])], NameUsage.of(pool)))
+    return out
+
+
+def examples(model: AnyModel, language: str, right: int, each: int) -> np.ndarray:
+    """Return the features and the class of right and wrong pairs, uint8 (n, features + 1)."""
+    own = ("en", language)
+    finder, groups = Features(model, own), right_pairs(language, right)
+    parts: list[tuple[np.ndarray, np.ndarray | int]] = []
+    for place, (pairs, usage) in enumerate(groups):
+        found, vectors = features_of(finder, pairs, usage)
+        made = WrongPairs(pairs, vectors, foreign_texts(own), 1 + place, usage)
+        wrong, classes = wrong_ones(finder, made, each // len(groups) + 1 if place else each // 3)
+        others = np.flatnonzero(classes != _NAMES)
+        parts += [(found, 0), (wrong[others], classes[others])]
+        renamed, rows = made.of_kind(KINDS[_NAMES - 1], each // 2)  # few corpora have many names
+        if renamed:
+            parts.append((features_of(finder, renamed, usage, [pairs[row] for row in rows.tolist()])[0], _NAMES))
+    parts.append((features_of(finder, other_languages(own))[0], 1 + KINDS.index("wrong language")))
+    classes = np.concatenate([np.broadcast_to(np.asarray(kind, np.uint8), len(rows)) for rows, kind in parts])
+    return np.c_[np.concatenate([rows for rows, _ in parts]), classes]
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -57,16 +83,9 @@ def main(settings: dict[str, Any]) -> None:
     for name in settings["models"].split(","):
         model = xswe.load(name)
         for language in FILES:
-            own = ("en", language)
-            finder, pairs = Features(model, own), right_pairs(language, settings["right"])
-            right, vectors = features_of(finder, pairs)
-            made = WrongPairs(pairs, vectors, foreign_texts(own), 1)
-            wrong, classes = wrong_ones(finder, made, settings["each"])
-            foreign = features_of(finder, other_languages(own))[0]
-            kinds = [np.zeros(len(right)), classes, np.full(len(foreign), 1 + KINDS.index("wrong language"))]
-            rows = np.concatenate([right, wrong, foreign])
-            out[shipped_name(model.identity, language)] = np.c_[rows, np.concatenate(kinds).astype(np.uint8)]
-            print(f"{name} en-{language}: {len(rows):,} examples, {len(right):,} of them right")
+            rows = examples(model, language, settings["right"], settings["each"])
+            out[shipped_name(model.identity, language)] = rows
+            print(f"{name} en-{language}: {len(rows):,} examples, {int((rows[:, -1] == 0).sum()):,} of them right")
     np.savez_compressed(settings["output"], allow_pickle=False, **out)
 
 

@@ -15,6 +15,7 @@ from xswe.corpus.cards import sample_sentences
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.mining.features import CENTRED, NAMES, Features, mirrored
+from xswe.mining.names import NameUsage
 from xswe.mining.wrong import KINDS, Pair, WrongPairs
 from xswe.model.ensemble import AnyModel
 
@@ -23,19 +24,30 @@ _WRONG_LANGUAGE = 1 + KINDS.index("wrong language")
 _cache: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, np.ndarray]] = {}  # features and classes by model and languages
 
 
-def features_of(features: Features, pairs: list[Pair]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features of pairs, uint8 (n, features), and the vectors of their targets, float32 (n, d)."""
+def features_of(
+    features: Features, pairs: list[Pair], usage: NameUsage | None = None, origins: list[Pair] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features of pairs, uint8 (n, features), and the vectors of their targets, float32 (n, d).
+
+    ``usage`` has counted the names of the pairs, or of the ``origins`` that they are made from.
+    """
     source, target = (Texts.of([pair[side] for pair in pairs]) for side in (0, 1))
     (left, here), (right, there) = (features.read(side) for side in (source, target))
-    return features.of(source, target, (here, there), row_products(left, right)), right
+    out = features.of(source, target, (here, there), row_products(left, right))
+    if usage:
+        first, second = (Texts.of([pair[side] for pair in origins or pairs]) for side in (0, 1))
+        usage.write((source, target), out, np.ones(len(pairs), bool), (first, second))
+    return out, right
 
 
 def wrong_ones(features: Features, made: WrongPairs, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the features and the classes of wrong pairs of every kind."""
     parts, classes = [np.zeros((0, len(NAMES)), np.uint8)], [np.zeros(0, np.int64)]
     for place, kind in enumerate(KINDS, 1):
-        if wrong := made.of_kind(kind, most)[0]:
-            parts.append(features_of(features, wrong)[0])
+        wrong, rows = made.of_kind(kind, most)
+        if wrong:
+            origins = [made.pairs[row] for row in rows.tolist()]
+            parts.append(features_of(features, wrong, made.usage, origins)[0])
             classes.append(np.full(len(wrong), place))
     return np.concatenate(parts), np.concatenate(classes)
 

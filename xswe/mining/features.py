@@ -1,4 +1,4 @@
-"""Features of the learning filter: some three dozen numbers per pair, from the bytes and the units of both sides.
+"""Features of the learning filter: some four dozen numbers per pair, from the bytes and the units of both sides.
 
 Units are compared one by one: a unit is covered if its best cosine with any unit of the other side is high enough. All
 features are stored in eight bits, as trees have no more bins: those of a hundred million pairs take a few gigabytes.
@@ -45,6 +45,9 @@ NAMES: tuple[str, ...] = (
     "words in common",
     "ends",
     "sentences of the target to those of the source",
+    # Of xswe.mining.names, which needs the whole bitext: NOTHING until then, and without names that come back.
+    *(f"usual translation of names in the {side}" for side in _SIDES),
+    *(f"pairs with the names in the {side}" for side in _SIDES),
 )
 PLACES = {name: place for place, name in enumerate(NAMES)}
 _REPEATED, _LANGUAGE, _UNITS = (PLACES[name] for name in ("repetition in the source", "language of the source", NAMES[19]))
@@ -53,7 +56,12 @@ _BYTES, _LENGTH, _NUMBERS, _NAMED = (
 )
 _SCRIPTS, _MARKS = PLACES["Latin letters in the source"], PLACES["characters of damaged encoding in the source"]
 _NAME_COVERED = PLACES["least covered name of the source"]
-_COPIED, _ENDS, _SENTENCES = PLACES["words in common"], PLACES["ends"], len(NAMES) - 1
+_COPIED, _ENDS, _SENTENCES = (
+    PLACES["words in common"],
+    PLACES["ends"],
+    PLACES["sentences of the target to those of the source"],
+)
+_USUAL = PLACES["usual translation of names in the source"]
 RATIOS = (_UNITS, _BYTES)  # logarithms, 128 for equal sides
 CENTRED = [*RATIOS, _LANGUAGE, _LANGUAGE + 1]  # compared with the bitext's own medians
 # Peculiar to each bitext: how it ends sentences, and writes foreign words.
@@ -61,9 +69,9 @@ HABITS = [_ENDS, _SENTENCES, _COPIED, *(_SCRIPTS + place for place in (0, 2, 3, 
 NO_NUMBERS, SAME_NUMBERS, MORE_NUMBERS, OTHER_NUMBERS = 0, 85, 170, 255  # MORE: one side has extra ones
 _PER_END = 48  # units compared from either end of a side
 _MIN_COVERED = np.float32(0.4)  # minimum best cosine of a covered unit
-_MAX_WORDS = 256  # words, and numbers, compared per side
-_MAX_NAMES = 4  # names per side that are compared unit by unit
-_NONE = 255  # share of nothing
+MAX_WORDS = 256  # words, and numbers, compared per side
+MAX_NAMES = 4  # names per side that are compared unit by unit
+NOTHING = 255  # share of nothing
 
 
 def mirrored(features: np.ndarray) -> np.ndarray:
@@ -184,8 +192,9 @@ class Features:
     ) -> np.ndarray:
         """Return the features, uint8 (n, features), of n pairs, given their units and cosines."""
         out = np.zeros((len(source), len(NAMES)), np.uint8)
+        out[:, _USUAL : _USUAL + 4] = NOTHING
         out[:, 0] = np.clip(np.rint((cosines.astype(np.float64) + 1) * 127.5), 0, 255)
-        names = np.zeros((len(source), 2, _MAX_NAMES, 2), np.int64)
+        names = np.zeros((len(source), 2, MAX_NAMES, 2), np.int64)
         first, second = (Side(bags.ids, bags.offsets, np.empty(len(bags.ids), np.float32)) for bags in sides)
         over_blocks(partial(self._describe_block, (source, target), (first, second), names, out), len(source), threads)
         self._cover_names((source, target), (first, second), names, out)
@@ -212,7 +221,7 @@ class Features:
             tell_languages(source, target, table, np.empty((2, table.languages.shape[1]), np.float32), out)
         else:
             out[:, _LANGUAGE : _LANGUAGE + 2] = 128
-        words, counts = np.empty((4, _MAX_WORDS), np.uint64), np.empty((2, 16), np.int64)
+        words, counts = np.empty((4, MAX_WORDS), np.uint64), np.empty((2, 16), np.int64)
         both = [array for side in texts for array in Texts(side.data, side.offsets[start : stop + 1]).frozen]
         look_at_bytes(*both, words, counts, names[start:stop], out)
 
@@ -220,7 +229,7 @@ class Features:
         self, texts: tuple[Texts, Texts], sides: tuple[Side, Side], names: np.ndarray, out: np.ndarray
     ) -> None:
         """Look up the names of both sides, and write how well the least covered one of each is covered."""
-        out[:, _NAME_COVERED : _NAME_COVERED + 2] = _NONE
+        out[:, _NAME_COVERED : _NAME_COVERED + 2] = NOTHING
         for side in range(2):
             rows, places = map(np.ascontiguousarray, np.nonzero(names[:, side, :, 1]))
             spans = names[rows, side, places]
@@ -235,7 +244,7 @@ class Features:
 @njit(**INNER)
 def _share(part: Any, whole: Any) -> Any:
     """Return a share in eight bits."""
-    return np.uint8(min(255.0, max(0.0, 255.0 * part / whole + 0.5))) if whole > 0 else np.uint8(_NONE)
+    return np.uint8(min(255.0, max(0.0, 255.0 * part / whole + 0.5))) if whole > 0 else np.uint8(NOTHING)
 
 
 @njit(**INNER)
@@ -463,13 +472,13 @@ def tell_languages(source: Side, target: Side, table: UnitTable, likely: np.ndar
 
 
 # Places of the counts of a text.
-_LETTERS, _LATIN, _KANA, _OTHER, _CHARACTERS, _DAMAGED, _END, _WORDS, _FIGURES, _NAMED_HERE, _STOPS = range(11)
+_LETTERS, _LATIN, _KANA, _OTHER, _CHARACTERS, _DAMAGED, _END, _WORDS, _FIGURES, NAMES_HERE, _STOPS = range(11)
 _START = np.uint64(0x9E3779B97F4A7C15)
 _CAPITAL = np.uint64(1)  # lowest bit of a hashed prefix: the word is capitalised within a sentence
 
 
 @njit(**INNER)
-def _character(data: np.ndarray, place: int) -> tuple[Any, int]:
+def read_character(data: np.ndarray, place: int) -> tuple[Any, int]:
     """Return the code point of a UTF-8 character, mapping full-width characters to ASCII, and its length in bytes."""
     a = np.int64(data[place])
     width = 1 if a < 0x80 else 2 if a < 0xE0 else 3 if a < 0xF0 else 4
@@ -518,7 +527,7 @@ def _ending(code: int) -> int:
 
 
 @njit(inline="always")
-def _is_latin(code: int) -> bool:
+def is_latin(code: int) -> bool:
     """Return True for a Latin letter."""
     return 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or (0xC0 <= code <= 0x24F and code != 0xD7 and code != 0xF7)
 
@@ -526,7 +535,7 @@ def _is_latin(code: int) -> bool:
 @njit(**INNER)
 def _count_letter(code: int, counts: np.ndarray) -> None:
     """Count a character by its script, if it is a letter."""
-    if _is_latin(code):
+    if is_latin(code):
         counts[_LETTERS] += 1
         counts[_LATIN] += 1
     elif (0x3041 <= code <= 0x30FF and code != 0x30FB) or 0xFF66 <= code <= 0xFF9D:
@@ -542,13 +551,13 @@ def _count_letter(code: int, counts: np.ndarray) -> None:
 @njit(**INNER)
 def _add_name(start: int, end: int, counts: np.ndarray, names: np.ndarray) -> None:
     """Add the place of a name, if there is room."""
-    if counts[_NAMED_HERE] < len(names):
-        names[counts[_NAMED_HERE], 0], names[counts[_NAMED_HERE], 1] = start, end
-        counts[_NAMED_HERE] += 1
+    if counts[NAMES_HERE] < len(names):
+        names[counts[NAMES_HERE], 0], names[counts[NAMES_HERE], 1] = start, end
+        counts[NAMES_HERE] += 1
 
 
 @njit(**INNER)
-def _scan(  # noqa: C901 (one pass over the characters)
+def scan(  # noqa: C901 (one pass over the characters)
     data: np.ndarray, low: int, high: int, words: np.ndarray, counts: np.ndarray, names: np.ndarray
 ) -> None:
     """Count what a text consists of, and find its words, numbers and names, in one pass.
@@ -574,11 +583,11 @@ def _scan(  # noqa: C901 (one pass over the characters)
     place, before = low, np.int64(0)
     while place < high:
         start = place
-        code, width = _character(data, place)
+        code, width = read_character(data, place)
         place += width
         counts[_CHARACTERS] += 1
         _count_letter(code, counts)
-        latin = _is_latin(code)
+        latin = is_latin(code)
         if latin:
             upper = bool(code <= 0x5A or (0xC0 <= code <= 0xDE))
             folded = np.uint64(code + 0x20 if upper else code)
@@ -697,8 +706,8 @@ def look_at_bytes(
     the names of both sides start and end.
     """
     for i in range(len(out)):
-        _scan(source, source_offsets[i], source_offsets[i + 1], words[0:2], counts[0], names[i, 0])
-        _scan(target, target_offsets[i], target_offsets[i + 1], words[2:4], counts[1], names[i, 1])
+        scan(source, source_offsets[i], source_offsets[i + 1], words[0:2], counts[0], names[i, 0])
+        scan(target, target_offsets[i], target_offsets[i + 1], words[2:4], counts[1], names[i, 1])
         here, there = counts[0], counts[1]
         bytes_here = source_offsets[i + 1] - source_offsets[i]
         bytes_there = target_offsets[i + 1] - target_offsets[i]

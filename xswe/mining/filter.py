@@ -1,7 +1,8 @@
 """Filter bitext: drop records that are not sentence pairs, and pairs that are not translations.
 
 Two passes. The first gives every record a reason to drop it, or a cosine and features. A classifier of right and wrong
-pairs is then trained on the file itself (:mod:`xswe.mining.learning`). With the cosine alone, the threshold comes from
+pairs is then trained on the file itself (:mod:`xswe.mining.learning`). If names come back in it in other scripts, pairs
+with a name are read once more (:mod:`xswe.mining.names`). With the cosine alone, the threshold comes from
 decoys, each source paired with the next record's target: these score like pairs that are not translations, and show how
 many of the real pairs above any score are wrong (:mod:`xswe.mining.threshold`). The second pass copies the kept records,
 with all their columns and properties.
@@ -24,6 +25,7 @@ import numpy as np
 from xswe.bitext.formats import FORMATS, format_by_name
 from xswe.bitext.output import Row, format_of, output_format, write_rows
 from xswe.bitext.records import Record
+from xswe.bitext.rows import Rows
 from xswe.bitext.source import Source
 from xswe.corpus.near_duplicates import share_among
 from xswe.errors import ConfigError
@@ -37,6 +39,7 @@ from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.features import NAMES, unusual, usual
 from xswe.mining.gold import GoldCheck, check_gold, read_gold
 from xswe.mining.learning import LEAST_RECORDS, Learner, Learnt, Noise, Sample, sample_rows
+from xswe.mining.names import NameUsage, has_names
 from xswe.mining.rerank import rerank_bitext
 from xswe.mining.samples import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Threshold, estimate_from_decoys, near_duplicate_note, wrong_fraction
@@ -314,15 +317,32 @@ class _Filter:
         """Return both sides of some records, given ascending rows; reading stops after the last."""
         if isinstance(given, list):
             return [given[row] for row in rows.tolist()]
-        out: list[tuple[str, str]] = []
-        start, blocks = 0, given.blocks(BLOCK)
-        while len(out) < len(rows):
-            block = next(blocks)
-            low, high = np.searchsorted(rows, (start, start + len(block)))
-            found = block.take(rows[low:high] - start)
-            out += zip(found.source, found.target, strict=True)
+        return [pair for found, _ in self._some(given, rows) for pair in zip(found.source, found.target, strict=True)]
+
+    def _some(self, given: Source | list[tuple[str, str]], rows: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:
+        """Iterate over the texts of some records and their rows, block by block, given ascending rows."""
+        start = last = 0
+        for block in FilterSteps(given, self.config).blocks(None):
+            low, last = np.searchsorted(rows, (start, start + len(block))).tolist()
+            if last > low:
+                yield block.take(rows[low:last] - start), rows[low:last]
             start += len(block)
-        return out
+            if last == len(rows):
+                return
+
+    def _look_up_names(
+        self,
+        usage: NameUsage,
+        features: np.ndarray,
+        rows: np.ndarray,
+        sample: np.ndarray,
+        given: Source | list[tuple[str, str]],
+    ) -> None:
+        """Write the features of names into those of some records, given ascending rows, and those of the sample."""
+        for texts, places in self._some(given, rows):
+            found = features[places]
+            usage.write((texts.source, texts.target), found, np.isin(places, sample), threads=self.threads)
+            features[places] = found
 
     def _learnt(self, found: Found, given: Source | list[tuple[str, str]]) -> tuple[Learnt | None, str]:
         """Train a classifier and apply it to all pairs; or return why that is impossible."""
@@ -336,7 +356,10 @@ class _Filter:
         rows = np.sort(wanted)  # only these texts are held in memory
         texts = self._texts(given, rows)
         pairs = [texts[place] for place in np.searchsorted(rows, wanted).tolist()]
-        learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places))
+        usage = NameUsage.of(pairs)
+        if usage:
+            self._look_up_names(usage, found.features, alive[has_names(found.features)[alive]], rows, given)
+        learner = Learner(self.model, self.config.languages, found.features[alive], Sample(pairs, places, usage))
         learnt = learner.learn()
         return (None, learnt.doubt) if learnt.doubt else (learnt, "")
 

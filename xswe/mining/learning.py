@@ -24,6 +24,7 @@ from xswe.io.compiler import LEAN
 from xswe.io.ragged import Texts
 from xswe.mining.examples import examples_for, foreign_texts, wrong_ones
 from xswe.mining.features import CENTRED, HABITS, NAMES, Features
+from xswe.mining.names import NameUsage
 from xswe.mining.threshold import PrecisionEstimate
 from xswe.mining.trees import Trees
 from xswe.mining.wrong import KINDS, Pair, WrongPairs
@@ -45,12 +46,14 @@ _MIN_KIND_SHARE = 0.004  # lower limit of each kind's estimated share
 _MAX_KEPT = 0.25  # the share of a kind that is kept more often cannot be estimated
 _NAMES = "other names"  # of changes by another generator 3 to 86 % are kept, whatever is kept of those made here
 _MIN_LOOKALIKES = 0.05  # share of pairs that look like a kind even if assumed rare; up to 4 % of right pairs did
-_MIN_LOOKALIKE_NAMES = 0.3  # the same for names, among pairs with a name to change; up to 17 % of right pairs did
+_RARE_NAMES = 0.02  # of changed names, the share that is assumed to tell how many pairs look like them
+_MAX_KEPT_NAMES = 0.2  # the share of them that is kept then: 21 to 41 % in news and an encyclopaedia, mostly less elsewhere
+_LOOKALIKE_NAMES = 0.25  # of right pairs with a name to change, up to 24 % looked like changed ones there
 _MIN_VISIBLE = 0.15  # minimum share of a kind that looks like it then, for the rest to be extrapolated
 _MIN_RIGHT_SHARE = 0.12  # for the classifier to be trusted
 _BASE_ERROR = 0.01  # error of a precision with hardly any noise: made wrong pairs differ a little from real ones
 _MAX_ERROR = 0.03  # a precision that may be further off is given by its bounds alone
-_INTERVAL_POINTS = 60  # probabilities at which the interval of a precision is computed
+_INTERVAL_POINTS = 240  # probabilities at which the interval of a precision is computed
 _SHOWN = 400  # wrong pairs that represent the commonest kind; the others in proportion
 _BINS, _MIN_BIN_SIZE = 40, 50
 _BATCH = 1 << 16
@@ -129,28 +132,29 @@ class Learnt:
         """Return the lower and upper bound of the number of right pairs among the first i + 1, float64 (2, n)."""
         kept = np.arange(1, len(falling) + 1)
         places = np.unique(np.linspace(0, len(falling) - 1, _INTERVAL_POINTS).astype(np.int64)) if len(falling) else kept
-        intervals = [self._interval(float(falling[place]), float(right[place] / kept[place])) for place in places.tolist()]
+        above = len(falling) - np.searchsorted(falling[::-1], falling[places])
+        rows = zip(falling[places].tolist(), above.tolist(), (right[places] / kept[places]).tolist(), strict=True)
+        intervals = [self._interval(*row) for row in rows]
         sides = [np.interp(kept - 1, places, side) * kept for side in zip(*intervals, strict=True)]
         return np.array([np.minimum(sides[0], right), np.maximum(sides[1], right)]) if sides else np.zeros((2, 0))
 
     def _pairs(self, counts: np.ndarray) -> list[tuple[np.ndarray, float]]:
         return list(zip(self.aside, counts.tolist(), strict=True))
 
-    def _interval(self, threshold: float, precision: float) -> tuple[float, float]:
-        """Return the bounds of the precision above a threshold.
+    def _interval(self, threshold: float, above: int, precision: float) -> tuple[float, float]:
+        """Return the bounds of the precision above a threshold, given how many pairs are.
 
         The kept share of each kind is uncertain, as only a few hundred pairs tell it; and made wrong pairs are nearer to
         right ones than most real wrong pairs, of which fewer, perhaps none, are kept.
         """
         kept = self.kept(threshold)
-        all_kept = max(1, int((self.probabilities >= np.float32(threshold)).sum()))
         counts = dict(zip(KINDS, self.shares[1:] * len(self.probabilities), strict=True))
         made = dict(zip(KINDS, map(len, self.aside), strict=True))
         variance = sum(
             (counts[kind] ** 2) * (part * (1 - part) + 1 / made[kind]) / made[kind] for kind, part in kept.items()
         )
-        wide = (1.96 * variance**0.5) / all_kept + _BASE_ERROR / max(float(self.shares[0]), 0.1)
-        harder = sum(counts[kind] * part * (1 - part) for kind, part in kept.items()) / all_kept
+        wide = (1.96 * variance**0.5) / above + _BASE_ERROR / max(float(self.shares[0]), 0.1)
+        harder = sum(counts[kind] * part * (1 - part) for kind, part in kept.items()) / above
         return max(0.0, precision - wide), min(1.0, precision + wide + harder)
 
     def noise(self, threshold: float) -> Noise:
@@ -172,10 +176,11 @@ class Learnt:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Records of a bitext to learn from: their texts, and their rows among the features, ordered by content."""
+    """Records of a bitext to learn from: their texts, their rows among the features, ordered by content; and its names."""
 
     pairs: list[Pair]
     rows: np.ndarray
+    usage: NameUsage
 
 
 def sample_rows(keys: np.ndarray) -> np.ndarray:
@@ -279,7 +284,7 @@ class Learner:
         """Make wrong pairs; return their features and classes, and for each kind the share of pairs that allow it."""
         pairs = [self._sample.pairs[place] for place in places.tolist()]
         vectors = self._model.encode(Texts.of([target for _, target in pairs]))
-        made = WrongPairs(pairs, vectors, foreign_texts(self._languages), seed)
+        made = WrongPairs(pairs, vectors, foreign_texts(self._languages), seed, self._sample.usage)
         found = wrong_ones(self._finder, made, most)
         return *found, np.array([made.possible[kind] for kind in KINDS])
 
@@ -333,7 +338,8 @@ def _limits(
 
     A kind is hard to see if many of its pairs would be kept were it rare: what looks like it may as well be right. Its
     limit is the median share of the visible kinds, times the share of pairs in which it can occur; or, if many pairs look
-    like it even when it is assumed rare, their share divided by the share of the kind that looks like it.
+    like it even when it is assumed rare, their share divided by the share of the kind that looks like it. Of names, right
+    pairs look like changed ones more often, so that many must, and as many are taken off.
 
     Args:
         seen: float32 (m, classes), probabilities of made wrong pairs.
@@ -342,22 +348,24 @@ def _limits(
         possible: float64 (kinds,), the share of the pairs in which each kind can occur.
         probabilities: float32 (n, classes), of all pairs.
     """
-    kept = np.zeros(len(shares))
+    names, kept = CLASSES.index(_NAMES), np.zeros(len(shares))
+    rare, most_kept = np.full(len(shares), _MIN_KIND_SHARE), np.full(len(shares), _MAX_KEPT)
+    rare[names], most_kept[names] = _RARE_NAMES, _MAX_KEPT_NAMES
     for place in range(1, len(shares)):
         few = shares.copy()
-        few[place] = _MIN_KIND_SHARE
+        few[place] = rare[place]
         if len(own := seen[classes == place]):
             kept[place] = (weighed(own, few)[:, 0] >= 0.5).mean()
-    unseen = kept > _MAX_KEPT
+    unseen = kept > most_kept
     known = shares[1:][~unseen[1:]]
     most = np.where(unseen, np.concatenate([np.ones(1), possible]) * (np.median(known) if len(known) else 1.0), 1.0)
-    few = np.where(unseen, _MIN_KIND_SHARE, shares)
+    few = np.where(unseen, rare, shares)
     own, found = (weighed(each, few).argmax(axis=1) for each in (seen, probabilities))
     for place in np.flatnonzero(unseen).tolist():
         visible, there = (own[classes == place] == place).mean(), (found == place).mean()
-        many = _MIN_LOOKALIKE_NAMES * possible[place - 1] if CLASSES[place] == _NAMES else _MIN_LOOKALIKES
-        if there >= many and visible >= _MIN_VISIBLE:
-            most[place] = max(most[place], there / visible)
+        right = _LOOKALIKE_NAMES * possible[place - 1] if place == names else 0.0
+        if visible >= _MIN_VISIBLE and (right or there >= _MIN_LOOKALIKES):
+            most[place] = max(most[place], there / visible - right)
     return most
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xswe.io.products import products
+from xswe.mining.names import NameUsage
 
 Pair = tuple[str, str]
 KINDS = (
@@ -49,6 +50,7 @@ class WrongPairs:
         vectors: of their targets, float32 (n, d), for finding near targets.
         foreign: for each side, texts in other languages to draw from.
         seed: random seed.
+        usage: how the pairs translate their names; those that they translate regularly are changed, too.
         possible: for each kind made so far, the share of the pairs that allow it.
     """
 
@@ -56,6 +58,7 @@ class WrongPairs:
     vectors: np.ndarray
     foreign: tuple[Sequence[str], Sequence[str]] = ((), ())
     seed: int = 0
+    usage: NameUsage | None = None
     possible: dict[str, float] = field(default_factory=dict, init=False)
     _names: list[list[str]] = field(default_factory=list, init=False)
 
@@ -63,10 +66,16 @@ class WrongPairs:
         self._draw = np.random.default_rng(self.seed)
         names = [[_NAME.findall(pair[side]) for pair in self.pairs] for side in (0, 1)]
         counts = [sum(map(len, own)) for own in names]
+        self._regular = self.usage.regular if self.usage else (frozenset[str](), frozenset[str]())
         self._nouns = [counts[side] > _NOUN_RATIO * counts[1 - side] for side in (0, 1)]
         self._names = [
-            [name for place, found in enumerate(own) for name in found if not nouns or name in self.pairs[place][1 - side]]
-            for side, (own, nouns) in enumerate(zip(names, self._nouns, strict=True))
+            [
+                name
+                for row, found in enumerate(own)
+                for name in found
+                if not self._nouns[side] or self._is_seen(name, row, side)
+            ]
+            for side, own in enumerate(names)
         ]
 
     def of_kind(self, kind: str, most: int | None = None) -> tuple[list[Pair], np.ndarray]:
@@ -197,10 +206,18 @@ class WrongPairs:
         return self._changed(row, side, text[: chosen.start()] + name + text[chosen.end() :])
 
     def _names_in(self, row: int, side: int) -> list[re.Match[str]]:
-        """Find the names on a side: those that the other side has too; if none, all, unless capitals mark nouns."""
+        """Find the names on a side: those that the other side has too; if none, the regularly translated ones or all.
+
+        All are taken only where capitals do not mark nouns.
+        """
         text, other = self.pairs[row][side], self.pairs[row][1 - side]
         found = list(_NAME.finditer(text))
-        return [match for match in found if match[0] in other] or ([] if self._nouns[side] else found)
+        spelt = [match for match in found if match[0] in other]
+        return spelt or ([match for match in found if match[0] in self._regular[side]] if self._nouns[side] else found)
+
+    def _is_seen(self, name: str, row: int, side: int) -> bool:
+        """Return True if the other side shows whether a name is right: it has it, too, or translates it regularly."""
+        return name in self.pairs[row][1 - side] or name in self._regular[side]
 
     def _damaged(self, row: int) -> Pair:
         side = self._draw_side()
