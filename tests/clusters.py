@@ -336,11 +336,12 @@ def damage(path: Path) -> None:
 class Run(NamedTuple):
     """How tests run an executor: tasks, which together do all, and fixtures of the cluster that its workers are on.
 
-    A cluster without a library is this machine, and needs no fixture. Of any other there are two. The one in this process
-    has four processors and ``cards`` graphics cards, may be joined once at a time, and reports that a worker died where
-    `WorkerDied` is raised. ``asked`` has the numbers of both that a worker was last promised, ``address`` where it was
-    joined, ``silent`` the addresses where none answers; ``finish()`` does what was submitted and neither done nor
-    cancelled. What workers are given it pickles.
+    A cluster without a library needs no fixture if it is this machine; if it is reached by a command, it needs
+    ``here``, which imitates it. Of one with a library there are two. That in this process has four processors and
+    ``cards`` graphics cards, may be joined once at a time, and reports that a worker died where `WorkerDied` is raised.
+    ``asked`` has the numbers of both that a worker was last promised, ``address`` where it was joined, ``silent`` the
+    addresses where none answers; ``finish()`` does what was submitted and neither done nor cancelled. What workers are
+    given it pickles.
     """
 
     tasks: list[ExecutionConfig]
@@ -401,7 +402,7 @@ def executor(request: pytest.FixtureRequest) -> AnyExecutor:
     """The executor of a parameter, and the cluster that it needs."""
     kind, where = request.param
     host = HOSTS[kind]
-    run = RUNS.get(kind, Run([ExecutionConfig(kind)] if host.has_workers and not host.library else []))
+    run = RUNS.get(kind) or Run([ExecutionConfig(kind)] if host.has_workers and not host.library else [])
     if not run.tasks or (host.library and not (run.here and run.real)):
         needed = "its tasks" + ", and both fixtures of a cluster" * bool(host.library)
         pytest.fail(f"no test can run execution={kind}: RUNS of tests/clusters.py must give {needed}")

@@ -78,6 +78,20 @@ def test_an_output_in_the_format_of_another_verb_is_refused_at_once(tmp_path, mo
     assert sorted(tmp_path.rglob("*")) == files
 
 
+@pytest.mark.parametrize("name", READ)
+def test_an_output_that_names_languages_is_refused_at_once_if_none_are_given(tmp_path, monkeypatch, capsys, name):
+    script.write_inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words, files = re.sub(r" languages=\S+", "", with_output(READ[name], "o.tmx")), sorted(tmp_path.rglob("*"))
+    if status_of(words) == 0:  # it knows them without
+        return
+    (tmp_path / READ[name].changed).write_bytes(b"a \xff cat\n")  # which is said where it is read first
+    capsys.readouterr()
+    assert status_of(words) == 2
+    assert re.search("o.tmx|set languages|languages=", capsys.readouterr().err)
+    assert sorted(tmp_path.rglob("*")) == files
+
+
 def test_an_output_of_another_kind_is_refused_before_torch_is_imported(folder):
     """Which takes seconds; in a process of its own, as others here have imported it."""
     words = [with_output(case, "o.onnx") for case in READ.values()]

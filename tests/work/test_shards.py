@@ -315,6 +315,27 @@ def test_a_setting_belongs_to_an_executor_and_is_refused_with_others():
                 ExecutionConfig(kind, **changed, **{name: others[name]})
 
 
+def test_an_executor_looks_at_all_its_settings(any_executor, tmp_path):
+    seen = set()
+
+    class Watched(ExecutionConfig):
+        def __getattribute__(self, name):
+            seen.add(name)
+            return super().__getattribute__(name)
+
+    def work(how: ExecutionConfig) -> None:
+        watched = Watched(**{one.name: getattr(how, one.name) for one in fields(how)})
+        seen.clear()
+        with shards_ahead(stage, watched, threads=1) as wait:
+            wait(0)
+        run_shards(stage, watched, threads=1)
+
+    stage = Stage(tmp_path / "squares", "squares", 7, ".txt", Squares(tmp_path, heavy=True), "one")
+    stage.begin()
+    any_executor(work)
+    assert {*HOSTS[any_executor.kind].settings} <= seen
+
+
 @pytest.fixture
 def in_turn(monkeypatch):
     """A cluster of one worker, which rests after each shard; the shards that it fails are in the list."""
