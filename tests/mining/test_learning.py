@@ -428,13 +428,9 @@ def test_a_kind_that_is_told_from_right_pairs_by_its_number_alone_is_taken_for_a
     [
         ("other numbers", 0.6, 0.12, 2 * 0.12),
         ("other numbers", 0.6, 0.03, 0.006),  # which right pairs may look like
-        (
-            "other names",
-            0.4,
-            0.12,
-            2 * 0.12 - 0.1,
-        ),  # a quarter of the pairs that have a name may be right, and look like them
-        ("other names", 0.6, 0.06, 0.006),
+        # Half of the names would be kept: a third more than where right pairs hardly look like them; twice that do.
+        ("other names", 0.3, 0.12, 2 * 0.12 - 2 * (0.5 - 0.17) * 0.3),
+        ("other names", 0.6, 0.12, 0.0),
     ],
 )
 def test_a_kind_that_many_pairs_are_for_sure_is_taken_for_as_many_as_its_visible_part_tells(
