@@ -33,6 +33,9 @@ _START = np.uint64(0x9E3779B97F4A7C15)
 _IDEOGRAPHIC = np.uint64(1)  # lowest bit of the hash of a part in Chinese or Kana
 
 
+Arrays = tuple[np.ndarray, np.ndarray]  # the bytes and the offsets of texts
+
+
 class Names(NamedTuple):
     """The names of one side that are in several pairs of the sample, and their usual translations."""
 
@@ -102,15 +105,13 @@ class NameUsage:
             origins: the sides of the pairs that they are made from, if changed.
             threads: number of threads.
         """
-        own = [array for text in texts for array in text.frozen]
-        first = own if origins is None else [array for text in origins for array in text.frozen]
+        own, first = ([text.frozen for text in pair] for pair in (texts, texts if origins is None else origins))
 
         def block(start: int, stop: int) -> None:
             workspace = Workspace.new()
             for side in range(2):
-                here, there = slice(2 * side, 2 * side + 2), slice(2 - 2 * side, 4 - 2 * side)
-                found = *own[here], *own[there], *first[here], *first[there]
-                look_up_names(*found, counted, start, stop, self.sides[side], workspace, side, out)
+                found = own[side], own[1 - side], first[side], first[1 - side]
+                look_up_names(*found, counted, (start, stop), self.sides[side], workspace, side, out)
 
         over_blocks(block, len(out), threads)
 
@@ -278,42 +279,39 @@ def _place_of(hashes: np.ndarray, value: np.uint64) -> int:
 
 @njit(**LEAN)
 def look_up_names(
-    data: np.ndarray,
-    offsets: np.ndarray,
-    other: np.ndarray,
-    other_offsets: np.ndarray,
-    origin: np.ndarray,
-    origin_offsets: np.ndarray,
-    other_origin: np.ndarray,
-    other_origin_offsets: np.ndarray,
+    own: Arrays,
+    other: Arrays,
+    origin: Arrays,
+    other_origin: Arrays,
     counted: np.ndarray,
-    start: int,
-    stop: int,
+    rows: tuple[int, int],
     names: Names,
     workspace: Workspace,
     side: int,
     out: np.ndarray,
 ) -> None:
-    """Write the features of the names of one side, of the pairs from ``start`` to ``stop``."""
-    own, parts = workspace.names, workspace.parts
-    for i in range(start, stop):
+    """Write the features of the names of one side, of the pairs from ``rows[0]`` up to ``rows[1]``."""
+    (data, offsets), (other_data, other_offsets), found, parts = own, other, workspace.names, workspace.parts
+    for i in range(rows[0], rows[1]):
         out[i, _USUAL + side], out[i, _COUNT + side] = np.uint8(NOTHING), np.uint8(NOTHING)
-        count = _write_names(data, offsets[i], offsets[i + 1], workspace, workspace.spans, own[0])
+        count = _write_names(data, offsets[i], offsets[i + 1], workspace, workspace.spans, found[0])
         number = before = -1
         first = 0
         least = np.float64(2.0)
         for k in range(count):
-            place = _place_of(names.hashes, own[0, k])
+            place = _place_of(names.hashes, found[0, k])
             if place < 0:
                 continue
             if number < 0:
-                number, ideographic = _write_parts(other, other_offsets[i], other_offsets[i + 1], parts[0])
+                number, ideographic = _write_parts(other_data, other_offsets[i], other_offsets[i + 1], parts[0])
                 if not ideographic:
                     break
             if counted[i] and before < 0:
-                before = _write_names(origin, origin_offsets[i], origin_offsets[i + 1], workspace, workspace.spans, own[1])
-                first, _ = _write_parts(other_origin, other_origin_offsets[i], other_origin_offsets[i + 1], parts[1])
-            itself = before > 0 and _contains(own[1], before, own[0, k])
+                low, high = origin[1][i], origin[1][i + 1]
+                before = _write_names(origin[0], low, high, workspace, workspace.spans, found[1])
+                low, high = other_origin[1][i], other_origin[1][i + 1]
+                first, _ = _write_parts(other_origin[0], low, high, parts[1])
+            itself = before > 0 and _contains(found[1], before, found[0, k])
             others = names.counts[place] - itself
             if others < _LEAST_OTHERS:
                 continue
