@@ -196,6 +196,19 @@ def test_a_loss_that_compares_translations_takes_no_equal_text_for_a_negative(na
     assert masked < confused
 
 
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.compares_translations])
+def test_a_loss_that_compares_translations_takes_no_source_that_is_a_target_for_its_own_negative(name):
+    generator = np.random.default_rng(10)
+    sides = [unit(generator, 6, 8), unit(generator, 6, 8)]
+    sides[0][1] = sides[1][0]
+    objective = Objective(**{**dict.fromkeys(LOSSES, 0.0), name: 1.0})
+    among = np.array([-2, 0, -2, -2, -2, -2])  # the second source is the first target
+    masked, confused = (
+        objective(*sides, same, None)[0] for same in ((np.arange(6), np.arange(6), among), (np.arange(6),) * 2)
+    )
+    assert masked < confused
+
+
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.compares_translations])
 def test_a_loss_that_compares_no_translations_trains_one_language(name):
     generator = np.random.default_rng(6)
