@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import pytest
@@ -27,8 +26,7 @@ def test_every_verb_that_others_can_work_for_has_a_case():
 
 def words_of(task: ExecutionConfig) -> list[str]:
     own = {name: value for name, value in asdict(task).items() if value != getattr(ExecutionConfig, name)}
-    written = {name: json.dumps(value) if isinstance(value, tuple) else value for name, value in own.items()}
-    return [f"execution.{name}={value}" for name, value in (written | {"shard": 20_000}).items()]
+    return [f"execution.{name}={value}" for name, value in (own | {"shard": 20_000}).items()]
 
 
 def run(case, folder, words, monkeypatch) -> str:

@@ -31,13 +31,16 @@ def features_of(
 
     ``usage`` has counted the names of the pairs, or of the ``origins`` that they are made from.
     """
-    source, target = (Texts.of([pair[side] for pair in pairs]) for side in (0, 1))
+    source, target = _sides(pairs)
     (left, here), (right, there) = (features.read(side) for side in (source, target))
     out = features.of(source, target, (here, there), row_products(left, right))
     if usage:
-        first, second = (Texts.of([pair[side] for pair in origins or pairs]) for side in (0, 1))
-        usage.write((source, target), out, np.ones(len(pairs), bool), (first, second))
+        usage.write((source, target), out, np.ones(len(pairs), bool), _sides(origins) if origins else None)
     return out, right
+
+
+def _sides(pairs: list[Pair]) -> tuple[Texts, Texts]:
+    return Texts.of([source for source, _ in pairs]), Texts.of([target for _, target in pairs])
 
 
 def wrong_ones(features: Features, made: WrongPairs, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -473,7 +473,7 @@ def tell_languages(source: Side, target: Side, table: UnitTable, likely: np.ndar
 
 # Places of the counts of a text.
 _LETTERS, _LATIN, _KANA, _OTHER, _CHARACTERS, _DAMAGED, _END, _WORDS, _FIGURES, NAMES_HERE, _STOPS = range(11)
-_START = np.uint64(0x9E3779B97F4A7C15)
+START = np.uint64(0x9E3779B97F4A7C15)
 _CAPITAL = np.uint64(1)  # lowest bit of a hashed prefix: the word is capitalised within a sentence
 
 
@@ -578,8 +578,8 @@ def scan(  # noqa: C901 (one pass over the characters)
         counts[k] = 0
     began = kana_began = low
     words_found = figures = 0
-    prefix, size, capital, fresh = _START, 0, False, True
-    digits, in_number, in_kana = _START, False, False
+    prefix, size, capital, fresh = START, 0, False, True
+    digits, in_number, in_kana = START, False, False
     place, before = low, np.int64(0)
     while place < high:
         start = place
@@ -592,7 +592,7 @@ def scan(  # noqa: C901 (one pass over the characters)
             upper = bool(code <= 0x5A or (0xC0 <= code <= 0xDE))
             folded = np.uint64(code + 0x20 if upper else code)
             if size == 0:
-                prefix, capital, began = _START, upper and not fresh, start
+                prefix, capital, began = START, upper and not fresh, start
             if size < 5:
                 prefix = mix(prefix ^ folded)
             size += 1
@@ -632,7 +632,7 @@ def scan(  # noqa: C901 (one pass over the characters)
             if figures < words.shape[1]:
                 words[1, figures] = digits
                 figures += 1
-            digits, in_number = _START, False
+            digits, in_number = START, False
         if code == 0x2E or code == 0x21 or code == 0x3F or code == 0x3A or code == 0x22 or code == 0x201C or code == 0x201E:
             fresh = True
         if _is_damage(code, before, latin or (code == 0x3F and width == 1)):

@@ -12,7 +12,7 @@ has it, then (v - k p - 2 sqrt(k p (1 - p))) / k tells how usual the part is: ho
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -21,7 +21,7 @@ from xswe.bitext.kernels import mix
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Texts, bounds_of
-from xswe.mining.features import MAX_NAMES, MAX_WORDS, NAMES_HERE, NOTHING, PLACES, is_latin, read_character, scan
+from xswe.mining.features import MAX_NAMES, MAX_WORDS, NAMES_HERE, NOTHING, PLACES, START, is_latin, read_character, scan
 
 _PARTS = 12  # the most usual parts of a name's translations
 _DEVIATIONS = 2.0  # standard deviations from what chance explains
@@ -29,11 +29,8 @@ _LEAST_OTHERS = 2  # other pairs that a name must be in
 _REGULAR, _LEAST_REGULAR = 0.4, 3  # how usual a part of a regular translation is; and in how many pairs the name is
 _MOST_PARTS = 2048  # of a text; the rest is not read
 _USUAL, _COUNT = PLACES["usual translation of names in the source"], PLACES["pairs with the names in the source"]
-_START = np.uint64(0x9E3779B97F4A7C15)
 _IDEOGRAPHIC = np.uint64(1)  # lowest bit of the hash of a part in Chinese or Kana
-
-
-Arrays = tuple[np.ndarray, np.ndarray]  # the bytes and the offsets of texts
+FlatTexts = tuple[np.ndarray, np.ndarray]  # :attr:`Texts.frozen`
 
 
 class Names(NamedTuple):
@@ -123,10 +120,8 @@ def _counted(own: Texts, other: Texts) -> tuple[Names, frozenset[str]]:
     rows, columns = np.nonzero(hashes)
     names, rows = _distinct(hashes[rows, columns], rows)
     hashed, names, counts = np.unique(names, return_inverse=True, return_counts=True)
-    listed, sizes = (
-        np.empty(len(other.data) + len(other), np.uint64),
-        np.zeros(len(other), np.int64),
-    )  # one per byte at most
+    sizes = np.zeros(len(other), np.int64)
+    listed = np.empty(len(other.data) + len(other), np.uint64)  # at most one part per byte
     listed = listed[: list_parts(*other.frozen, listed, sizes)]
     parts, part_rows = _distinct(listed, np.repeat(np.arange(len(other)), sizes))
     part_hashes, parts, anywhere = np.unique(parts, return_inverse=True, return_counts=True)
@@ -164,10 +159,13 @@ def _joined(
     return found[0], found[1], together
 
 
-def _usual(together: np.ndarray, counts: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _usual(together: Any, counts: Any, share: Any) -> Any:
     """Return how usual parts are, from the pairs with a name and the part, those with the name, and the part's share."""
     expected = counts * share
-    return np.asarray((together - expected - _DEVIATIONS * np.sqrt(expected * (1 - share))) / counts)
+    return (together - expected - _DEVIATIONS * np.sqrt(expected * (1 - share))) / counts
+
+
+_usual_of_one = njit(**INNER)(_usual)
 
 
 def _distinct(values: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +187,7 @@ def has_names(features: np.ndarray) -> np.ndarray:
 @njit(**INNER)
 def _hash_name(data: np.ndarray, low: int, high: int) -> np.uint64:
     """Return a hash of a name, not 0."""
-    state = _START
+    state = START
     for place in range(low, high):
         state = mix(state ^ np.uint64(data[place]))
     return state | np.uint64(1)
@@ -209,7 +207,7 @@ def _write_names(data: np.ndarray, low: int, high: int, workspace: Workspace, sp
 def _write_parts(data: np.ndarray, low: int, high: int, out: np.ndarray) -> tuple[int, bool]:
     """Write hashes of a text's parts; return how many there are, and whether any is of Chinese or Kana."""
     place, found, ideographic = low, 0, False
-    before, prefix, size = np.uint64(0), _START, 0
+    before, prefix, size = np.uint64(0), START, 0
     while place < high and found + 2 <= len(out):
         code, width = read_character(data, place)
         place += width
@@ -223,7 +221,7 @@ def _write_parts(data: np.ndarray, low: int, high: int, out: np.ndarray) -> tupl
             if size > 2:
                 out[found] = prefix & ~_IDEOGRAPHIC
                 found += 1
-            prefix, size = _START, 0
+            prefix, size = START, 0
         here = np.uint64(0)
         if (0x3041 <= code <= 0x30FF and code != 0x30FB) or 0x3400 <= code <= 0x9FFF:
             here, ideographic = np.uint64(code), True
@@ -279,10 +277,10 @@ def _place_of(hashes: np.ndarray, value: np.uint64) -> int:
 
 @njit(**LEAN)
 def look_up_names(
-    own: Arrays,
-    other: Arrays,
-    origin: Arrays,
-    other_origin: Arrays,
+    own: FlatTexts,
+    other: FlatTexts,
+    origin: FlatTexts,
+    other_origin: FlatTexts,
     counted: np.ndarray,
     rows: tuple[int, int],
     names: Names,
@@ -322,9 +320,7 @@ def look_up_names(
                     continue
                 taken = itself and _contains(parts[1], first, part)
                 share = (names.anywhere[place, j] - taken) / names.pairs
-                expected = others * share
-                deviation = np.sqrt(expected * (1.0 - share))
-                usual = max(usual, (names.together[place, j] - taken - expected - _DEVIATIONS * deviation) / others)
+                usual = max(usual, _usual_of_one(names.together[place, j] - taken, others, share))
             if usual < least:
                 least = usual
                 out[i, _USUAL + side] = np.uint8(254.0 * usual)
