@@ -381,15 +381,6 @@ def test_what_decides_a_search_is_in_its_name():
     assert search.place("a", "b") == Path("work/a-b")
 
 
-@pytest.mark.slow
-def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
-    pytest.importorskip("torch")
-    a, b = vectors(900, 2100)
-    for name, size in (("_SOURCES", 256), ("_TARGETS", 300), ("_TILE_ROWS", 1024)):
-        monkeypatch.setattr(exact, name, size)
-    assert_neighbours(find_neighbours(a, b, 4, replace(ONE, device="cpu:0")), a, b, 4)
-
-
 def test_limits_of_the_settings():
     for fine in ({"memory": 1e-9}, {"clusters": 0, "probes": 1}, {"threads": 0}, {"threads": None}, {"clusters": 1}):
         SearchConfig(method="exact" if fine.keys() & {"memory", "threads"} else "clusters", **fine)

@@ -128,7 +128,7 @@ def test_the_folder_is_an_encoder_with_pooling_and_prompt(script, small, tmp_pat
     assert again.checksum() == teacher.checksum()  # nothing is drawn at random
     weights = dict(teacher.model.named_parameters())
     for name, values in small.tensors.items():
-        np.testing.assert_array_equal(weights[name].detach().numpy(), values)
+        np.testing.assert_array_equal(weights[name].detach().cpu().numpy(), values)
     encoded = teacher._pretrained("Ａ \x07a\u3000ｶﾞ")
     assert encoded.tokens() == ["<s>", "▁a", "▁a", "▁", "ガ", "</s>"]
     assert teacher._pretrained.mask_token_id == len(PIECES) - 1

@@ -38,14 +38,19 @@ def pretrained(folder):
     return AutoTokenizer.from_pretrained(folder)
 
 
+def plain_states(teacher, packed):
+    """Return the states (t, d) of a tokenised text by the model alone, on the device where it is."""
+    with torch.inference_mode():
+        return teacher.model(**packed.to(teacher.model.device)).last_hidden_state[0].cpu().numpy()
+
+
 def test_states_are_those_of_the_plain_model_without_padding_and_special_tokens(teacher, tiny_teacher):
     found = collect(teacher, TEXTS)
     assert sorted(found) == list(range(len(TEXTS)))
     for row, text in enumerate(TEXTS):
         packed = pretrained(tiny_teacher)(text, return_tensors="pt", return_offsets_mapping=True)
         places = packed.pop("offset_mapping")[0].numpy()
-        with torch.inference_mode():
-            plain = teacher.model(**packed).last_hidden_state[0].numpy()
+        plain = plain_states(teacher, packed)
         keep = (places[:, 1] > places[:, 0]) & (packed["input_ids"][0].numpy() != teacher.tokenizer.token_to_id("▁"))
         np.testing.assert_allclose(found[row][0], plain[keep], atol=1e-5)
         np.testing.assert_array_equal(found[row][1], places[keep, 0])
@@ -170,10 +175,9 @@ def test_vectors_are_pooled_and_of_norm_one(tiny_teacher, pooling):
     teacher = load_teacher(TeacherConfig(model=str(tiny_teacher), pooling=pooling))
     found = teacher.vectors(TEXTS)
     for row, text in enumerate(TEXTS):
-        with torch.inference_mode():
-            hidden = teacher.model(**pretrained(tiny_teacher)(text, return_tensors="pt")).last_hidden_state[0]
+        hidden = plain_states(teacher, pretrained(tiny_teacher)(text, return_tensors="pt"))
         pooled = hidden[0] if pooling == "cls" else hidden.mean(0)
-        np.testing.assert_allclose(found[row], torch.nn.functional.normalize(pooled, dim=0).numpy(), atol=1e-5)
+        np.testing.assert_allclose(found[row], pooled / np.linalg.norm(pooled), atol=1e-5)
 
 
 def test_pooling_is_read_from_the_folder(tiny_teacher, tmp_path):
@@ -187,6 +191,25 @@ def test_pooling_is_read_from_the_folder(tiny_teacher, tmp_path):
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "lasttoken"}))
     with pytest.raises(ModelError, match="lasttoken"):
         load_teacher(TeacherConfig(model=str(folder)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("which", ["mini", "tiny"])
+def test_a_card_gives_what_the_processor_gives(tiny_teacher, sample, which, dtype):
+    if not torch.cuda.is_available():
+        pytest.skip("there is no graphics card")
+    model, texts = "mini" if which == "mini" else str(tiny_teacher), [*sample["en"][:60], *sample["ja"][:60]]
+    here, there = (load_teacher(TeacherConfig(model, device=device, dtype=dtype)) for device in ("cpu", "cuda"))
+    assert there.vectors(texts) == pytest.approx(here.vectors(texts), abs=1e-5 if dtype == "float32" else 0.02)
+    mine, theirs = (np.concatenate([states for states, _, _ in collect(one, texts).values()]) for one in (here, there))
+    cosines = (mine * theirs).sum(1) / np.linalg.norm(mine, axis=1) / np.linalg.norm(theirs, axis=1)
+    assert cosines.min() > (0.99999 if dtype == "float32" else 0.97)
+
+
+def test_a_card_that_is_not_there_is_named(tiny_teacher, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=r"^teacher\.device=cuda: PyTorch sees no graphics card; use cpu, or auto$"):
+        load_teacher(TeacherConfig(str(tiny_teacher), device="cuda"))
 
 
 def test_bfloat16_is_near(tiny_teacher):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, get_ident
 from typing import Any
@@ -13,7 +14,7 @@ from xswe.errors import ConfigError, needs
 from xswe.io.parallel import parallel_for
 from xswe.io.products import COLUMNS, ROWS, aligned, pack
 from xswe.search.kernels import Lists, merge, sweep
-from xswe.search.lists import Neighbours, SearchConfig, empty_lists
+from xswe.search.lists import NONE, Neighbours, SearchConfig, empty_lists
 from xswe.search.shard import Opened, Search, SearchJob, lists_of
 from xswe.search.vectors import Vectors
 from xswe.work.config import ExecutionConfig
@@ -140,7 +141,7 @@ def _score_on_device(
 ) -> None:
     """Fill the lists of a tile in full float32 precision.
 
-    DependencyError: torch is not installed. ConfigError: the device does not exist.
+    DependencyError: torch is not installed. ConfigError: the device does not exist, or has too little free memory.
     """
     with needs("torch", "train", f"device={search.config.device}"):
         import torch
@@ -153,13 +154,11 @@ def _score_on_device(
 
     def take(block: Any, scores: np.ndarray, ids: np.ndarray, at: int) -> None:
         best = torch.topk(block, min(search.k, block.shape[1]), dim=1)
-        names = (best.indices + at).masked_fill(best.values == -torch.inf, -1).to(torch.int32).cpu().numpy()
+        names = (best.indices + at).masked_fill(best.values == -torch.inf, NONE).to(torch.int32).cpu().numpy()
         merge(scores, ids, _NO_ROWS, best.values.cpu().numpy(), names, _NO_ROWS)
 
-    precise = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(), _full_precision(torch.backends.cuda.matmul):
             for column, panel in right.blocks(_TARGETS):
                 panel, columns = torch.from_numpy(panel).to(device), slice(column, column + len(panel))
                 for row, strip in left.blocks(_SOURCES):
@@ -170,5 +169,21 @@ def _score_on_device(
                     take(scores, found.forward[rows], found.forward_ids[rows], at[1])
                     take(scores.T, found.backward[columns], found.backward_ids[columns], at[0])
                     opened.advance(scores.numel())
+    except torch.OutOfMemoryError:
+        hint = "the card has too little free memory; a search takes up to 5 GiB: free some, or use cpu"
+        raise ConfigError(f"device={search.config.device}: {hint}") from None
+
+
+@contextmanager
+def _full_precision(products: Any) -> Iterator[None]:
+    """Compute torch's ``products`` in full float32 precision within the block.
+
+    Since torch 2.9 the setting has a second name, and cannot be read by the first after somebody set it by the second.
+    """
+    name, full = ("fp32_precision", "ieee") if hasattr(products, "fp32_precision") else ("allow_tf32", False)
+    before = getattr(products, name)
+    setattr(products, name, full)
+    try:
+        yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = precise
+        setattr(products, name, before)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from tokenizers import Tokenizer
 
-from xswe.errors import DependencyError, ModelError, brief
+from xswe.errors import ConfigError, DependencyError, ModelError, brief
 from xswe.io.files import fingerprint, package_folder, read_json
 from xswe.io.parallel import alongside, available_memory
 from xswe.io.ragged import Texts, bounds_of
@@ -123,8 +123,12 @@ _DEVICES: dict[str, Callable[[Any], str]] = for_all(
 
 
 def place_of(config: TeacherConfig) -> str:
-    """Return torch's name for the device of a teacher."""
-    return _DEVICES[config.device](_torch())
+    """Return torch's name for the device of a teacher; ConfigError: it is not there."""
+    torch = _torch()
+    place = _DEVICES[config.device](torch)
+    if place == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"teacher.device={place}: PyTorch sees no graphics card; use cpu, or auto")
+    return place
 
 
 def type_of(config: TeacherConfig) -> str:
@@ -471,7 +475,7 @@ class TransformerTeacher:
 
     def _forward(self, packed: Any) -> torch.Tensor:
         """Run the encoder and return the last layer's states, (b, tokens, d)."""
-        with _torch().inference_mode(), _threads(self.config.threads):
+        with _torch().inference_mode(), _threads(self.config.threads), _attention():
             return self._states_of(dict(packed.to(self.model.device)))
 
     def _states_of(self, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -507,6 +511,13 @@ def _torch() -> Any:
     import torch
 
     return torch
+
+
+def _attention() -> Any:
+    """Compute attention without cuDNN within the block: for each new shape of a batch it plans longer than it computes."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    return sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
 
 
 @contextmanager
