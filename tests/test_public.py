@@ -31,6 +31,10 @@ def mini():
     return xswe.load("mini")
 
 
+def test_the_docstring_says_what_each_function_is_for():
+    assert not set(xswe._PUBLIC) - set(re.findall(r"``(\w+)``", xswe.__doc__))
+
+
 def test_every_public_name_is_there_and_listed():
     assert sorted(xswe.__all__) == dir(xswe) == sorted({*xswe._PUBLIC, "__version__", "errors", "load", "types"})
     assert len(dir(xswe)) <= 40  # as many as can be read

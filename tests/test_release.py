@@ -43,6 +43,7 @@ def test_every_file_names_the_version(release, checkout):
     assert '__version__ = "0.10.0"' in texts["xswe/version.py"]
     assert "## 0.10.0 (2026-11-23)\n" in texts["CHANGELOG.md"]
     assert texts["CITATION.cff"] == "title: x\ntype: software\nversion: 0.10.0\ndate-released: 2026-11-23\n"
+    assert {"mine", "mine score", "score=csls", ".tmx", "German"} <= set(texts["tests/released.txt"].splitlines())
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
     make release VERSION=0.3.0        # or: python tools/release.py 0.3.0
 
-All is done in a copy of the last commit; only when everything passed are ``xswe/version.py``, ``CHANGELOG.md`` and
-``CITATION.cff`` changed in the checkout and the two files put into ``dist/``. Nothing is published, tagged or committed.
+All is done in a copy of the last commit; only when everything passed are ``xswe/version.py``, ``CHANGELOG.md``,
+``CITATION.cff`` and ``tests/released.txt`` changed in the checkout and the two files put into ``dist/``. Nothing is
+published, tagged or committed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.surface import surface  # noqa: E402
+
 MOST_BYTES = 40e6  # of the wheel
 LICENCES = "Apache-2.0 AND CC-BY-SA-4.0"  # of the code, and of the models in the package
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -90,6 +96,7 @@ def written(folder: Path, version: str, day: str) -> dict[str, str]:
         "xswe/version.py": f'"""The version of the package."""\n\n__version__ = "{version}"\n',
         "CHANGELOG.md": changes.replace(f"## {version} (not released)", f"## {version} ({day})"),
         "CITATION.cff": citation,
+        "tests/released.txt": "".join(f"{name}\n" for name in surface()),
     }
 
 

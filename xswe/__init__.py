@@ -5,12 +5,15 @@
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
 ``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, or paraphrases in one,
-``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``link`` links their words,
-``lexicon`` makes a dictionary, ``find_phrases`` and ``find_terms`` find translations of phrases in running text
-(``search_phrases`` in files), ``index`` makes sentences searchable (``load_index`` opens a saved index, ``search_file``
-searches a file), ``train`` trains a model, ``ensemble`` combines several, ``export`` and ``import_vectors`` exchange
-vectors with other libraries, ``evaluate``, ``compare`` and ``sweep`` measure models, ``write_report`` makes an HTML page of
-any result. ``xswe.types`` has their result types and settings. Rarely needed classes stay in their modules:
+``mine_negatives`` adds hard negatives to bitext, ``filter`` cleans it, ``dedup`` finds duplicates, ``score`` and
+``score_file`` score aligned texts, ``align`` and ``align_files`` align the sentences of translated documents, which
+``split_text`` cuts, ``link`` and ``align_words`` link their words, ``lexicon`` makes a dictionary, ``find_phrases`` and
+``find_terms`` find translations of phrases in running text (``search_phrases`` in files), ``index`` makes sentences
+searchable (``load_index`` opens a saved index, ``search_file`` searches a file), ``serve`` and ``make_app`` answer over
+HTTP, ``prepare_corpus`` fetches bitext, ``train`` trains a model, ``ensemble`` combines several, ``export`` and
+``import_vectors`` exchange vectors with other libraries, ``evaluate``, ``compare`` and ``sweep`` measure models,
+``write_report`` and ``report_of`` make an HTML page of any result, ``work_status`` shows how far long work is.
+``xswe.types`` has their result types and settings. Rarely needed classes stay in their modules:
 ``xswe.training.sentence_pca.SentencePCA`` is the papers' reduction and ``xswe.model.sentence_vectors.SentenceVectors`` a
 model, both as scikit-learn transformers. Each function is loaded when it is first used: loading and encoding need numpy,
 numba, tokenizers and safetensors; torch and transformers are imported by training only.

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from xswe.bitext.output import WRITTEN
 from xswe.cli.help import settings
 from xswe.cli.verbs import VERBS
+from xswe.io.suffixes import TABLES
 from xswe.work.config import HOSTS
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,22 @@ LISTS = {
 def test_a_page_lists_all_verbs_that_others_can_work_for_and_no_other(name):
     page, there, wanted = LISTS[name]
     assert there == wanted, f"{page}, {name}"
+
+
+@pytest.mark.parametrize(("column", "suffixes"), [("pairs out", sorted(WRITTEN)), ("tables", TABLES)])
+def test_the_reference_of_files_names_the_verbs_that_write_a_format(column, suffixes):
+    page = (ROOT / "docs/reference/files.md").read_text("utf-8")
+    bullet = re.search(rf"^- \*\*{column}\*\*: (.*?)\n(?=- |\n)", page, re.MULTILINE | re.DOTALL)
+    assert bullet
+    listed = " ".join(suffixes)
+    writes = {verb for verb in VERBS for one in settings(verb) if one.name == "output" and listed in one.meaning}
+    assert writes
+    assert not writes - set(re.findall(r"`([a-z]+)\b[^`]*`", bullet[1]))
+
+
+def test_the_readme_has_every_guide():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert not [page.name for page in (ROOT / "docs" / "how-to").glob("*.md") if f"(docs/how-to/{page.name})" not in readme]
 
 
 @pytest.mark.parametrize("kind", HOSTS)
