@@ -50,6 +50,7 @@ def test_what_is_told_of_planted_sets_is_at_most_five_points_off():
     rows = json.loads((EVAL / "results" / "mining_quality.json").read_text("utf-8"))
     told = [row for row in rows if row.get("expected_precision") is not None]
     assert {row["pair"] for row in told} == set(planted.PAIRS)
+    assert {row["score"] for row in told} == set(planted.SCORES)
     assert {row["set"] for row in rows if row["set"].startswith("planted")} == {f"planted {s:.0%}" for s in planted.SHARES}
     assert all(abs(row["expected_precision"] - row["precision"]) < 0.05 for row in told)
 

@@ -9,6 +9,7 @@ import lzma
 import os
 import re
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
 from xswe.mining.gold import with_hidden
 from xswe.mining.hard_rules import FilterConfig, identity_key, number_key
+from xswe.mining.margin import Score
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.score import Distribution, score_file, score_pairs
@@ -368,7 +370,7 @@ def test_calibration_on_gold(model, files, sample, tmp_path):
 RAW = "\ufeffA cat sleeps.\t猫が寝ている。\textra\r\n\tx\ty\nA dog.\t犬。\t \nA cat sleeps.\t犬。\tno end".encode()
 
 
-@pytest.mark.parametrize("score", ["cosine", "ratio", "csls"])
+@pytest.mark.parametrize("score", get_args(Score))
 def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_bytes(RAW)
@@ -382,6 +384,17 @@ def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     np.testing.assert_allclose(found, score_pairs(model, source, target, score, 2, ONE), atol=2e-6)
     assert report.lines == 4
     assert report.mean == pytest.approx(np.mean(found), abs=1e-5)
+
+
+@pytest.mark.parametrize("score", get_args(Score))
+def test_a_pair_that_is_mined_scores_as_in_a_bitext(model, sample, score):
+    sides = sample["en"][:60], sample["ja"][:60]
+    scores = dict(zip(zip(*sides, strict=True), score_pairs(model, *sides, score, 4, ONE).tolist(), strict=True))
+    mined = mine(model, *sides, threshold=None, score=score, neighbours=ONE)
+    found = {(pair.source, pair.target): pair.score for pair in mined}
+    both = sorted(found.keys() & scores.keys())
+    assert len(both) > 20
+    np.testing.assert_allclose([found[pair] for pair in both], [scores[pair] for pair in both], atol=2e-6)
 
 
 @pytest.mark.parametrize("score", ["cosine", "ratio"])
