@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,26 @@ def test_nothing_else_is_written_to_the_input(folder, monkeypatch, capsys, name,
     words = [word for word in case.words.split() if not word.startswith(f"{setting}=")]
     status = status_of(" ".join([*words, f"{setting}={case.changed}"]))
     assert (status, (folder / case.changed).read_bytes() == before) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        (name, one, other)
+        for name, case in READ.items()
+        for one, other in combinations(("output", *WRITTEN), 2)
+        if {one, other} <= {setting for setting, *_ in SETTINGS[case.words.split()[0]]}
+    ],
+)
+def test_nothing_is_written_twice_to_one_file(tmp_path, monkeypatch, capsys, name, one, other):
+    script.write_inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = [word for word in READ[name].words.split() if word.partition("=")[0] not in (one, other)]
+    same, files = "both.html" if "report" in (one, other) else "both.tsv", sorted(tmp_path.rglob("*"))
+    given = [f"{setting}={same}" for setting in (one, other)]
+    assert status_of(" ".join([*words, *given, *(["output=o.tsv"] if "output" not in (one, other) else [])])) == 2
+    assert same in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == files
 
 
 @pytest.mark.parametrize("name", READ)

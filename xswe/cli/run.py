@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def run(verb: str, values: Values) -> str:
     mode = str(values["mode"]) if len(modes) > 1 else ""
     if mode not in modes:
         raise ConfigError(f"mode={mode!r}: choose one of {', '.join(modes)}")
-    _check_report(values)
+    _check_written(values)
     check_used(verb, mode, values)
     if mode in spec.bitext:
         values["input"] = _bitext(values, f"mode={mode}" if mode else verb)
@@ -71,8 +72,14 @@ def _bitext(values: Values, what: str) -> list[str]:
     return [str(path) for path in ([given] if given else moses)]
 
 
-def _check_report(values: Values) -> None:
-    """Check, before any work, that the report can be written."""
+_WRITTEN = ("output", "rejects", "report", "index", "work")
+
+
+def _check_written(values: Values) -> None:
+    """Check, before any work, that no two settings name the same file or folder, and that the report can be written."""
+    given = [(name, values[name]) for name in _WRITTEN if values.get(name)]
+    for (other, path), (name, again) in combinations(given, 2):
+        check_apart(name, again, path, other)
     if not values.get("report"):
         return
     from xswe.report.page import check_page
@@ -80,7 +87,6 @@ def _check_report(values: Values) -> None:
     check_page(values["report"])
     inputs = [str(values[name]) for name in ("input", "source", "target", "queries") if values.get(name)]
     check_output(values["report"], [name for name in inputs if name != "-"], "report")
-    check_apart("report", values["report"], values.get("output") or "-")
 
 
 def _write_report(values: Values, result: Any, model: Any = None) -> str:

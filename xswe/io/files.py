@@ -74,10 +74,10 @@ def _check_room(path: Path, name: str) -> None:
         raise ConfigError(f"{name}={path}: nothing may be written into {above}; give a name in a folder of your own")
 
 
-def check_apart(name: str, path: str | Path, output: str | Path) -> None:
-    """Raise ConfigError if a second output is the same as the first."""
+def check_apart(name: str, path: str | Path, output: str | Path, other: str = "output") -> None:
+    """Raise ConfigError if the path of a setting is the same as that of the ``other``."""
     if os.path.abspath(path) == os.path.abspath(output):
-        raise ConfigError(f"{name}={path}: is the output, too; give another name")
+        raise ConfigError(f"{name}={path}: is the {other}, too; give another name")
 
 
 def check_input(path: str | Path) -> os.stat_result:
