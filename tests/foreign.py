@@ -35,12 +35,13 @@ TEXTS = (
     *("x\x0b\x0c\x1c\x1d\x1ey", "x\0y", "x\x01y", "\x1b[1m", "x\x7fy", "x\ud800y", "_x0041_", "x\u200dy", "\u202ex\u202c"),
     *("שלום", "a\u200f(b)", "猫が「眠る」。", "我们买“面包”。", "～", "中_文_字", "中*文*字", "ﬁ", "é", "e\u0301", "𝒳"),
     *("👩\u200d👧", "x\u3000y", "x\xa0\xa0y", "\ufeffx", "", "'x", "TRUE", "1e5", "007", "-", "x" * 40_000),
-    # What may be markup in a format that is added: each mark around a word, doubled, at the beginning, and by itself.
+    # What may be markup in a format that is added: marks around a word, doubled, at the beginning, by themselves; brackets.
     *(
         one.format(mark)
         for mark in string.punctuation
         for one in ("{0}x{0}", "{0}{0}x{0}{0}", "{0} x", "{0}{0}{0}", "x{0}y{0}", "x {0} y")
     ),
+    *(f"{opened * times}x{closed * times}" for opened, closed in ("()", "[]", "{}", "<>") for times in (1, 2, 3)),
     *(
         "(C)",
         "(R)",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import xswe
@@ -53,6 +55,17 @@ def test_all_and_dev_bring_every_extra_and_versions_are_fixed():
     for extra in EXTRAS:
         assert libraries(extra) <= together, f"pyproject.toml: neither all nor dev names {extra}"
     assert not together - {name.lower().replace("_", "-") for name in fixed}, "constraints.txt names no version of these"
+
+
+def test_dev_brings_what_reads_formats_in_the_tests():
+    """Else it is there for who wrote the format, and a fresh environment cannot collect the tests."""
+    tree = ast.parse((LIBRARY.parent / "tests" / "foreign.py").read_text("utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {name.partition(".")[0] for name in imported} - {"xswe", *sys.stdlib_module_names}
+    brought = {name.lower().replace("_", "-") for name in libraries("all") | libraries("dev")}
+    given = packages_distributions()
+    assert not {name for name in names if not brought & {one.lower().replace("_", "-") for one in given[name]}}
 
 
 def test_the_page_of_installation_names_all_extras():

@@ -16,7 +16,7 @@ import pytest
 
 import xswe
 from tests.report.conftest import ENTRIES, axe, swept
-from tests.report.shown import ROOM, SHOWN, sections, unlike
+from tests.report.shown import ROOM, SHOWN, plain, sections, unlike
 from xswe.errors import ConfigError, InputError
 from xswe.mining.gold import GoldCheck, read_gold
 from xswe.mining.learning import Noise
@@ -108,6 +108,15 @@ def test_each_section_shows_what_the_result_says_and_no_other_figure(pages, kind
     shown = SHOWN[kind](pages.result(kind))
     assert found.keys() == shown.keys(), "the sections of the page, and those of tests/report/shown.py"
     assert not {name: told for name, text in found.items() if (told := unlike(text, shown[name]))}
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_the_lead_has_no_other_figure_than_the_page(pages, kind):
+    text = pages[kind].read_text("utf-8")
+    lead = re.search(r'(?s)<p class="lead">(.*?)</p>', text)  # may say that figures are multiplied by 100
+    assert lead, "about= of the page"
+    known = {*re.findall(r"[\d.,]*\d", plain(text[text.index("</nav>") : text.index("</main>")]))}
+    assert not [figure for figure in re.findall(r"[\d.,]*\d", plain(lead[1])) if figure not in known | {"100"}]
 
 
 HEADED = re.compile(r'<section id="([\w-]+)">\s*<h2>([^<{]*)')
