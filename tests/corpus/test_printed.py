@@ -234,8 +234,8 @@ def test_a_corpus_of_a_card_is_converted_into_the_cache(known, tmp_path):
     assert list(zip(made.bitext.source, made.bitext.target, strict=True)) == [("a", "あ"), ("b", "い")]
     for languages, threads, message in (
         (("en",), None, "a corpus has two languages, not 1: pair=en-ja"),
-        (EN_JA, -1, "threads=-1: give a number, or null for all processors"),
-        (EN_JA, True, "threads=True: give a number, or null for all processors"),
+        (EN_JA, -1, "threads=-1: give at least 1, or null for all processors"),
+        (EN_JA, True, "threads=True: give at least 1, or null for all processors"),
     ):
         with pytest.raises(ConfigError) as caught:
             convert_corpus(config, languages, threads=threads)

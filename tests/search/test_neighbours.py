@@ -389,7 +389,7 @@ def test_limits_of_the_settings():
         ({"memory": float("inf")}, "memory=inf: give GiB, as in memory=2"),
         ({"probes": 0, "method": "clusters"}, "probes=0: must be at least 1"),
         ({"clusters": -1, "method": "clusters"}, "clusters=-1: give a number, or 0 for one that suits the sizes"),
-        ({"threads": -1}, "threads=-1: give a number, or null for all processors"),
+        ({"threads": -1}, "threads=-1: give at least 1, or null for all processors"),
         ({"device": "cuda", "method": "clusters"}, "device=cuda: only method=exact runs on a device"),
     ):
         with pytest.raises(ConfigError, match=f"^{message}$"):

@@ -22,6 +22,7 @@ import numpy as np
 from xswe.alignment.kernels import best_in_band, best_path, run_properties, trace
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, bounds_of
+from xswe.io.settings import check_least
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
@@ -95,11 +96,7 @@ class AlignConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.most <= 5:
             raise ConfigError(f"most={self.most}: a bead has between 1 and 5 lines a side")
-        if self.search < 1:
-            raise ConfigError(f"search={self.search}: give at least 1")
-        for name in ("merge", "length", "prior"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}={getattr(self, name)}: give no negative number")
+        check_least(self, search=1, merge=0, length=0, prior=0, threads=0)
         check_threshold(self.min_score, self.precision)
         if not 0 <= self.gap < 1:
             raise ConfigError(f"gap={self.gap}: give a number from 0 to below 1")

@@ -16,7 +16,7 @@ from xswe.io.arguments import texts_of
 from xswe.io.files import check_output
 from xswe.io.lines import Skipped, left_out_of, read_lines
 from xswe.io.results import Result, check_suffix, write_text
-from xswe.io.settings import changed, refuse_unused
+from xswe.io.settings import changed, check_least, refuse_unused
 from xswe.io.sources import suffix_of
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel, Ensemble, open_model
@@ -165,6 +165,10 @@ class DictionaryConfig(LexiconConfig):
     languages: tuple[str, ...] = ()
     limit: int = 0
     gold: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_least(self, limit=0)
 
 
 class Entry(NamedTuple):

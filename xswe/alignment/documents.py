@@ -100,7 +100,7 @@ def pair_documents(
     target = [texts_of(texts, "a document of the target") for texts in several(target, "target", "documents")]
     if not source or not target:
         return DocumentPairs(())
-    workers = threads or available_threads()
+    workers = available_threads(threads)
     sides = [_Collection.of(model, documents, workers) for documents in (source, target)]
     sides = [side.centred(sides[1 - k]) for k, side in enumerate(sides)]
     k = min(_CANDIDATES, len(source), len(target))

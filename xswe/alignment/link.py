@@ -18,7 +18,7 @@ from xswe.io.arguments import pairs_or_names
 from xswe.io.files import check_output
 from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.results import check_suffix
-from xswe.io.settings import changed, check_choice, for_all, refuse_unused
+from xswe.io.settings import changed, check_choice, check_least, for_all, refuse_unused
 from xswe.mining.threshold import near_duplicate_note
 from xswe.model.ensemble import AnyModel, open_model
 
@@ -60,6 +60,7 @@ class BitextLinkConfig(LinkConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("what", self.what, Made)
+        check_least(self, most=1, min_count=1)
         unused = {f"with what={self.what}": ["most", "min_count"] if self.what in ("links", "check") else ()}
         unused["without what=check"] = ["terms", "consistency"] if self.what != "check" else ()
         refuse_unused(self, unused)

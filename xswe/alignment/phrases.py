@@ -194,7 +194,7 @@ def search_phrases(  # type: ignore[misc]  # threads here may be null, unlike th
     instead = "texts are searched by xswe.find_phrases(model, queries, texts)"
     names = file_name(queries, "queries", instead), file_name(input, "input", instead)
     files = PhraseFiles(*names, str(output), config)
-    terms, threads, execution = _TERMS[config.mode], threads or available_threads(), config.execution
+    terms, threads, execution = _TERMS[config.mode], available_threads(threads), config.execution
     refuse_unused(config, {"without mode=terms": () if terms else ["examples"]})
     spans = SpanConfig(**{field.name: getattr(config, field.name) for field in fields(SpanConfig)})
     spans, asked = replace(spans, distinct=terms, threads=threads), read_queries(files.queries)

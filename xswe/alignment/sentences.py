@@ -272,7 +272,7 @@ def align(
     known = read_corrections(config.fixed, config.uncorrected, texts[0], texts[1], codes)
     long = output is not None and is_long(*texts)
     with work_folder(str(output)) if long else nullcontext() as work:
-        threads = config.threads or available_threads()
+        threads = available_threads(config.threads)
         path, prices = align_texts(model, *texts, config, known.constraints, threads, work)
         moved = find_moved(model, texts, path[:2], prices, config, known.constraints, threads) if config.moved else NONE
         if len(moved.spans):  # find the path again, without these lines

@@ -111,4 +111,4 @@ def _reranker(name: str | None, threads: int | None) -> Any:
     from xswe.evaluation.models import open_encoder  # slow to import
     from xswe.io.parallel import available_threads
 
-    return open_encoder(name, threads or available_threads())
+    return open_encoder(name, available_threads(threads))

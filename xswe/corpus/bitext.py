@@ -24,7 +24,7 @@ from xswe.errors import ConfigError
 from xswe.io.lines import OnError
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts, TextView
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, check_least
 from xswe.text.detection import detector
 
 logger = logging.getLogger(__name__)
@@ -77,6 +77,7 @@ class CorpusConfig:
         check_choice("corpus.on_error", self.on_error, OnError)
         if not 0 <= self.held_out < 1 or not 0 <= self.development < 1 or self.held_out + self.development >= 1:
             raise ConfigError("corpus.held_out and corpus.development are fractions whose sum is below 1")
+        check_least(self, "corpus", max_characters=1, max_held_out=0, max_development=0, limit=0)
         check_columns(self.columns, "corpus.columns")
 
 

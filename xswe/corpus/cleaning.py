@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -97,12 +97,20 @@ class CleanConfig:
     def __post_init__(self) -> None:
         check_choice("corpus.clean.normalise", self.normalise, Normal)
         check_choice("corpus.clean.language", self.language, Detector)
-        if not 0 <= self.letters <= 1 or not 0 <= self.script <= 1:
-            raise ConfigError("corpus.clean.letters and corpus.clean.script are shares between 0 and 1")
-        if self.ratio and self.ratio < 1:
-            raise ConfigError("corpus.clean.ratio is a factor of at least 1, or 0 for none")
-        if not 0 <= self.hubs < 255 or self.min_characters < 0:
-            raise ConfigError("corpus.clean.hubs lies between 0 and 254, corpus.clean.min_characters is at least 0")
+        check_rules(self, "corpus.clean.")
+
+
+def check_rules(rules: Any, section: str = "") -> None:
+    """Raise ConfigError if a number of the filters of pairs is impossible; ``section`` stands before their names."""
+    for name in ("letters", "script"):
+        if not 0 <= (share := getattr(rules, name)) <= 1:
+            raise ConfigError(f"{section}{name}={share}: give a share between 0 and 1")
+    if rules.ratio and not rules.ratio >= 1:
+        raise ConfigError(f"{section}ratio={rules.ratio}: give a factor of at least 1, or 0 for none")
+    if not 0 <= rules.hubs < 255:
+        raise ConfigError(f"{section}hubs={rules.hubs}: give a number between 0 and 254")
+    if rules.min_characters < 0:
+        raise ConfigError(f"{section}min_characters={rules.min_characters}: give at least 0")
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numba import njit
 from xswe.bitext.kernels import mix
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, bounds_of, read_only
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, check_least, for_all
 
 Pick = Literal["shortest", "random", "first"]
 Length = Literal["units", "tokens"]
@@ -47,8 +47,7 @@ class ContextConfig:
     def __post_init__(self) -> None:
         check_choice("contexts.pick", self.pick, Pick)
         check_choice("contexts.length", self.length, Length)
-        if self.per_unit < 1 or self.candidates < 1:
-            raise ConfigError("contexts.per_unit and contexts.candidates must be at least 1")
+        check_least(self, "contexts", per_unit=1, candidates=1, seed=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -489,14 +489,13 @@ def convert_corpus(
     execution: ExecutionConfig = LOCAL,
 ) -> ConvertedCorpus:
     """Read, clean and convert a bitext for training, into ``output`` or the cache; see :func:`convert`."""
-    if threads is not None and (type(threads) is not int or threads < 0):
-        raise ConfigError(f"threads={threads!r}: give a number, or null for all processors")
+    threads = available_threads(threads)
     if len(languages) != 2:
         raise ConfigError(f"a corpus has two languages, not {len(languages)}: pair=en-ja")
     pair = (languages[0], languages[1])
     files = corpus_files(config, [pair])[pair]
     place = Path(output) if output else converted_folder(files, pair, config, cache_folder(config.cache) / "converted")
-    bitext, report = convert(files, pair, config, place, threads=threads or available_threads(), execution=execution)
+    bitext, report = convert(files, pair, config, place, threads=threads, execution=execution)
     return ConvertedCorpus(bitext, report, place, tuple(map(find_card, _cards(config, pair))), config.limit)
 
 

@@ -108,7 +108,7 @@ def make_ensemble(
         raise ConfigError(f"languages={list(checked)}: every model knows its own; leave languages out")
     parts = [read_static(name, checked) for name in names]
     common = Ensemble.of(parts).languages
-    scores = [score_of(parts, Path(file), common, threads or available_threads()) for file in files]
+    scores = [score_of(parts, Path(file), common, available_threads(threads)) for file in files]
 
     def mean(given: np.ndarray) -> float:
         return float(np.mean([score(given) for score in scores]))

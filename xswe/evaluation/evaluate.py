@@ -162,7 +162,7 @@ def _written(found: T, output: str | Path | None) -> T:
 
 def as_encoder(model: Model, threads: int | None = None) -> SentenceEncoder:
     """Return the encoder of a loaded model or a name; an encoder is returned as it is."""
-    threads = threads or available_threads()
+    threads = available_threads(threads)
     if isinstance(model, StaticModel):
         return StaticEncoder(model, "-".join(model.languages), threads)
     if isinstance(model, Ensemble):
@@ -478,7 +478,7 @@ def compare(
     for which in given:
         if isinstance(which, (str, Mapping)):
             check_exists(ModelSpec.of(which))
-    threads, bootstrap = threads or available_threads(), bootstrap or Bootstrap()
+    threads, bootstrap = available_threads(threads), bootstrap or Bootstrap()
     done: list[Measured] = []
     for which in track(given, "compare", unit="model"):
         encoder = as_encoder(which, threads)

@@ -11,7 +11,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.products import products
-from xswe.io.settings import refuse_unused
+from xswe.io.settings import check_least, refuse_unused
 from xswe.mining.margin import ratio_base
 
 # The metric that represents a task in a table of many: the first of these that the task has.
@@ -219,6 +219,7 @@ class Bootstrap:
     def __post_init__(self) -> None:
         if self.rounds < 0 or not 0 < self.level < 1:
             raise ConfigError("bootstrap needs rounds >= 0 and 0 < level < 1")
+        check_least(self, "bootstrap", seed=0)
         refuse_unused(self, {"with bootstrap.rounds=0": () if self.rounds else ("level", "seed")}, "bootstrap")
 
 

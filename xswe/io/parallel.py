@@ -17,6 +17,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Generic, Self, TypeVar
 
+from xswe.errors import ConfigError
+
 S = TypeVar("S")
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -108,8 +110,15 @@ def available_memory() -> float:
             return 0.0
 
 
-def available_threads() -> int:
-    """Return the number of processors available to this process, at most ``OMP_NUM_THREADS`` if that is set."""
+def available_threads(threads: int | None = None) -> int:
+    """Return a number of threads; for None or 0 that of the processors available to this process.
+
+    These are at most ``OMP_NUM_THREADS``, if that is set. ConfigError: ``threads`` is negative, or true.
+    """
+    if threads:
+        if isinstance(threads, bool) or threads < 0:
+            raise ConfigError(f"threads={threads!r}: give at least 1, or null for all processors")
+        return threads
     most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if most.isdecimal() and int(most):
         return min(int(most), _processors())

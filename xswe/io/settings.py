@@ -47,6 +47,16 @@ def check_choice(name: str, value: object, choices: Any) -> None:
         raise ConfigError(f"{name}={value!r}: choose one of {listed}{suggestion(str(value), map(str, known))}")
 
 
+def check_least(config: Any, section: str = "", **least: float) -> None:
+    """Raise ConfigError if a number of a configuration is below its least value; None is taken.
+
+    ``section`` is the section of the settings in a verb.
+    """
+    for name, low in least.items():
+        if (value := getattr(config, name)) is not None and not value >= low:
+            raise ConfigError(f"{section}{'.' if section else ''}{name}={value}: give at least {low}")
+
+
 def defaults(cls: type[Any]) -> dict[str, Any]:
     """Return the defaults of a dataclass of settings, except those set by the run."""
     return {name: value for name, value in dataclasses.asdict(cls()).items() if name not in OF_THE_RUN}

@@ -227,7 +227,7 @@ def filter_bitext(
     gold = read_gold(config.gold) if config.gold else []
     model = open_model(model, "filter(model, input)")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
-    threads = threads or available_threads()
+    threads = available_threads(threads)
     execution.check_names(*(names or (None,)), output)
     if not names:
         if output is not None or rejects is not None:

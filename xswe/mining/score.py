@@ -23,7 +23,7 @@ from xswe.io.files import check_output, file_stamp, fingerprint, read_json, writ
 from xswe.io.lines import OnError, Skipped, left_out_of
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
-from xswe.io.settings import changed, check_choice, refuse_unused
+from xswe.io.settings import changed, check_choice, check_least, refuse_unused
 from xswe.mining.margin import Score, neighbourhood, score_cosines
 from xswe.mining.threshold import estimate_from_decoys, near_duplicate_note
 from xswe.model.ensemble import AnyModel, open_model
@@ -69,6 +69,7 @@ class ScoreFileConfig:
 
     def __post_init__(self) -> None:
         check_choice("score", self.score, Score)
+        check_least(self, k=1)
         if self.streams:
             sought = ["neighbours"] if replace(self.neighbours, threads=None) != SearchConfig() else []
             refuse_unused(self, {"without a margin as score": ["k", "storage", "keep", *sought]})

@@ -21,13 +21,13 @@ from xswe.bitext.rows import Rows
 from xswe.bitext.seen import pair_hashes, text_hashes
 from xswe.bitext.source import Source
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
-from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
+from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector, check_rules
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts, bounds_of
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, check_least, for_all
 from xswe.mining.features import NAMES, Features
 from xswe.mining.threshold import check_found
 from xswe.mining.wrong import KINDS
@@ -119,6 +119,8 @@ class BitextFilter:
     def __post_init__(self) -> None:
         check_choice("method", self.method, Method)
         check_found(self)
+        check_rules(self)
+        check_least(self, max_characters=1)
 
     def resolved(self, reranked: bool = False) -> BitextFilter:
         """Return a copy with ``auto`` replaced by a method; ``reranked`` if there is a reranker.

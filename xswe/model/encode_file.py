@@ -126,10 +126,10 @@ def encode_file(
         (2, 256)
     """
     names = file_names(input, "input", "texts are encoded by model.encode(texts)")
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
+    if threads == 0:
+        raise ConfigError("threads=0: give at least 1, or null for all processors")
     check_here(output)
-    files, target, threads, begun = expand(names), Path(output), threads or available_threads(), time.monotonic()
+    files, target, threads, begun = expand(names), Path(output), available_threads(threads), time.monotonic()
     texts, left_out = [TextSource(name, language or "", split) for name in files], Skipped()
     if language is not None and not any(text.is_cut for text in texts):
         raise ConfigError("language does nothing without split=true: leave it out")

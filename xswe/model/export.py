@@ -22,7 +22,7 @@ from xswe.bitext.texts import TextSource
 from xswe.errors import ConfigError, needs
 from xswe.io.arguments import check_model
 from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
-from xswe.io.settings import changed, check_choice, for_all
+from xswe.io.settings import changed, check_choice, check_least, for_all
 from xswe.model.ensemble import load_single, locate
 from xswe.model.precision import Precision
 from xswe.model.static import StaticModel
@@ -139,6 +139,7 @@ class ExportConfig:
 
     def __post_init__(self) -> None:
         check_choice("format", self.format, Format)
+        check_least(self, dim=0, keep=0, shared=0)
         if self.dtype not in (None, "float32") and self.format in ("word2vec", "word2vec-binary", "bits"):
             raise ConfigError(f"dtype={self.dtype}: format={self.format} has a precision of its own; leave dtype out")
         if self.shared and (self.format != "folder" or self.dtype not in (None, "int8")):

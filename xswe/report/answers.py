@@ -14,7 +14,7 @@ from xswe.bitext.texts import TextSource
 from xswe.io.arguments import file_name, texts_of
 from xswe.io.files import check_output
 from xswe.io.results import Rows, check_suffix
-from xswe.io.settings import changed, refuse_unused
+from xswe.io.settings import changed, check_least, refuse_unused
 from xswe.io.sources import check_here
 from xswe.model.ensemble import AnyModel, open_model
 from xswe.model.static import StaticModel
@@ -60,6 +60,9 @@ class FileSearchConfig:
     rescored: int | None = None
     threads: int | None = None
     execution: ExecutionConfig = LOCAL
+
+    def __post_init__(self) -> None:
+        check_least(self, k=1, candidates=1, rescored=1, threads=0)
 
 
 @dataclass(frozen=True)

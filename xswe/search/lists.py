@@ -11,7 +11,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
-from xswe.io.settings import check_choice, refuse_unused
+from xswe.io.settings import check_choice, check_least, refuse_unused
 
 logger = logging.getLogger(__name__)
 
@@ -54,10 +54,11 @@ class SearchConfig:
             raise ConfigError(f"memory={self.memory}: give GiB, as in memory=2")
         if self.probes < 1:
             raise ConfigError(f"probes={self.probes}: must be at least 1")
+        check_least(self, "neighbours", seed=0)
         if self.clusters < 0:
             raise ConfigError(f"clusters={self.clusters}: give a number, or 0 for one that suits the sizes")
         if self.threads is not None and self.threads < 0:
-            raise ConfigError(f"threads={self.threads}: give a number, or null for all processors")
+            raise ConfigError(f"threads={self.threads}: give at least 1, or null for all processors")
         if self.device != "cpu" and self.method != "exact":
             raise ConfigError(f"device={self.device}: only method=exact runs on a device")
         unused = () if self.method == "clusters" else ("clusters", "probes", "seed")
@@ -66,7 +67,7 @@ class SearchConfig:
     @property
     def workers(self) -> int:
         """Number of threads."""
-        return self.threads or available_threads()
+        return available_threads(self.threads)
 
     @property
     def bytes(self) -> int:

@@ -60,7 +60,7 @@ def encoded(
     """Encode texts, or those of a file, block by block; TypeError names an item that is not a str."""
     texts = TextSource(str(texts)) if isinstance(texts, (str, Path)) else texts
     blocks = _read(texts) if isinstance(texts, TextSource) else _packed(texts)
-    return in_order(lambda block: (block, numbers_of(model, block, storage)), blocks, threads or available_threads())
+    return in_order(lambda block: (block, numbers_of(model, block, storage)), blocks, available_threads(threads))
 
 
 def _read(texts: TextSource) -> Iterator[Texts]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, check_least
 
 ANY = "*"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -65,9 +65,7 @@ class ServeConfig:
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any free one")
         least = dict.fromkeys(("max_bytes", "max_texts", "max_characters", "max_connections", "waiting"), 1)
-        for name, value in (least | {"max_buffered": 4 << 20}).items():
-            if getattr(self, name) < value:
-                raise ConfigError(f"{name}={getattr(self, name)}: must be at least {value}")
+        check_least(self, "", **least, max_buffered=4 << 20, threads=0)
         if not self.seconds > 0:
             raise ConfigError(f"seconds={self.seconds}: must be above 0")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip()):
@@ -78,7 +76,7 @@ class ServeConfig:
     @property
     def workers(self) -> int:
         """The number of requests processed at once."""
-        return self.threads or available_threads()
+        return available_threads(self.threads)
 
     @property
     def names(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError
 from xswe.io.choices import choice_names, choose
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, check_least
 
 Pooling = Literal["auto", "cls", "mean"]
 TeacherType = Literal["float32", "bfloat16", "auto"]
@@ -94,6 +94,7 @@ class TeacherConfig:
     def __post_init__(self) -> None:
         for name, choices in (("pooling", Pooling), ("dtype", TeacherType), ("device", Device)):
             check_choice(f"teacher.{name}", getattr(self, name), choices)
+        check_least(self, "teacher", max_tokens=3, batch_tokens=0, threads=1)
 
     @classmethod
     def named(cls, name: str, threads: int = 1) -> TeacherConfig:

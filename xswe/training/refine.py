@@ -20,7 +20,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, bounds_of, concatenate_bags
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, check_least, for_all
 from xswe.model.bigrams import MOST, Bigrams
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.model.static import pool
@@ -116,6 +116,7 @@ class RefineConfig:
         check_choice("refine.sample_from", self.sample_from, SampledFrom)
         check_choice("refine.optimiser", self.optimiser, Optimiser)
         check_choice("refine.schedule", self.schedule, Falling)
+        check_least(self, "refine", seed=0, threads=1)
         if self.per_unit < 0 or (self.per_unit and not OF_CONTEXTS[self.sample_from]):
             raise ConfigError("refine.per_unit counts contexts of a unit: set refine.sample_from=contexts, or 0")
         if not 0 <= self.neighbours <= self.batch_size:

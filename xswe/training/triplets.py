@@ -21,7 +21,7 @@ from xswe.corpus.bitext import CorpusConfig, describe_files
 from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, check_least
 from xswe.text.spans import Cut, join_cuts
 from xswe.training.losses import Similarity
 from xswe.training.optimisers import Optimiser
@@ -80,6 +80,7 @@ class SpanTraining:
         if self.max_steps < 0 or self.batch_size < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
             raise ConfigError("spans needs max_steps >= 0, batch_size >= 2, around >= 1 and 0 <= neighbours <= 1")
         check_choice("spans.similarity", self.similarity, Similarity)
+        check_least(self, "spans", seed=0, threads=1)
         if not 1 <= self.min_size <= self.max_size or self.eval_steps < 1:
             raise ConfigError("spans needs 1 <= min_size <= max_size and eval_steps >= 1")
         if self.pairs < (0 if self.triples else 2):

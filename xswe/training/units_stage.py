@@ -18,7 +18,7 @@ from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json, write_json
 from xswe.io.ragged import Texts, TextView
-from xswe.io.settings import check_choice
+from xswe.io.settings import check_choice, check_least
 from xswe.model.folder import load_units
 from xswe.progress import track
 from xswe.teacher.protocol import Teacher
@@ -73,6 +73,7 @@ class UnitsConfig:
 
     def __post_init__(self) -> None:
         check_choice("units.kind", self.kind, UnitKind)
+        check_least(self, "units", size=1, sample=1)
         if self.lowercase and self.kind != "words":
             why = {
                 "subwords": "sub-words are in lower case already",

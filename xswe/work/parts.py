@@ -70,7 +70,7 @@ def parts_ahead(
     the parts from a place on, each with the next place; it raises the errors of :func:`xswe.work.run.run_shards`.
     """
     if execution.alone:
-        yield partial(_made, stage, threads or available_threads(), stage.job.open() if opened is None else opened)
+        yield partial(_made, stage, available_threads(threads), stage.job.open() if opened is None else opened)
         return
     stage.begin(**plan)
     with shards_ahead(stage, execution, threads, opened) as wait:

@@ -123,7 +123,7 @@ def _map_here(
         if state.size:
             shown.update(state.size)
         todo = range(state.shards, stage.count)
-        for arrays, size, is_new in in_order(made, todo, 1 if stage.job.heavy else threads or available_threads()):
+        for arrays, size, is_new in in_order(made, todo, 1 if stage.job.heavy else available_threads(threads)):
             shown.update(0 if moving and is_new else size)
             yield arrays
             state.added(size)
@@ -330,7 +330,7 @@ def _here(
         return
     if opened is None:
         opened = stage.job.open()  # before any thread starts: each would load it
-    workers = 1 if stage.job.heavy else threads or available_threads()
+    workers = 1 if stage.job.heavy else available_threads(threads)
     yield from in_order(lambda shard: (shard, attempt(stage, shard, lambda: opened)), chain([first], todo), workers)
 
 
