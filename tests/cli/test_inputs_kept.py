@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 import xswe
 from tests.conftest import eval_script
 from xswe.__main__ import main
+from xswe.errors import ConfigError
 
 script = eval_script("experiments.local_faults")
 WRITTEN = ("rejects", "report", "index", "work")  # what is written besides
 SETTINGS = json.loads(Path(xswe.__file__).with_name("cli").joinpath("settings.json").read_text("utf-8"))
+with TemporaryDirectory() as place:
+    script.write_inputs(Path(place))
+    INPUTS = {str(path.relative_to(place)) for path in Path(place).rglob("*") if path.is_file()}
 READ = {name: case for name, case in script.CASES.items() if case.changed and "output=" in case.words}
 
 
@@ -39,16 +45,49 @@ def with_output(case, output):
     return re.sub(r"output=\S+", f"output={output}", case.words)
 
 
-@pytest.mark.parametrize("name", READ)
-def test_an_output_that_is_the_input_is_refused(folder, monkeypatch, capsys, name):
+def files_of(case):
+    """The files that a command names, but its output."""
+    named = re.findall(r"(?<!output)=\[?([\w./,]+)", case.words)
+    return dict.fromkeys([case.changed, *(one for names in named for one in names.split(",") if one in INPUTS)])
+
+
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, case in READ.items() for file in files_of(case)])
+def test_an_output_that_is_an_input_is_refused(folder, monkeypatch, capsys, name, file):
     monkeypatch.chdir(folder)
-    case = READ[name]
-    before, files = (folder / case.changed).read_bytes(), sorted(folder.rglob("*"))
-    status = status_of(with_output(case, case.changed))
+    before, files = (folder / file).read_bytes(), sorted(folder.rglob("*"))
+    status = status_of(with_output(READ[name], file))
     said = capsys.readouterr().err
-    assert (status, (folder / case.changed).read_bytes() == before) == (2, True), said
+    assert (status, (folder / file).read_bytes() == before) == (2, True), said
     assert re.search("is also read|a folder is written there|a report is a page", said), said
     assert sorted(folder.rglob("*")) == files
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("filter model=mini input=pairs.tsv output=o.tsv gold=more.html report=more.html", "more.html"),
+        ("compare models=[mini] tasks=[pairs.tsv,more.html] output=o.csv report=more.html", "more.html"),
+        ("align model=mini source=english target=german languages=[en,de] manifest=more.tsv output=more.tsv", "more.tsv"),
+        ("dedup input=pairs.tsv column=0 output=o.tsv work=o rejects=pairs.tsv", "pairs.tsv"),
+    ],
+)
+def test_a_file_that_any_setting_names_is_kept(folder, tmp_path, monkeypatch, capsys, words, file):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / file).write_text("0.txt\t0.txt\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    files = sorted(tmp_path.rglob("*"))
+    assert status_of(words) == 2
+    assert f"{file}: is also read" in capsys.readouterr().err
+    assert (tmp_path / file).read_text("utf-8") == "0.txt\t0.txt\n"
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_documents_are_not_written_to_the_list_that_names_them(folder, tmp_path, monkeypatch):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    Path("list.tsv").write_text("0.txt\t0.txt\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"list\.tsv: is also read"):
+        xswe.align_files("mini", "english", "german", "list.tsv", manifest="list.tsv", languages=("en", "de"))
 
 
 @pytest.mark.parametrize(

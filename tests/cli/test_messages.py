@@ -8,7 +8,7 @@ import pytest
 
 from xswe.cli import main as module
 from xswe.cli.main import _explain, _is_interrupt, _mistake, main
-from xswe.cli.run import _bitext, _check_written, _summary, _write_report
+from xswe.cli.run import _bitext, _check_files, _summary, _write_report
 from xswe.cli.settings import _NeedsHydra, _read, arguments, as_keys, check_shape, check_used, composed_defaults
 from xswe.errors import ConfigError
 
@@ -199,16 +199,17 @@ def test_settings_of_another_mode_are_refused(mode, name, only):
 def test_a_report_is_checked_before_the_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.html").touch()
-    _check_written({"report": None})
-    _check_written({"report": "b.html", "input": "-", "output": "a.tsv"})
+    _check_files({"report": None, "input": "-", "output": "-"})
+    _check_files({"report": "b.html", "input": "-", "output": "a.tsv"})
     for values, said in (
         ({"report": "b.pdf"}, "call it report.html"),
+        ({"input": "-", "gold": "-"}, "^input=- gold=-: only one of them can be read from standard input$"),
         ({"report": "a.html", "queries": "a.html"}, "report=a.html: is also read"),
         ({"report": "b.html", "output": "b.html"}, "report=b.html: is the output, too"),
         ({"report": "b.html", "rejects": "./b.html"}, "report=b.html: is the rejects, too"),
     ):
         with pytest.raises(ConfigError, match=said):
-            _check_written(values)
+            _check_files(values)
 
 
 def test_a_summary_is_said_as_the_verb_says_it(tmp_path):

@@ -258,6 +258,10 @@ def test_what_the_verb_does_by_its_action_and_output(known, tmp_path):
             {"output": "x.tmx", "corpus": CorpusConfig(paths=["a.tsv", {"card": "both"}])},
             "output=x.tmx: files are converted to it; name them, as in corpus.paths=[a.tmx]",
         ),
+        (
+            {"output": "x.tmx", "corpus": dataclasses.replace(own, limit=3)},
+            "corpus.limit does nothing with output=x.tmx, to which all pairs are written: leave it out",
+        ),
         ({"action": "list", "output": "x"}, "output does nothing with list, which converts nothing: leave it out"),
         ({"action": "list", "output": "x.tmx"}, "output does nothing with list, which converts nothing: leave it out"),
         ({"action": "show", "threads": 1}, "threads does nothing with show, which converts nothing: leave it out"),

@@ -267,7 +267,7 @@ def _align_folders(
     roots = [folder.resolve() for folder in (*folders, into)]
     documents = {root / name for _, *both in pairs for root, name in zip(roots, both, strict=False)}
     for path in [into] if single else sorted(documents & {roots[2] / name for name in outputs}):
-        check_output(path, documents)
+        check_output(path, [*documents, *([] if manifest is None else [manifest])])
     done = _Done()
     if single:
         _into_file(model, folders, pairs, str(output), kind, configs, done)

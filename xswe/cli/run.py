@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def run(verb: str, values: Values) -> str:
     mode = str(values["mode"]) if len(modes) > 1 else ""
     if mode not in modes:
         raise ConfigError(f"mode={mode!r}: choose one of {', '.join(modes)}")
-    _check_written(values)
+    _check_files(values)
     check_used(verb, mode, values)
     if mode in spec.bitext:
         values["input"] = _bitext(values, f"mode={mode}" if mode else verb)
@@ -75,18 +76,34 @@ def _bitext(values: Values, what: str) -> list[str]:
 _WRITTEN = ("output", "rejects", "report", "index", "work")
 
 
-def _check_written(values: Values) -> None:
-    """Check, before any work, that no two settings name the same file or folder, and that the report can be written."""
-    given = [(name, values[name]) for name in _WRITTEN if values.get(name)]
-    for (other, path), (name, again) in combinations(given, 2):
-        check_apart(name, again, path, other)
-    if not values.get("report"):
-        return
-    from xswe.report.page import check_page
+def _check_files(values: Values) -> None:
+    """Check, before any work, that no file is written twice or is also read, and that a report can be written.
 
-    check_page(values["report"])
-    inputs = [str(values[name]) for name in ("input", "source", "target", "queries") if values.get(name)]
-    check_output(values["report"], [name for name in inputs if name != "-"], "report")
+    Standard input is read only once, too.
+    """
+    given = {name: values[name] for name in _WRITTEN if values.get(name)}
+    for (other, path), (name, again) in combinations(given.items(), 2):
+        check_apart(name, again, path, other)
+    if len(names := [name for name, value in values.items() if value == "-" and name not in given]) > 1:
+        raise ConfigError(f"{'=- '.join(names)}=-: only one of them can be read from standard input")
+    read = [text for name, value in values.items() if name not in given for text in _texts_in(value)]
+    for name, path in given.items():
+        if path != "-" and Path(path).is_file():
+            check_output(path, read, name)
+    if "report" in given:
+        from xswe.report.page import check_page
+
+        check_page(given["report"])
+        check_output(given["report"], name="report")
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts of a setting, of which any may name a file."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(part)
 
 
 def _write_report(values: Values, result: Any, model: Any = None) -> str:

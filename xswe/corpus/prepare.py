@@ -12,7 +12,7 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import entries_of
 from xswe.corpus.convert import ConvertedCorpus, convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, for_all, refuse_unused
 from xswe.io.sources import expand, suffix_of
 from xswe.text.languages import check_languages
 from xswe.work.config import LOCAL, ExecutionConfig
@@ -60,6 +60,8 @@ def prepare_corpus(
         entries = list(entries_of(config.paths or (), tuple(languages)))
         if not entries or not all(isinstance(entry, (str, Path)) for entry in entries):
             raise ConfigError(f"output={output}: files are converted to it; name them, as in corpus.paths=[a.tmx]")
+        dropping = ("split", "max_characters", "min_score", "clean", "decontaminate", "limit")
+        refuse_unused(config, {f"with output={output}, to which all pairs are written": dropping}, "corpus")
         return rewrite_bitext(
             expand(entries),
             str(output),
