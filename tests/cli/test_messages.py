@@ -199,7 +199,9 @@ def test_settings_of_another_mode_are_refused(mode, name, only):
 def test_a_report_is_checked_before_the_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.html").touch()
+    (tmp_path / "de").touch()
     _check_files({"report": None, "input": "-", "output": "-"})
+    _check_files({"output": "de", "languages": ["en", "de"], "language": "de", "pair": {"languages": ["en", "de"]}})
     _check_files({"report": "b.html", "input": "-", "output": "a.tsv"})
     for values, said in (
         ({"report": "b.pdf"}, "call it report.html"),

@@ -74,6 +74,7 @@ def _bitext(values: Values, what: str) -> list[str]:
 
 
 _WRITTEN = ("output", "rejects", "report", "index", "work")
+_NO_FILES = ("pair", "languages", "language")  # a file may have the name of a language
 
 
 def _check_files(values: Values) -> None:
@@ -86,7 +87,7 @@ def _check_files(values: Values) -> None:
         check_apart(name, again, path, other)
     if len(names := [name for name, value in values.items() if value == "-" and name not in given]) > 1:
         raise ConfigError(f"{'=- '.join(names)}=-: only one of them can be read from standard input")
-    read = [text for name, value in values.items() if name not in given for text in _texts_in(value)]
+    read = [text for name, value in values.items() if name not in (*given, *_NO_FILES) for text in _texts_in(value)]
     for name, path in given.items():
         if path != "-" and Path(path).is_file():
             check_output(path, read, name)
