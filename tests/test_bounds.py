@@ -27,7 +27,7 @@ BOUNDS = {
     "xswe.alignment.words:LinkConfig(method='itermax')": "turns >= 0; 0 < keep <= 1",
     "xswe.corpus.bitext:CorpusConfig(development=0.0)": "0 <= held_out < 1",
     "xswe.corpus.bitext:CorpusConfig(held_out=0.0)": "0 <= development < 1",
-    "xswe.corpus.bitext:CorpusConfig": "max_characters >= 1; max_held_out >= 0; max_development >= 0; limit >= 0",
+    "xswe.corpus.bitext:CorpusConfig": "max_characters >= 0; max_held_out >= 0; max_development >= 0; limit >= 0",
     "xswe.corpus.cleaning:CleanConfig": "min_characters >= 0; 0 <= letters <= 1; 0 <= script <= 1; 0 <= hubs <= 254",
     "xswe.corpus.contexts:ContextConfig": "per_unit >= 1; candidates >= 1; seed >= 0",
     "xswe.evaluation.metrics:Bootstrap": "rounds >= 0; 0 < level < 1; seed >= 0",

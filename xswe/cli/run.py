@@ -83,19 +83,18 @@ def _check_files(values: Values) -> None:
     Standard input is read only once, too.
     """
     given = {name: values[name] for name in _WRITTEN if values.get(name)}
+    if "report" in given:
+        from xswe.report.page import check_page
+
+        check_page(given["report"])
     for (other, path), (name, again) in combinations(given.items(), 2):
         check_apart(name, again, path, other)
     if len(names := [name for name, value in values.items() if value == "-" and name not in given]) > 1:
         raise ConfigError(f"{'=- '.join(names)}=-: only one of them can be read from standard input")
     read = [text for name, value in values.items() if name not in (*given, *_NO_FILES) for text in _texts_in(value)]
     for name, path in given.items():
-        if path != "-" and Path(path).is_file():
+        if name == "report" or (path != "-" and Path(path).is_file()):
             check_output(path, read, name)
-    if "report" in given:
-        from xswe.report.page import check_page
-
-        check_page(given["report"])
-        check_output(given["report"], name="report")
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -77,7 +77,7 @@ class CorpusConfig:
         check_choice("corpus.on_error", self.on_error, OnError)
         if not 0 <= self.held_out < 1 or not 0 <= self.development < 1 or self.held_out + self.development >= 1:
             raise ConfigError("corpus.held_out and corpus.development are fractions whose sum is below 1")
-        check_least(self, "corpus", max_characters=1, max_held_out=0, max_development=0, limit=0)
+        check_least(self, "corpus", max_characters=0, max_held_out=0, max_development=0, limit=0)
         check_columns(self.columns, "corpus.columns")
 
 
