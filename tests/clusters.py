@@ -25,7 +25,6 @@ import pytest
 from xswe.errors import InputError, Unfinished
 from xswe.io.files import whole_file
 from xswe.io.parallel import available_threads
-from xswe.work import ray as ray_workers
 from xswe.work.config import HOSTS, ExecutionConfig
 from xswe.work.plan import TextPlan
 from xswe.work.stage import Advancing, Job, Stage
@@ -219,7 +218,7 @@ class Raised(WorkerDied):
 
 
 class Actor:
-    """A worker of a heavy job."""
+    """A worker."""
 
     def __init__(self, make: Callable[[], Any], call: Callable[..., Any]) -> None:
         self.make, self.worker, self.dead = make, None, False
@@ -258,7 +257,6 @@ class RayHere:
 
     def shutdown(self) -> None:
         self.joined = False
-        ray_workers._worker.cache_clear()  # which its processes have
 
     def is_initialized(self) -> bool:
         return self.joined
@@ -284,9 +282,9 @@ class RayHere:
             raise Raised(str(error)) from error
 
     def remote(self, **needs: Any) -> Callable[[Any], Any]:
-        """Return a decorator of functions that are called elsewhere, and of classes, one of which each worker keeps."""
+        """Return a decorator of classes, one of which each worker keeps."""
         self.asked = needs["num_cpus"], needs.get("num_gpus", 0.0)
-        return lambda done: SimpleNamespace(remote=partial(self._actor if isinstance(done, type) else self._call, done))
+        return lambda kind: SimpleNamespace(remote=partial(self._actor, kind))
 
     def _call(self, done: Callable[..., Any], *given: Any) -> Callable[[], Any]:
         self.pending.append(call := partial(done, *pickle.loads(pickle.dumps(given))))
@@ -303,10 +301,6 @@ class RayHere:
     def kill(self, actor: Actor) -> None:
         self.actors.remove(actor)
         actor.end()
-
-    def cancel(self, call: Any, force: bool) -> None:
-        with suppress(ValueError):  # it is done
-            self.pending.remove(call)
 
     def finish(self) -> None:
         while self.pending:

@@ -1,4 +1,7 @@
-"""Workers on a Ray cluster: tasks for light jobs, actors for jobs that load a teacher; vectors go through files only."""
+"""Workers on a Ray cluster: actors, each in a process of its own; vectors go through files only.
+
+Not tasks: if one that is cancelled ends at the same moment, Ray ends the process that submitted it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import logging
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 from xswe.errors import ConfigError, brief
@@ -19,28 +21,14 @@ from xswe.work.stage import Stage
 _OBJECTS = 200 << 20  # bytes of Ray's object store on one machine: nothing large goes through it
 
 
-@lru_cache(maxsize=1)
-def _worker(put: Any) -> Worker:
-    """Fetch a stage from the cluster's object store, once per process."""
-    import ray
-
-    return Worker(ray.get(put))
-
-
-def attempt_put(put: list[Any], shard: int) -> dict[str, Any]:
-    """Do a shard of a stage in the object store, whose reference is in a list so that Ray does not resolve it each time."""
-    return _worker(put[0]).do(shard)
-
-
 class Workers(cluster.Workers):
-    """Actors for heavy jobs; the shards of others are tasks, which Ray gives to any of its processes."""
+    """Actors, spread over the nodes."""
 
     def __init__(self, connection: Any, stage: Stage, cpus: float, gpus: float) -> None:
         super().__init__(connection, stage, cpus, gpus)
-        self._ray, self._put, self._heavy = connection, connection.put(stage), stage.job.heavy
+        self._ray, self._put = connection, connection.put(stage)
         share = {"num_cpus": cpus, **({"num_gpus": gpus} if gpus else {})}
-        self._actor = connection.remote(**share)(Worker)
-        self._task = connection.remote(**share, max_retries=0, scheduling_strategy="SPREAD")(attempt_put)
+        self._actor = connection.remote(**share, scheduling_strategy="SPREAD")(Worker)
 
     @staticmethod
     @contextmanager
@@ -80,7 +68,7 @@ class Workers(cluster.Workers):
         self._ray.kill(worker)
 
     def wait(self, calls: Collection[Any]) -> tuple[Any, dict[str, Any] | str]:
-        """Wait for a task, or for the call of an actor."""
+        """Wait for the call of an actor."""
         (call,), _ = self._ray.wait(list(calls), num_returns=1)
         try:
             return call, self._ray.get(call)
@@ -88,16 +76,6 @@ class Workers(cluster.Workers):
             raise error.as_instanceof_cause() from None
         except self._ray.exceptions.RayError as error:
             return call, brief(error, 300)
-
-    def submit(self, shard: int, number: int) -> Any:
-        """Submit a shard: as a task, or to an actor."""
-        return super().submit(shard, number) if self._heavy else self._task.remote([self._put], shard)
-
-    def cancel(self, calls: Collection[Any]) -> None:
-        """Kill the actors, or cancel tasks, the newest first so that none begins in the place of another."""
-        super().cancel(calls)
-        for call in () if self._heavy else reversed([*calls]):
-            self._ray.cancel(call, force=True)
 
 
 def _join(ray: Any, execution: ExecutionConfig, quiet: dict[str, Any]) -> bool:
