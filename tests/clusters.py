@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import itertools
 import os
 import pickle
 import signal
@@ -242,7 +241,6 @@ class RayHere:
     """A Ray in this process, see `Run`: a call is done when it is waited for, the last first."""
 
     exceptions = SimpleNamespace(RayError=WorkerDied, RayTaskError=Raised)
-    numbers: ClassVar[Iterator[int]] = itertools.count()  # workers keep what they have opened by the reference
 
     def __init__(self) -> None:
         self.cards, self.joined, self.asked, self.address = 0, False, (0.0, 0.0), ""
@@ -266,7 +264,7 @@ class RayHere:
         return {"CPU": 4, "GPU": self.cards}
 
     def put(self, value: Any) -> Put:
-        put = Put(next(self.numbers))
+        put = Put(len(self.there))
         self.there[put] = pickle.dumps(value)
         return put
 

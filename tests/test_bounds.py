@@ -76,8 +76,11 @@ BOUNDS = {
     "xswe.work.config:ExecutionConfig('array', count=4, index=0)": "0 <= index <= 3",
     "xswe.work.config:ExecutionConfig('array', count=4, index=2)": "count >= 3; 0 <= wait < inf",
 }
-FACTORS = {"xswe.corpus.cleaning:CleanConfig": "ratio", "xswe.mining.hard_rules:FilterConfig": "length_ratio"}
-FACTORS["xswe.mining.verdicts:BitextFilter"] = "ratio"
+FACTORS = {
+    "xswe.corpus.cleaning:CleanConfig": "ratio",
+    "xswe.mining.hard_rules:FilterConfig": "length_ratio",
+    "xswe.mining.verdicts:BitextFilter": "ratio",
+}
 # Numbers of which each is possible: scores, whose range depends on the score; and a column, which may be missing.
 FREE = {"min_score", "max_score", "column"}
 HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

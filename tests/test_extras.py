@@ -16,6 +16,10 @@ LIBRARY = Path(xswe.__file__).parent
 EXTRAS = tomllib.loads((LIBRARY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
+def canonical(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
 def complaints():
     """The library and extra that each ``needs`` and each DependencyError of the code names."""
     for path in sorted(LIBRARY.rglob("*.py")):
@@ -42,7 +46,7 @@ def test_the_extra_that_an_error_names_brings_the_library():
     wrong = []
     for path, library, extra in found:
         brought = libraries(extra) if extra in EXTRAS else set()
-        for one in re.findall(r"[\w-]+", re.sub(r"\b(with|and)\b", "", library.lower().replace("_", "-"))):
+        for one in re.findall(r"[\w-]+", re.sub(r"\b(with|and)\b", "", canonical(library))):
             if one not in brought:
                 wrong.append(f"{path}: {one} is not in the extra {extra!r}")
     assert not wrong
@@ -54,7 +58,7 @@ def test_all_and_dev_bring_every_extra_and_versions_are_fixed():
     together = libraries("all") | libraries("dev")
     for extra in EXTRAS:
         assert libraries(extra) <= together, f"pyproject.toml: neither all nor dev names {extra}"
-    assert not together - {name.lower().replace("_", "-") for name in fixed}, "constraints.txt names no version of these"
+    assert not together - {*map(canonical, fixed)}, "constraints.txt names no version of these"
 
 
 def test_dev_brings_what_reads_formats_in_the_tests():
@@ -63,9 +67,9 @@ def test_dev_brings_what_reads_formats_in_the_tests():
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names = {name.partition(".")[0] for name in imported} - {"xswe", *sys.stdlib_module_names}
-    brought = {name.lower().replace("_", "-") for name in libraries("all") | libraries("dev")}
+    brought = {*map(canonical, libraries("all") | libraries("dev"))}
     given = packages_distributions()
-    assert not {name for name in names if not brought & {one.lower().replace("_", "-") for one in given[name]}}
+    assert not {name for name in names if not brought & {*map(canonical, given[name])}}
 
 
 def test_the_page_of_installation_names_all_extras():

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,9 +20,6 @@ from xswe.errors import ConfigError
 script = eval_script("experiments.local_faults")
 WRITTEN = ("rejects", "report", "index", "work")  # what is written besides
 SETTINGS = json.loads(Path(xswe.__file__).with_name("cli").joinpath("settings.json").read_text("utf-8"))
-with TemporaryDirectory() as place:
-    script.write_inputs(Path(place))
-    INPUTS = {str(path.relative_to(place)) for path in Path(place).rglob("*") if path.is_file()}
 READ = {name: case for name, case in script.CASES.items() if case.changed and "output=" in case.words}
 
 
@@ -47,8 +43,7 @@ def with_output(case, output):
 
 def files_of(case):
     """The files that a command names, but its output."""
-    named = re.findall(r"(?<!output)=\[?([\w./,]+)", case.words)
-    return dict.fromkeys([case.changed, *(one for names in named for one in names.split(",") if one in INPUTS)])
+    return dict.fromkeys([case.changed, *re.findall(r"\w+\.(?:tsv|txt|en|de)\b", re.sub(r"output=\S+", "", case.words))])
 
 
 @pytest.mark.parametrize(("name", "file"), [(name, file) for name, case in READ.items() for file in files_of(case)])

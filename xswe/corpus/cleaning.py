@@ -22,7 +22,7 @@ from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.near_duplicates import sketches
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
-from xswe.io.settings import check_choice, for_all
+from xswe.io.settings import check_choice, check_least, for_all, full_name
 from xswe.text.detection import in_other_language
 from xswe.text.languages import LANGUAGES
 from xswe.text.scripts import cjk_runs, has_kana
@@ -97,20 +97,19 @@ class CleanConfig:
     def __post_init__(self) -> None:
         check_choice("corpus.clean.normalise", self.normalise, Normal)
         check_choice("corpus.clean.language", self.language, Detector)
-        check_rules(self, "corpus.clean.")
+        check_rules(self, "corpus.clean")
 
 
 def check_rules(rules: Any, section: str = "") -> None:
-    """Raise ConfigError if a number of the filters of pairs is impossible; ``section`` stands before their names."""
+    """Raise ConfigError if a number of the filters of pairs is impossible; ``section`` is theirs in a verb."""
     for name in ("letters", "script"):
         if not 0 <= (share := getattr(rules, name)) <= 1:
-            raise ConfigError(f"{section}{name}={share}: give a share between 0 and 1")
+            raise ConfigError(f"{full_name(section, name)}={share}: give a share between 0 and 1")
     if rules.ratio and not rules.ratio >= 1:
-        raise ConfigError(f"{section}ratio={rules.ratio}: give a factor of at least 1, or 0 for none")
+        raise ConfigError(f"{full_name(section, 'ratio')}={rules.ratio}: give a factor of at least 1, or 0 for none")
     if not 0 <= rules.hubs < 255:
-        raise ConfigError(f"{section}hubs={rules.hubs}: give a number between 0 and 254")
-    if rules.min_characters < 0:
-        raise ConfigError(f"{section}min_characters={rules.min_characters}: give at least 0")
+        raise ConfigError(f"{full_name(section, 'hubs')}={rules.hubs}: give a number between 0 and 254")
+    check_least(rules, section, min_characters=0)
 
 
 @dataclass(frozen=True, eq=False)

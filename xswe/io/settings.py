@@ -47,6 +47,11 @@ def check_choice(name: str, value: object, choices: Any) -> None:
         raise ConfigError(f"{name}={value!r}: choose one of {listed}{suggestion(str(value), map(str, known))}")
 
 
+def full_name(section: str, name: str) -> str:
+    """Return the name of a setting with that of its section in a verb, "" for none."""
+    return f"{section}.{name}" if section else name
+
+
 def check_least(config: Any, section: str = "", **least: float) -> None:
     """Raise ConfigError if a number of a configuration is below its least value; None is taken.
 
@@ -54,7 +59,7 @@ def check_least(config: Any, section: str = "", **least: float) -> None:
     """
     for name, low in least.items():
         if (value := getattr(config, name)) is not None and not value >= low:
-            raise ConfigError(f"{section}{'.' if section else ''}{name}={value}: give at least {low}")
+            raise ConfigError(f"{full_name(section, name)}={value}: give at least {low}")
 
 
 def defaults(cls: type[Any]) -> dict[str, Any]:
@@ -69,11 +74,10 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
-    before = f"{where}." if where else ""
     if unknown := sorted(set(values) - set(names)):
         advice = suggestion(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
-        raise ConfigError(f"{before}{unknown[0]}: there is no such setting{advice}")
-    return cls(**{name: convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
+        raise ConfigError(f"{full_name(where, unknown[0])}: there is no such setting{advice}")
+    return cls(**{name: convert(hints[name], values[name], full_name(where, name)) for name in names if name in values})
 
 
 def convert(hint: Any, value: Any, where: str) -> Any:
@@ -132,7 +136,7 @@ def refuse_unused(config: Any, unused: Mapping[str, Iterable[str]], section: str
         for name in names:
             make = fields[name].default_factory
             if getattr(config, name) != (fields[name].default if make is dataclasses.MISSING else make()):
-                raise ConfigError(f"{section}{'.' if section else ''}{name} does nothing {why}: leave it out")
+                raise ConfigError(f"{full_name(section, name)} does nothing {why}: leave it out")
 
 
 def changed(config: C, settings: Mapping[str, Any], what: str) -> C:

@@ -57,8 +57,7 @@ class SearchConfig:
         check_least(self, "neighbours", seed=0)
         if self.clusters < 0:
             raise ConfigError(f"clusters={self.clusters}: give a number, or 0 for one that suits the sizes")
-        if self.threads is not None and self.threads < 0:
-            raise ConfigError(f"threads={self.threads}: give at least 1, or null for all processors")
+        available_threads(self.threads)  # refuses an impossible number
         if self.device != "cpu" and self.method != "exact":
             raise ConfigError(f"device={self.device}: only method=exact runs on a device")
         unused = () if self.method == "clusters" else ("clusters", "probes", "seed")

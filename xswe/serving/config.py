@@ -64,8 +64,8 @@ class ServeConfig:
         check_choice("log", self.log, Log)
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any free one")
-        least = dict.fromkeys(("max_bytes", "max_texts", "max_characters", "max_connections", "waiting"), 1)
-        check_least(self, "", **least, max_buffered=4 << 20, threads=0)
+        check_least(self, max_bytes=1, max_texts=1, max_characters=1, max_connections=1, waiting=1, threads=0)
+        check_least(self, max_buffered=4 << 20)
         if not self.seconds > 0:
             raise ConfigError(f"seconds={self.seconds}: must be above 0")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip()):
