@@ -140,6 +140,9 @@ def test_a_line_of_many_bytes_is_refused_and_many_long_ones_are_cut_into_blocks(
     (tmp_path / "a.txt").write_bytes(b"a\n" + b"x" * ((1 << 20) + 1) + end)
     with pytest.raises(InputError, match=r"a\.txt:2: a line of over 1 MiB"):
         lines_of(tmp_path / "a.txt")
+    (tmp_path / "c.txt").write_bytes(b"\xff\n" + b"x" * ((1 << 20) + 1) + end)
+    with pytest.raises(InputError, match=r"c\.txt:1: not UTF-8"):
+        lines_of(tmp_path / "c.txt")
     (tmp_path / "b.txt").write_bytes((b"y" * (1 << 20) + b"\n") * 9)
     assert [len(block) for block in read_blocks(tmp_path / "b.txt")] == [4, 4, 1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xswe.bitext import lines, rows
+from xswe.bitext import rows
 from xswe.bitext.records import Record, side_by_side
 from xswe.bitext.source import Source, read_pairs
 from xswe.errors import ConfigError, InputError
@@ -14,7 +14,8 @@ from xswe.io.ragged import Texts
 
 
 def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
+    for module in ("xswe.bitext.lines", "xswe.io.lines"):
+        monkeypatch.setattr(f"{module}.MAX_LINE_BYTES", 8)
     for last in ("", "\n"):
         (tmp_path / "a.tsv").write_text(f"abc\tdefg{last}", encoding="utf-8")
         (record,) = Source((str(tmp_path / "a.tsv"),)).read()

@@ -58,8 +58,7 @@ class Ran(NamedTuple):
     @property
     def left_out(self) -> int:
         """How many records are left out as the log says."""
-        told = re.findall(r"left out: (.*)|: (.*) words were left out", self.logged)
-        return sum(int(number) for line in told for number in re.findall(r"\d+", "".join(line)))
+        return sum(int(number) for line in re.findall("left out: (.*)", self.logged) for number in re.findall(r"\d+", line))
 
 
 # Where not all records are written: how many were looked at or left out, of all files or of each; or why none can be.

@@ -19,12 +19,13 @@ from xswe.cli import run
 from xswe.cli.help import settings
 from xswe.cli.settings import function
 from xswe.cli.verbs import VERBS
+from xswe.io.lines import MAX_LINE_BYTES
 from xswe.io.signatures import config_class
 
 script = eval_script("experiments.local_faults")
 READ = {"input", "source", "target", "corpus.paths"}  # settings that name files of texts
 FILES = {path: path.read_text("utf-8") for path in Path(xswe.__file__).parent.rglob("*.py")}
-DAMAGED = {"not UTF-8", "damaged"}  # the reasons under which the line is counted
+DAMAGED = {"not UTF-8", "line too long", "damaged"}  # the reasons under which the line is counted
 
 
 @cache
@@ -90,7 +91,7 @@ def counted(result: Any) -> int:
 def test_a_damaged_line_is_named_or_left_out_and_counted(name, file, tmp_path, monkeypatch):
     script.write_inputs(tmp_path)
     lines = (tmp_path / file).read_bytes().splitlines(keepends=True)
-    (tmp_path / file).write_bytes(b"".join([*lines[:2], b"a \xff cat\tx\n", *lines[2:], b"a \xfe cat\tx\n"]))
+    (tmp_path / file).write_bytes(b"".join([*lines[:2], b"a \xff cat\tx\n", *lines[2:], b"a " * MAX_LINE_BYTES + b"\tx\n"]))
     words, results, summary = script.CASES[name].words.split(), [], run._summary
     monkeypatch.setattr(run, "_summary", lambda *given: results.append(given[2]) or summary(*given))
     (setting,) = (one.name for one in settings(words[0]) if one.name.endswith("on_error"))
@@ -100,7 +101,9 @@ def test_a_damaged_line_is_named_or_left_out_and_counted(name, file, tmp_path, m
     done = run_verb(*words, f"{setting}=skip", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     if words[0] == "import":  # whose result is a model
-        assert "2 words were left out (not UTF-8)" in done.stderr
+        assert "; left out: 1 not UTF-8, 1 line too long" in done.stderr
         return
     assert counted(results[0]) == 2
-    assert re.search(r"\b2 (not UTF-8|damaged)|(not UTF-8|damaged) +2 ", done.stdout), done.stdout
+    each = "|".join(DAMAGED)
+    said = re.findall(rf"\b(\d+) (?:{each})|(?:{each}) +(\d+) ", done.stdout)
+    assert sum(int(before or after) for before, after in said) == 2, done.stdout

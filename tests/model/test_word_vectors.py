@@ -39,7 +39,7 @@ def test_words_with_blanks_doubles_and_bad_bytes(tmp_path, caplog):
     words, matrix = read_vectors(tmp_path / "g.txt", on_error="skip")
     assert words == ["the", ". . .", "\u00a0x"]
     np.testing.assert_array_equal(matrix, MATRIX[[0, 1, 3]])
-    assert "1 words were left out (not UTF-8)" in caplog.text
+    assert "; left out: 1 not UTF-8" in caplog.text
 
 
 def test_compressed_and_limited(tmp_path):

@@ -134,7 +134,7 @@ def line_blocks(
                 tuple(paths), tuple(stream.take(count) for stream in streams), number, place, number == 1 and not inside
             )
             if exact:
-                _refuse_long(block)
+                _refuse_long(block, streams[0].limit)
             yield block
             place, number = place + int(block.lines[0].offsets[-1]), number + count
         damaged = [(path, lines.damage) for path, lines in zip(paths, streams, strict=True) if lines.damage is not None]
@@ -150,11 +150,11 @@ def line_blocks(
             skipped.add("unequal length")
 
 
-def _refuse_long(block: LineBlock) -> None:
+def _refuse_long(block: LineBlock, limit: int) -> None:
     for lines, path in zip(block.lines, block.paths, strict=True):
         ended = lines.data[lines.offsets[1:] - 1] == 0x0A
-        if (long := np.flatnonzero(lines.sizes - ended > MAX_LINE_BYTES)).size:
-            raise too_long(path, block.number + int(long[0]))
+        if (long := np.flatnonzero(lines.sizes - ended > limit)).size:
+            raise too_long(path, block.number + int(long[0]), limit=limit)
 
 
 def line_job(

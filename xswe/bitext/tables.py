@@ -29,6 +29,7 @@ from xswe.io.lines import (
     RETURNS_ALONE,
     Skipped,
     damaged_archive,
+    decode_line,
     nul_byte,
     open_binary,
     read_lines,
@@ -112,6 +113,10 @@ def jsonl_units(source: Described, exact: bool, skipped: Skipped) -> Iterator[Ta
     for number, line, end in lines:
         if line is None or not line.strip():
             yield number, (line, end), ""
+            continue
+        if len(line) > MAX_LINE_BYTES:  # of those read as they are
+            decode_line(line, path, number, source.on_error, Skipped())
+            yield number, (line, end), "line too long"
             continue
         texts, problem = list[str](), ""
         try:

@@ -26,6 +26,7 @@ from xswe.progress import reading
 logger = logging.getLogger(__name__)
 # A longer line is no sentence; without a limit, one bad file could fill the memory.
 MAX_LINE_BYTES = 1 << 20
+_MAX_EXACT_BYTES = 64 << 20  # of a line that is written again as it is
 OnError = Literal["raise", "skip"]
 RAISES = for_all(OnError, {"raise": True, "skip": False})
 _MAX_WHOLE_BYTES = 256 << 20  # the largest file that is read whole
@@ -221,9 +222,9 @@ def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> In
     return InputError(path, "a NUL byte (UTF-16 text, or no text at all)", hint, line)
 
 
-def too_long(path: str | Path, line: int, further: str = "") -> InputError:
-    """Return the error of a line longer than ``MAX_LINE_BYTES``."""
-    return InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines{further}", line)
+def too_long(path: str | Path, line: int, further: str = "", limit: int = MAX_LINE_BYTES) -> InputError:
+    """Return the error of a line longer than ``limit`` bytes."""
+    return InputError(path, f"a line of over {limit >> 20} MiB", f"cut the file into lines{further}", line)
 
 
 def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
@@ -259,13 +260,15 @@ class ReturnsAlone(Exception):
 class Lines:
     """The lines of a stream, many at a time and undecoded.
 
-    A line longer than ``MAX_LINE_BYTES`` is cut to that and two more bytes, by which readers recognise it. ``exact``
-    keeps a byte-order mark, and adds no line feed to a last line without one. ``inside`` means that the stream begins
-    within its file, where no byte-order mark is expected. At most about ``size`` bytes are buffered.
+    A line longer than ``limit``, ``MAX_LINE_BYTES``, is cut to that and two more bytes, by which readers recognise it.
+    ``exact`` keeps longer ones, up to 64 MiB, and a byte-order mark, and adds no line feed to a last line without one.
+    ``inside`` means that the stream begins within its file, where no byte-order mark is expected. At most about ``size``
+    bytes are buffered, and one line.
     """
 
     def __init__(self, stream: BinaryIO, exact: bool = False, inside: bool = False, size: int = 0) -> None:
         self._stream, self._exact, self._size = stream, exact, size or _BLOCK_BYTES
+        self.limit = _MAX_EXACT_BYTES if exact else MAX_LINE_BYTES
         self._read_available = getattr(stream, "read1", stream.read)  # also from a pipe, or just before damage
         self._buffer = np.zeros(0, np.uint8)
         self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
@@ -277,7 +280,7 @@ class Lines:
         """Read until ``most`` lines, or a block's worth of bytes, are buffered; return the number of buffered lines."""
         if not self._over and len(self._ends) < most and len(self._buffer) < self._size:
             chunks, lines, size = [self._buffer.tobytes()], len(self._ends), len(self._buffer)
-            while lines < most and size < self._size + (lines == 0) * MAX_LINE_BYTES:
+            while lines < most and size < self._size + (lines == 0) * self.limit:
                 if not (chunk := self._read()):
                     break
                 chunk = self._bounded(chunk)
@@ -331,7 +334,7 @@ class Lines:
             chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf") or b"\n"  # the mark alone is a line
         feed = chunk.find(b"\n")
         head = len(chunk) if feed < 0 else feed
-        room = max(0, MAX_LINE_BYTES + 2 - self._run)
+        room = max(0, self.limit + 2 - self._run)
         self._run = self._run + len(chunk) if feed < 0 else len(chunk) - chunk.rfind(b"\n") - 1
         return chunk if head <= room else chunk[:room] + chunk[head:]
 
@@ -404,18 +407,20 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
 
 def _without_ends(lines: Texts, path: str | Path, first: int) -> Texts:
     """Return whole lines, numbered from ``first``, without their line ends; InputError: one is damaged."""
+    data, errors = lines.data.tobytes(), list[InputError]()
     if (long := np.flatnonzero(lines.sizes > MAX_LINE_BYTES + 1)).size:
         size = lines.data[lines.offsets[long + 1] - 2] == 0x0D  # a line may end in CR LF
         if (long := long[lines.sizes[long] - size > MAX_LINE_BYTES + 1]).size:
-            raise too_long(path, first + int(long[0]))
-    data = lines.data.tobytes()
+            errors.append(too_long(path, first + int(long[0])))
     if not data.isascii():
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise not_utf8(path, first, data, error.start) from None
+            errors.append(not_utf8(path, first, data, error.start))
     if b"\0" in data:
-        raise nul_byte(path, first, data)
+        errors.append(nul_byte(path, first, data))
+    if errors:
+        raise min(errors, key=lambda error: error.line or 0)
     offsets = lines.offsets
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")

@@ -14,7 +14,7 @@ from numba import njit
 
 from xswe.errors import InputError
 from xswe.io.files import whole_file
-from xswe.io.lines import OnError, Skipped, open_binary, read_lines
+from xswe.io.lines import OnError, Skipped, left_out_of, open_binary, read_lines
 from xswe.io.sources import without_packing
 from xswe.progress import bar
 
@@ -75,8 +75,8 @@ def read_vectors(
             progress.update()
             if len(words) == limit:
                 break
-    for reason, count in skipped.counts.items():
-        logger.warning("%s: %d words were left out (%s)", path, count, reason)
+    if skipped.counts:
+        logger.warning("%s%s", path, left_out_of(skipped.counts))
     if not words:
         raise InputError(path, "no vector in it", "give a file of lines  word value value …")
     if not np.isfinite(matrix[: len(words)]).all():
