@@ -77,8 +77,9 @@ class Case:
     other: str
 
     def content(self, folder: Path) -> str:
-        """Return what tells the outputs in a folder from others; "" where there is none."""
-        files = [path for pattern in self.outputs for path in sorted(folder.glob(pattern)) if path.is_file()]
+        """Return what tells the outputs in a folder from others; "" where one of them is lacking."""
+        found = [[path for path in sorted(folder.glob(pattern)) if path.is_file()] for pattern in self.outputs]
+        files = [path for paths in found for path in paths if all(found)]
         told = [(path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
         return hashlib.sha256(repr(told).encode()).hexdigest() if told else ""
 
@@ -151,7 +152,7 @@ CASES = {
     "compare": Case("compare models=[mini] tasks=[more.tsv] output=o.csv threads=1", ("o.csv",), "more.tsv", _FEW),
     "report": Case("report mined=mined.tsv languages=[en,de] output=o.html", ("o.html",), "mined.tsv", "model=mini"),
     "ensemble": Case(
-        "ensemble models=[mini,mini] weights=[1,2] output=o", ("o/*.safetensors", "o/config.json"), "", "weights=[1,3]"
+        "ensemble models=[mini,mini] weights=[1,2] output=o", ("o/*/*.safetensors", "o/config.json"), "", "weights=[1,3]"
     ),
     "export": Case("export model=mini format=word2vec output=o.vec keep=8000 dim=16", ("o.vec",), "", "dim=8"),
     "import": Case("import pair=en-de input=vectors.txt output=o", ("o/*.safetensors",), "vectors.txt", "limit=100"),
