@@ -88,7 +88,7 @@ def test_a_run_on_standard_input_that_is_killed_begins_anew_and_leaves_nothing(
     [
         ({"dtype": "int4"}, "float32, float16, int8"),
         ({"output": "a.txt"}, r"\.npy, \.safetensors, \.parquet"),
-        ({"threads": 0}, "at least 1"),
+        ({"threads": -1}, "at least 1"),
         ({"threads": "many"}, "expected int"),
         ({"output": "/dev/null"}, "a pipe or a device"),
         ({"output": "/"}, "give the name of a file"),

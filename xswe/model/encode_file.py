@@ -126,8 +126,6 @@ def encode_file(
         (2, 256)
     """
     names = file_names(input, "input", "texts are encoded by model.encode(texts)")
-    if threads == 0:
-        raise ConfigError("threads=0: give at least 1, or null for all processors")
     check_here(output)
     files, target, threads, begun = expand(names), Path(output), available_threads(threads), time.monotonic()
     texts, left_out = [TextSource(name, language or "", split) for name in files], Skipped()
