@@ -114,13 +114,19 @@ def of_page(page: str) -> list[list[str]]:
     return [list(map(_one_line, row)) for row in parser.rows]
 
 
+def has_line_feeds(path: Path) -> bool:
+    """Return whether each line of a file ends in a line feed, the last one, too; True if it is no text."""
+    data = path.read_bytes()
+    return b"\0" in data or (b"\r" not in data and (not data or data.endswith(b"\n")))
+
+
 def _separated(path: Path, separator: str) -> list[list[Any]]:
     frame = pandas.read_csv(path, sep=separator, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False)
     return frame.to_numpy().tolist()
 
 
 def _objects(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    return [[*rows[0]], *([*row.values()] for row in rows)]
+    return [[*row] for row in rows[:1]] + [[*row.values()] for row in rows]
 
 
 _EXTENSIONS = ["extra", *(f"pymdownx.{name}" for name in ("arithmatex", "caret", "mark", "tilde"))]
@@ -208,7 +214,7 @@ def _sides(suffix: str) -> Callable[[Path], list[list[str]]]:
     """Return how other programs read the columns of source and target of a table."""
 
     def read(path: Path) -> list[list[str]]:
-        header, *rows = READ[suffix](path)
+        header, *rows = READ[suffix](path) or [[]]
         return [[row[header.index(name)] for name in ("source", "target")] for row in rows]
 
     return read

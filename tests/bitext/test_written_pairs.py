@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from tests.foreign import READ_PAIRS, TEXTS, as_pairs
+from tests.foreign import READ_PAIRS, TEXTS, as_pairs, has_line_feeds
 from xswe.bitext.output import USUAL_SUFFIXES, Format, Row, format_of, output_format, write_rows
 from xswe.bitext.source import Source
 from xswe.errors import ConfigError
@@ -34,6 +34,15 @@ def test_rows_are_written(tmp_path, kind, text):
     if kind == "csv":  # of a float32
         found = re.sub(r"0\.12345\d+", "0.1234567", found)
     assert found == text
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Format) if kind != "auto"])
+def test_lines_end_in_line_feeds_also_without_a_pair(tmp_path, kind):
+    path = tmp_path / f"a{USUAL_SUFFIXES.get(kind, '.txt')}"
+    for rows in (ROWS, []):
+        write_rows(str(path), kind, iter(rows), ("en", "de"))
+        assert has_line_feeds(path)
+    assert kind in ("bucc", "markdown") or not [*READ_PAIRS[kind](path)]  # Python-Markdown wants a row
 
 
 @pytest.mark.parametrize("kind", ["tmx", "xliff", "xliff2", "catalogue"])

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 import pytest
 
-from tests.foreign import NAMES, READ, TEXTS, as_read, of_page
+from tests.foreign import NAMES, READ, TEXTS, as_read, has_line_feeds, of_page
 from xswe.errors import ConfigError
 from xswe.io import results as module
 from xswe.io.results import SHOWN, Result, Rows, markdown, table, write_table
@@ -33,6 +33,15 @@ def test_a_suffix_is_a_promise(tmp_path, suffix):
         ["score", "text"],
         *([str(score), text] for score, text in rows),
     ]
+    assert has_line_feeds(tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize("suffix", TABLES)
+def test_a_table_without_rows_has_its_header(tmp_path, suffix):
+    Rows(NAMES, []).write(tmp_path / f"a{suffix}")
+    assert has_line_feeds(tmp_path / f"a{suffix}")
+    without = (".json", ".jsonl", ".parquet", ".md")  # names are in records; Python-Markdown wants a row
+    assert suffix in without or READ[suffix](tmp_path / f"a{suffix}") == [[*NAMES]]
 
 
 @pytest.mark.parametrize("suffix", TABLES)
