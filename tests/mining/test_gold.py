@@ -103,10 +103,10 @@ def test_gold_is_scored_as_if_it_had_been_among_the_lines(tmp_path, score):
 def test_gold_is_read_once_each_and_without_empty_sides(tmp_path):
     path = tmp_path / "gold.tsv"
     path.write_text("a\tA\n\tB\nb\tB\na\tA\nc\t\n", encoding="utf-8")
-    assert read_gold(path) == [("a", "A"), ("b", "B")]
+    assert read_gold(path, ("en", "de")) == [("a", "A"), ("b", "B")]
     path.write_text("\tB\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"gold\.tsv: no pair in it"):
-        read_gold(path)
+        read_gold(path, ("en", "de"))
 
 
 def test_the_recall_of_gold_decides_on_the_threshold():

@@ -210,7 +210,7 @@ def test_marks_become_gold_pairs_that_mine_takes(visit, pages, mini, sample, tmp
         page.keyboard.press(key)
     texts = page.locator("li.pair").first.locator(".side").all_inner_texts()
     gold = opened.saved(lambda: page.click("#gold"), tmp_path)
-    pairs = read_gold(gold)
+    pairs = read_gold(gold, ("en", "ja"))
     assert len(pairs) == 5
     assert pairs[0] == tuple(texts)
     assert "5 marked" not in page.inner_text("summary >> nth=0")

@@ -224,9 +224,9 @@ def filter_bitext(
             check_output(path, [one for one in (*names, config.gold) if one and one != "-"], name)
     if output is not None:
         output_format("auto", str(output), ("", ""))  # fail before any work is done
-    gold = read_gold(config.gold) if config.gold else []
     model = open_model(model, "filter(model, input)")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
+    gold = read_gold(config.gold, config.languages) if config.gold else []
     threads = available_threads(threads)
     execution.check_names(*(names or (None,)), output)
     if not names:

@@ -8,7 +8,7 @@ In a filtered bitext they check every record that shares a side with a gold pair
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,9 +68,9 @@ class _Joined:
         return out
 
 
-def read_gold(path: str | Path) -> list[tuple[str, str]]:
-    """Read gold pairs, ``source<TAB>target``; InputError: the file is missing or has no pair."""
-    pairs = list(dict.fromkeys(read_pairs(Source((str(path),)), whole=True)))
+def read_gold(path: str | Path, languages: Sequence[str]) -> list[tuple[str, str]]:
+    """Read gold pairs, any bitext with the source first; InputError: the file is missing or has no pair."""
+    pairs = list(dict.fromkeys(read_pairs(Source((str(path),), languages=tuple(languages)), whole=True)))
     if not pairs:
         raise InputError(path, "no pair in it", "give a file of source<TAB>target lines")
     return pairs

@@ -434,7 +434,8 @@ def mine_sides(
     config.execution.check_names(*(lines for lines in given if lines is not None))
     if reranker is not None and not config.calibrates:
         raise ConfigError("rerank= scores the pairs near an automatic threshold: set threshold=auto, not select=kbest")
-    gold = read_gold(config.gold) if config.gold and config.calibrates else None
+    languages = config.languages or model.pair
+    gold = read_gold(config.gold, languages) if config.gold and config.calibrates else None
     threads, seconds = config.neighbours.workers, {}
 
     def encode(texts: Any) -> np.ndarray:
@@ -447,7 +448,7 @@ def mine_sides(
             break
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
-        known = language or (model.pair[n] if len(model.pair) == 2 else None)
+        known = languages[n] if languages else None
         if config.filters.numbers and known:
             check_numbers_in_words((known,))
         with locked(folder / f".{name}"):  # other tasks of an array wait for the first one
