@@ -32,9 +32,9 @@ from xswe.work.config import HOSTS, Executor
 
 # What docstrings call the files of some formats, whose suffixes help and reference list, and the languages in the table.
 _LISTED: dict[str, Iterable[str]] = {
-    "Markdown, HTML, EPUB, DOCX, PDF": READERS,
     "any bitext": sorted(BY_SUFFIX),
     "any corrections": sorted(SUFFIXES),
+    "any document": READERS,
     "any pairs": sorted(WRITTEN),
     "any known language": LANGUAGES,
     "any table": TABLES,
@@ -127,8 +127,7 @@ def _in_words(meaning: str) -> str:
 def with_suffixes(text: str) -> str:
     """Return a text with the suffixes or languages that it names: ``any table`` gets the suffixes of all tables."""
     for name, entries in _LISTED.items():
-        listed = " ".join(entries)
-        text = re.sub(rf"\b{name}\b", f"{name} ({listed})" if name.startswith("any") else listed, text)
+        text = re.sub(rf"\b{name}\b", f"{name} ({' '.join(entries)})", text)
     return text
 
 

@@ -141,6 +141,9 @@ def documents() -> dict[str, bytes]:
         "a.html": f"<html><body>{body}</body></html>".encode(),
         "a.html.gz": gzip.compress(f"<html><body>{body}</body></html>".encode()),
         "a.epub": zipped({"content.opf": package, "a.xhtml": f"<html><body>{body}</body></html>"}),
+        "a.srt": "".join(
+            f"{n}\n00:00:{n % 60:02},000 --> 00:00:{n % 60:02},900\n{a}\n\n" for n, (a, _) in enumerate(ROWS, 1)
+        ).encode(),
         "a.docx": zipped({"word/document.xml": f'<w:document xmlns:w="{word}"><w:body>{runs}</w:body></w:document>'}),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import time
 import zipfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp
 from xswe.io.lines import Skipped
 from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
+from xswe.text.sentences import one_line
 
 pytest.importorskip("sentencex")
 BOOK = {"de": ["Der Zug kam um 8 Uhr.", "Er war leer."], "ja": ["電車が来た。", "空だった。"]}
@@ -106,6 +108,85 @@ def test_an_epub_is_read_in_the_order_of_its_spine(tmp_path):
     for wrong in ("c.epub", "absent.epub"):
         with pytest.raises(InputError, match=wrong):
             xswe.split_text(tmp_path / wrong, "en")
+
+
+def clock(milliseconds):
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"00:{seconds // 60:02}:{seconds % 60:02},{rest:03}"
+
+
+def subtitles(path, *shown):
+    """Write subtitles as SubRip or WebVTT: when each appears and how long it stays, in milliseconds, and its text."""
+    cues = "".join(
+        f"{number}\n{clock(start)} --> {clock(start + stays)}\n{text}\n\n"
+        for number, (start, stays, text) in enumerate(shown, 1)
+    )
+    if path.suffix == ".vtt":
+        cues = "WEBVTT\n\nNOTE by hand\n\n" + re.sub(r"(?<=\d),(?=\d{3})", ".", cues)
+    path.write_text(cues, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".vtt"])
+def test_a_sentence_goes_on_in_the_next_subtitle(tmp_path, suffix):
+    film = subtitles(
+        tmp_path / f"a{suffix}",
+        (1000, 900, "<i>Der Zug kam um 8 Uhr,</i>"),
+        (2000, 900, "weil Dr. Maier\nden Hund &amp; die Katze"),
+        (3000, 900, "suchte. Es regnete."),
+        (4000, 900, "- Warum?\n- Darum!"),
+        (5000, 900, "Ohne Ende"),
+        (9000, 900, "Nach einer Pause."),
+        (9950, 900, "-1 ist kleiner."),
+    )
+    wanted = ["Der Zug kam um 8 Uhr, weil Dr. Maier den Hund & die Katze suchte.", "Es regnete.", "Warum?", "Darum!"]
+    wanted += ["Ohne Ende", "Nach einer Pause.", "-1 ist kleiner."]
+    found = xswe.split_text(film, "de")
+    assert [sentence.text for sentence in found] == wanted
+    assert all(one_line(found.text[sentence.start : sentence.end]) == sentence.text for sentence in found)
+
+
+def test_subtitles_without_marks_are_texts_of_their_own(tmp_path):
+    film = subtitles(
+        tmp_path / "a.srt",
+        *((1000 * n, 900, text) for n, text in enumerate(("猫が寝ている", "雨が\n降っている", "えっ？", "行こう", "早く"))),
+    )
+    assert [sentence.text for sentence in xswe.split_text(film, "ja")] == [
+        "猫が寝ている",
+        "雨が降っている",
+        "えっ？",
+        "行こう",
+        "早く",
+    ]
+
+
+def test_lines_that_scroll_are_read_once(tmp_path):
+    film = subtitles(
+        tmp_path / "a.vtt",
+        (0, 1990, "we look at"),
+        (1990, 10, "we look at"),
+        (2000, 1990, "we look at\nthe second line."),
+        (3990, 10, "the second line."),
+        (4000, 1990, "the second line.\nNo."),
+        (5990, 1000, "No."),
+    )
+    found = xswe.split_text(film, "en")
+    assert [sentence.text for sentence in found] == ["we look at the second line.", "No.", "No."]
+    assert found.left_out == {"lines shown again": 4}
+
+
+def test_styles_and_comments_are_no_subtitles(tmp_path):
+    lines = ["[Script Info]", "ScriptType: v4.00+", "", "[Events]"]
+    lines += ["Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text"]
+    lines += ["Comment: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,timing"]
+    lines += [r"Dialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,{\i1}Guten{\i0} Tag,\Nmein Herr."]
+    lines += [r"Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\p1}m 0 0 l 1 0 1 1{\p0}"]
+    (tmp_path / "a.ass").write_text("\n".join(lines), encoding="utf-8")
+    assert [sentence.text for sentence in xswe.split_text(tmp_path / "a.ass", "de")] == ["Guten Tag, mein Herr."]
+    for suffix in (".ass", ".srt", ".vtt"):
+        (tmp_path / f"b{suffix}").write_text("no subtitle in it\n", encoding="utf-8")
+        with pytest.raises(InputError, match=rf"b\{suffix}: no subtitle in it"):
+            xswe.split_text(tmp_path / f"b{suffix}", "de")
 
 
 def test_docx_and_pdf(tmp_path):

@@ -62,7 +62,7 @@ class AlignConfig:
         threads: null for all processors.
         languages: of source and target, as in ``en`` or ``en-GB``; needed to split running text, and for TMX and XLIFF;
             known to a model of two languages.
-        split: split both sides into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        split: split both sides into sentences; null splits any document, and no other file.
         fixed: an output of ``align``, corrected by hand: any corrections; for folders, a folder of such files; in Python
             also a list of line numbers from 0, as in ``[((0,), (0, 1)), ((1,), ())]``. Its pairs and texts are kept, and
             lines without a counterpart in it stay without one; pairs with the status ``rejected`` or ``wrong`` are not

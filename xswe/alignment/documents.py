@@ -517,8 +517,8 @@ def align_files(
 
     Args:
         model: the model that encodes sentences, or its name.
-        source: text file, a sentence a line, plain or packed, ``-`` for standard input; a document (Markdown, HTML, EPUB,
-            DOCX, PDF), which is split into sentences; or a folder of such files.
+        source: text file, a sentence a line, plain or packed, ``-`` for standard input; any document, which is
+            split into sentences; or a folder of such files.
         target: its translation, likewise.
         output: file, its format given by its suffix: any pairs, ``.html``, ``.docx`` or ``.ladder``; ``-`` for
             standard output. For folders: a folder, with a file for each pair and ``documents.tsv``, in which a killed run

@@ -53,7 +53,7 @@ class PhraseSearchConfig(SpanConfig):
     Attributes:
         mode: ``phrases``: the best places of each phrase; ``terms``: the best distinct candidates, counted, with examples.
         languages: of the phrases and passages, as in ``[en,ja]``; for ``.tmx``, ``.tbx``, bitext, and ``split``.
-        split: split the passages into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        split: split the passages into sentences first; null splits any document, and no other file.
         on_error: what to do with a damaged line of the passages: ``raise``, or ``skip`` (it has no hits, and is counted).
         execution: where to search: this process, tasks of a batch queue, or a cluster, with identical output.
     """

@@ -233,8 +233,8 @@ def align(
 
     Args:
         model: the model that encodes sentences.
-        source: a list of lines, or the name of a file: a text file with a sentence a line, or running text (Markdown, HTML,
-            DOCX, EPUB, PDF; any text with ``split``), which is split into sentences.
+        source: a list of lines, or the name of a file: a text file with a sentence a line, or running text (any
+            document; any text with ``split``), which is split into sentences.
         target: the other side, likewise.
         output: a file to write the beads to as well, in the format of its name; see :meth:`AlignedTexts.write`. For texts
             of more than 100,000 lines, a killed run leaves its work in the folder ``<output>.work``, and the same call

@@ -30,6 +30,7 @@ _TEXT, _ROWS = Suffix(), Suffix(has_rows=True)
 _FOREIGN, _FOREIGN_ROWS = Suffix(is_ours=False), Suffix(has_rows=True, is_ours=False)
 SUFFIXES: dict[str, Suffix] = {
     ".arrow": _FOREIGN_ROWS,
+    ".ass": _TEXT,
     ".bin": _TEXT,
     ".csv": Suffix("csv", has_rows=True),
     ".db": _FOREIGN_ROWS,
@@ -59,12 +60,15 @@ SUFFIXES: dict[str, Suffix] = {
     ".rtf": _FOREIGN,
     ".safetensors": _ROWS,
     ".sqlite": _FOREIGN_ROWS,
+    ".srt": _TEXT,
+    ".ssa": _TEXT,
     ".tbx": _ROWS,
     ".tex": Suffix("latex"),
     ".tmx": _ROWS,
     ".tsv": Suffix("tsv"),
     ".txt": _TEXT,
     ".vec": _TEXT,
+    ".vtt": _TEXT,
     ".xhtml": _TEXT,
     ".xlf": _ROWS,
     ".xliff": _ROWS,

@@ -72,7 +72,7 @@ class MineConfig:
         max_score: pairs above are left out: hubs and boilerplate collect at the very top.
         storage: type of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         ids: lines are ``id<TAB>text``.
-        split: cut files into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        split: cut files into sentences; None cuts any document, and no other file.
         languages: of source and target, for ``split`` and ``filters.script``.
         format: of the output; ``auto``: by its name.
         on_error: what to do with a damaged line: ``raise``, or ``skip`` (and count).

@@ -108,7 +108,7 @@ def encode_file(
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale per row).
         threads: how many share the work; None for all processors.
         execution: who does it: this process, the tasks of a batch queue, or a cluster; the bytes are the same.
-        split: split the texts into sentences; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        split: split the texts into sentences; null splits any document, and no other file.
         language: of the text, to split it.
 
     Raises:

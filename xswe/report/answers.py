@@ -36,7 +36,7 @@ class FileSearchConfig:
     """Settings of a search in a file.
 
     Attributes:
-        split: split the file into sentences first; null for documents only (Markdown, HTML, EPUB, DOCX, PDF).
+        split: split the file into sentences first; null splits any document, and no other file.
         language: that of the file, for splitting it: any known language.
         k: sentences per query.
         candidates: with ``rerank``: how many sentences it scores per query.

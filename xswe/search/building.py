@@ -276,7 +276,7 @@ def open_index(
         folder: folder of the index; None for a temporary index.
         model: the model that encodes; None for that of the existing index.
         documents: text file, one sentence per line; ``-`` for standard input; None for those of the existing index.
-        split: cut the file into sentences; None to do so only for documents (Markdown, HTML, EPUB, DOCX, PDF).
+        split: cut the file into sentences; None cuts any document, and no other file.
         language: language of the file, for cutting it.
         building: how to build an index that does not exist yet, see :class:`Building`.
 

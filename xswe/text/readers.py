@@ -1,4 +1,4 @@
-"""Readers of documents: plain text, Markdown, HTML, EPUB, DOCX, PDF, as paragraphs."""
+"""Readers of documents: plain text, Markdown, HTML, EPUB, DOCX, PDF, subtitles, as paragraphs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from html import unescape
 from html.parser import HTMLParser
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -382,6 +383,60 @@ def read_pdf(path: Path, left_out: Skipped) -> Iterator[str]:
         yield text[start:end]
 
 
+# Subtitles.
+
+_DASH = re.compile(r"^[-\u2010-\u2015]\s*(?=[^\W\d_])")  # before the words of another speaker
+_MARKED = 0.25  # share of subtitles that end a sentence from which on the others go on in the next one
+_PAUSE = 3000  # milliseconds without a subtitle, after which a sentence does not go on
+_AT_ONCE = 100  # milliseconds from one subtitle to the next, at most, if the next one shows a line again
+
+
+def read_subtitles(path: Path, left_out: Skipped) -> Iterator[str]:
+    """Yield the texts of subtitles, joined up to the mark that ends a sentence; each by itself if few have such marks.
+
+    A line that begins with a dash is of another speaker. Times, styles and comments are left out, and lines that the next
+    subtitle shows again, as those that scroll.
+    """
+    with needs("pysubs2", "documents", "reading subtitles"):
+        import pysubs2
+    content = _decoded(path)
+    try:
+        events = pysubs2.SSAFile.from_string(content, format_=suffix_of(path)[1:]).events
+    except (pysubs2.Pysubs2Error, ValueError) as error:
+        raise InputError(path, f"no subtitles ({brief(error)})", "save it again as .srt") from None
+    if content.strip() and not events:
+        raise InputError(path, "no subtitle in it", "see that the file is what its name says")
+    texts = list(_subtitles(events, left_out))
+    joined = sum(bool(_ENDS.search(text)) for text, _ in texts) >= _MARKED * len(texts)
+    paragraph = ""
+    for text, goes_on in texts:
+        if paragraph and goes_on and joined and not _ENDS.search(paragraph):
+            paragraph += f"\n{text}"
+        else:
+            yield paragraph
+            paragraph = text
+    yield paragraph
+
+
+def _subtitles(events: list[Any], left_out: Skipped) -> Iterator[tuple[str, bool]]:
+    """Yield what is said, by one speaker at a time, and whether it may go on from what is before it."""
+    last, end = "", 0
+    for event in events:
+        lines = [line.strip() for line in unescape(event.plaintext).split("\n") if line.strip()]
+        if event.is_comment or event.is_drawing or not lines:
+            continue
+        at_once = event.start - end <= _AT_ONCE
+        if lines[0] == last and at_once and (len(lines) > 1 or event.duration <= _AT_ONCE):
+            left_out.add("lines shown again")
+            del lines[0]
+        goes_on = event.start - end <= _PAUSE
+        starts = [row for row, line in enumerate(lines) if not row or _DASH.match(line)]
+        for start, stop in pairwise([*starts, len(lines)]):
+            text = "\n".join(lines[start:stop])
+            yield _DASH.sub("", text), goes_on and start == 0 and not _DASH.match(text)
+        last, end = lines[-1] if lines else last, event.end
+
+
 # The formats of documents; the verbs' help lists them from here.
 READERS: dict[str, Callable[[Path, Skipped], Iterator[str]]] = {
     ".md": read_markdown,
@@ -392,4 +447,8 @@ READERS: dict[str, Callable[[Path, Skipped], Iterator[str]]] = {
     ".epub": read_epub,
     ".docx": read_docx,
     ".pdf": read_pdf,
+    ".srt": read_subtitles,
+    ".vtt": read_subtitles,
+    ".ass": read_subtitles,
+    ".ssa": read_subtitles,
 }

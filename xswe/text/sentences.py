@@ -19,6 +19,8 @@ from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of
 from xswe.text.scripts import has_cjk
 
 logger = logging.getLogger(__name__)
+_WIDE_ENDS = "、。，！？：；」』）】》"  # no blank stands on either side
+_WIDE = f"{_WIDE_ENDS}「『（【《—…"
 _BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
@@ -83,8 +85,7 @@ def split_text(input: str | Path, language: str, output: str | Path | None = Non
     paragraphs.
 
     Args:
-        input: the text itself; or, as a ``Path``, a file: plain text, or a document (Markdown, HTML, EPUB, DOCX, PDF);
-            ``Path("-")`` for standard input.
+        input: the text itself; or, as a ``Path``, a file: plain text, or any document; ``Path("-")`` for standard input.
         language: any known language; without rules for it, sentences end at the marks that end sentences in any script.
         output: a file to write the sentences to as well: ``.txt`` (a sentence a line), or any table by its suffix (with
             places); ``-`` for standard output.
@@ -150,4 +151,5 @@ def _joint(text: str, start: int, end: int) -> str:
     if not 0 < start <= end < len(text):
         return ""
     before, after = text[start - 1], text[end]
-    return "" if before in "、。，！？：；」』）" or (has_cjk(before) and has_cjk(after)) else " "
+    wide = has_cjk(before + after) and all(character in _WIDE or has_cjk(character) for character in (before, after))
+    return "" if wide or before in _WIDE_ENDS or after in _WIDE_ENDS else " "
