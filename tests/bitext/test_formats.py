@@ -101,10 +101,26 @@ XLIFF_20 = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0"
 <segment><source>Save <pc id="1">file</pc><ph id="2" dataRef="d"/></source><target>ファイルを保存</target></segment>
 <segment><source>Open</source></segment></unit></file></xliff>"""
 
+TRADOS = """\ufeff<?xml version="1.0" encoding="utf-8"?>
+<xliff xmlns:sdl="http://sdl.com/FileTypes/SdlXliff/1.0" xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2">
+<doc-info xmlns="http://sdl.com/FileTypes/SdlXliff/1.0"><cmt-defs/></doc-info>
+<file original="a.docx" datatype="x-sdlfilterframework2" source-language="{a}" target-language="{b}"><header>
+<reference><internal-file form="base64">UEsDBA==</internal-file></reference><tag-defs
+xmlns="http://sdl.com/FileTypes/SdlXliff/1.0"><tag id="1"><bpt name="cf">cf</bpt></tag></tag-defs></header><body><group>
+<trans-unit id="1"><source>Save <g id="1">file</g></source>
+<seg-source><mrk mtype="seg" mid="1">Save <g id="1">file</g></mrk></seg-source>
+<target><mrk mtype="seg" mid="1">ファイルを<g id="1">保存</g></mrk></target>
+<sdl:seg-defs><sdl:seg id="1" conf="Translated"><sdl:value key="x">y</sdl:value></sdl:seg></sdl:seg-defs></trans-unit>
+<trans-unit id="2"><source>Open</source><seg-source><mrk mtype="seg" mid="2">Open</mrk></seg-source>
+<target><mrk mtype="seg" mid="2"/></target></trans-unit></group></body></file></xliff>"""
 
-@pytest.mark.parametrize("form", [XLIFF_12, XLIFF_20])
-def test_xliff(tmp_path, form):
-    path, skipped = tmp_path / "a.xlf", Skipped()
+
+@pytest.mark.parametrize(
+    ("form", "suffix"),
+    [(XLIFF_12, "xlf"), (XLIFF_12, "mqxliff"), (XLIFF_12, "mxliff"), (XLIFF_20, "xlf"), (TRADOS, "sdlxliff")],
+)
+def test_xliff(tmp_path, form, suffix):
+    path, skipped = tmp_path / f"a.{suffix}", Skipped()
     path.write_text(form.format(a="en-US", b="ja"), encoding="utf-8")
     assert read(path, skipped=skipped) == [("Save file", "ファイルを保存")]
     assert skipped.counts == {"not translated": 1}

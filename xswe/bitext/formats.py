@@ -40,7 +40,7 @@ FORMATS: dict[PairFormat, Format] = {
     "xlsx": Format("table", (".xlsx",), packed=False),
     "hub": Format("table"),
     "tmx": Format("memory", (".tmx",), names_languages=True),
-    "xliff": Format("memory", (".xlf", ".xliff"), names_languages=True),
+    "xliff": Format("memory", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), names_languages=True),
     "catalogue": Format("memory", (".po", ".mo")),
 }
 for_all(PairFormat, dict.fromkeys(map(str, FORMATS)))
