@@ -56,7 +56,7 @@ BOUNDS = {
     "xswe.training.config:PCAConfig": "dim >= 1; sentences >= 1; 0 <= norm < inf; 0 < spread < inf",
     "xswe.training.graded:GradedConfig": "0 < weight < inf; 0 < temperature < inf; batch_size >= 2",
     "xswe.training.objective:Objective": """
-        0 < temperature < inf; 0 < distillation_temperature < inf; 0 <= margin < inf; ranking > 0"""
+        0.0265 <= temperature < inf; 0 < distillation_temperature < inf; 0 <= margin < inf; ranking > 0"""
     + "".join(f"; 0 <= {name} < inf" for name in LOSSES if name != "ranking"),  # which is the weight that is not 0
     "xswe.training.refine:RefineConfig(batch_size=64)": """
         0 <= neighbours <= 64; max_steps >= 0; eval_steps >= 1; 0 <= decay_start <= 1; 0 <= bigrams <= 16777215;

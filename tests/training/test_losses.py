@@ -131,6 +131,86 @@ def test_what_decides_when_to_stop_is_the_loss_that_is_trained(ranking, distilla
     assert objective(a, b, same, teacher, gradient=False)[0] == pytest.approx(objective(a, b, same, teacher)[0], rel=1e-5)
 
 
+def ranking(objective, source, target, same, teacher):
+    """With negatives that are translations of no source, which are no anchors of the other direction."""
+    size, both = len(source), objective.directions == "both"
+    rows, columns, *among = same
+    scores = source @ target.T - objective.margin * torch.eye(size, len(target), dtype=torch.float64)
+    anchors = torch.cat([rows, torch.full((len(target) - size,), -1)])
+    masked = (rows[:, None] == anchors[None]) | (columns[:size, None] == columns[None])
+    for numbers in among:
+        masked |= numbers[:, None] == columns[None]
+    scores = (scores / objective.temperature).masked_fill(masked & ~torch.eye(size, len(target), dtype=torch.bool), -1e9)
+    ways = [scores, scores[:, :size].T][: 1 + both]
+    return sum(torch.nn.functional.cross_entropy(one, torch.arange(size)) for one in ways)
+
+
+def distillation(objective, source, target, same, teacher):
+    sides = {"source": (source, source), "target": (target[: len(source)],) * 2, "cross": (source, target[: len(source)])}
+    heat = objective.distillation_temperature
+    return sum(slow_relational(*sides[one], teacher, heat) for one in objective.distillation_on)
+
+
+NEGATIVES = {"ranking"}  # losses that compare sources with the targets of no source, too
+FORMULAS = {"ranking": ranking, "distillation": distillation}  # of unit vectors, in torch
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("prefixes", [(), (3, 8)])
+@pytest.mark.parametrize("directions", ["both", "source"])
+@pytest.mark.parametrize(("pairs", "threads"), [(7, 1), (301, 3)])
+def test_every_loss_of_the_table_is_its_formula(name, prefixes, directions, pairs, threads):
+    """With texts said twice, sources among the targets, and targets that are translations of no source."""
+    generator = np.random.default_rng(pairs)
+    source, target, teacher = (unit(generator, pairs + more, 8) for more in (0, 5, 0))
+    same = tuple(generator.integers(0, pairs, pairs + more) for more in (0, 5))
+    same += (np.where(np.arange(pairs) % 3 > 0, -2, same[1][:pairs][::-1]),)
+    objective = Objective(
+        **{**dict.fromkeys(LOSSES, 0.0), name: 1.5}, margin=0.1, temperature=0.1, prefixes=prefixes, directions=directions
+    )
+    value, *gradients = objective(source, target, same, teacher, threads)
+    given = [torch.tensor(one, dtype=torch.float64, requires_grad=True) for one in (source, target)]
+    numbers, other = [torch.tensor(one) for one in same], torch.tensor(teacher, dtype=torch.float64)
+    slow = 0.0
+    for size in prefixes or (8,):
+        cut = (torch.nn.functional.normalize(one[:, :size], dim=1) if prefixes else one for one in given)
+        slow = slow + 1.5 * FORMULAS[name](objective, *cut, numbers, other)
+    slow.backward()
+    assert value == pytest.approx(slow.item(), rel=2e-5)
+    for found, one in zip(gradients, given, strict=True):
+        wanted = np.zeros(one.shape) if one.grad is None else one.grad.numpy()
+        np.testing.assert_allclose(found, wanted, atol=2e-4 / pairs, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("prefixes", [(), (3, 8)])
+def test_every_loss_of_the_table_is_finite_at_its_ends(name, prefixes):
+    generator = np.random.default_rng(11)
+    some, none = unit(generator, 4, 8), np.zeros((4, 8), np.float32)
+    objective = Objective(**{**dict.fromkeys(LOSSES, 0.0), name: 1.0}, prefixes=prefixes)
+    for source, target in (
+        (some, some),
+        (some, -some),
+        (none, some),
+        (none, none),
+        (some[:1], some[:1]),
+        (some[:2], some[1:3]),
+    ):
+        numbers = np.arange(len(source))
+        value, *gradients = objective(source.copy(), target.copy(), (numbers, numbers), unit(generator, len(source), 5))
+        assert np.isfinite(value)
+        assert all(np.isfinite(one).all() for one in gradients)
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.compares_translations])
+def test_a_loss_that_compares_translations_without_negatives_trains_a_single_pair(name):
+    generator = np.random.default_rng(12)
+    objective = Objective(**{**dict.fromkeys(LOSSES, 0.0), name: 1.0})
+    numbers = np.arange(1)
+    value, *gradients = objective(unit(generator, 1, 8), unit(generator, 1, 8), (numbers, numbers), None)
+    assert (abs(value) > 1e-4) == (np.abs(gradients).max() > 1e-4) == (name not in NEGATIVES)
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_of_the_table_is_trained_by_its_weight_alone(name):
     """A loss that takes part without its weight, or not at all, would train something else without a word."""
@@ -152,23 +232,25 @@ def test_every_loss_of_the_table_is_trained_by_its_weight_alone(name):
     assert values[1] == pytest.approx(2 * values[0])
 
 
-OTHER = {"temperature": 0.2, "margin": 0.1, "distillation_temperature": 0.2, "distillation_on": ("source",)}
-OTHER |= {"prefixes": (4, 8), "prefix_weights": (1.0, 2.0), "directions": "source"}
+# The settings that decide what a loss is; a value other than the default, where that and one more is none.
+USES = {"ranking": {"temperature", "margin", "directions"}, "distillation": {"distillation_temperature", "distillation_on"}}
+OTHER = {"distillation_on": ("source",), "prefixes": (4, 8), "prefix_weights": (1.0, 2.0), "directions": "source"}
+OF_ALL = {"prefixes", "prefix_weights"}
 BEFOREHAND = {"distillation_centred"}  # done to the teacher's vectors, once
 
 
-@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(Objective) if one.name not in BEFOREHAND])
-def test_every_setting_of_the_objective_changes_what_is_trained(name):
-    """As a weight without an entry in the table of losses would not."""
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    "setting", [one for one in dataclasses.fields(Objective) if one.name not in {*BEFOREHAND, *LOSSES}]
+)
+def test_a_setting_of_the_objective_changes_the_losses_that_it_is_for(name, setting):
+    assert setting.name in OF_ALL.union(*USES.values()), "a weight without an entry in LOSSES, or a setting that none uses"
     generator = np.random.default_rng(7)
     left, right, teacher = (unit(generator, 6, 8) for _ in range(3))
-    common = dict.fromkeys(LOSSES, 1.0) | ({"prefixes": (4, 8)} if name == "prefix_weights" else {})
-    changed = common | {name: OTHER.get(name, 2.0)}  # a weight, if nothing else is named
+    common = dict.fromkeys(LOSSES, 0.0) | {name: 1.0} | ({"prefixes": (4, 8)} if setting.name == "prefix_weights" else {})
+    changed = common | {setting.name: OTHER[setting.name] if setting.name in OTHER else setting.default + 1.0}
     values = [Objective(**one)(left, right, (np.arange(6), np.arange(6)), teacher)[0] for one in (common, changed)]
-    assert values[0] != values[1]
-
-
-NEGATIVES = {"ranking"}  # losses that compare sources with the targets of no source, too
+    assert (values[0] != values[1]) == (setting.name in USES[name] | OF_ALL)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -182,7 +264,7 @@ def test_a_loss_reads_what_the_table_says_and_no_other_targets(name):
     assert (objective(left, further, (np.arange(6), np.arange(12)), teacher)[0] != value) == (name in NEGATIVES)
 
 
-@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.compares_translations])
+@pytest.mark.parametrize("name", sorted(NEGATIVES))
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_loss_that_compares_translations_takes_no_equal_text_for_a_negative(name, side):
     """As sentences are said twice in any corpus, their translations would be moved away from each other."""
@@ -196,7 +278,7 @@ def test_a_loss_that_compares_translations_takes_no_equal_text_for_a_negative(na
     assert masked < confused
 
 
-@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.compares_translations])
+@pytest.mark.parametrize("name", sorted(NEGATIVES))
 def test_a_loss_that_compares_translations_takes_no_source_that_is_a_target_for_its_own_negative(name):
     generator = np.random.default_rng(10)
     sides = [unit(generator, 6, 8), unit(generator, 6, 8)]
@@ -220,6 +302,20 @@ def test_a_loss_that_compares_no_translations_trains_one_language(name):
     assert not objective.needs_pairs
 
 
+@pytest.mark.parametrize("name", ["temperature", "distillation_temperature"])
+def test_a_temperature_is_refused_before_all_training_where_it_is_used(name):
+    with pytest.raises(ConfigError, match=rf"^objective\.{name}=0\.01 is too small for float32: use at least 0\.02"):
+        Objective(ranking=0.5, distillation=0.5, **{name: 0.01})
+    Objective(**({"ranking": 0.0, "distillation": 1.0} if name == "temperature" else {}), **{name: 0.01})
+
+
+@pytest.mark.parametrize("prefixes", [(), (2, 4)])
+def test_a_loss_that_is_no_number_ends_the_training(prefixes):
+    some, numbers = np.full((3, 4), np.float32(np.inf)), (np.arange(3),) * 2
+    with np.errstate(all="ignore"), pytest.raises(ConfigError, match="the loss is nan: set a lower learning_rate"):
+        Objective(prefixes=prefixes)(some, some, numbers, None)
+
+
 def test_no_weight_at_all_is_refused():
     with pytest.raises(ConfigError, match=" and ".join(f"objective.{name}" for name in LOSSES) + " are weights"):
         Objective(**dict.fromkeys(LOSSES, 0.0))
@@ -233,7 +329,7 @@ def test_the_lowest_temperature_is_that_of_the_largest_exponent(margin):
     RankingLoss(same, reach / 87.0, margin)
     with pytest.raises(ConfigError) as found:
         RankingLoss(same, reach / 87.001, margin)
-    assert str(found.value) == (f"temperature {reach / 87.001} is too small for float32: use at least {reach / 87.0:.3f}")
+    assert str(found.value) == (f"temperature={reach / 87.001} is too small for float32: use at least {reach / 87.0:.3f}")
     RelationalLoss(np.eye(2), 2.0 / 87.0)
     with pytest.raises(ConfigError):
         RelationalLoss(np.eye(2), 2.0 / 87.001)

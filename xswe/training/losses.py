@@ -9,6 +9,7 @@ the compiler vectorises, summed along both axes in the same pass, and turned int
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -120,8 +121,7 @@ class RankingLoss:
     """
 
     def __init__(self, same: tuple[np.ndarray, ...], temperature: float, margin: float = 0.0, both: bool = True) -> None:
-        # How far a cosine minus the margin can be from 1: below it or, with a negative margin, above it.
-        _check_temperature(temperature, max(2.0 + max(margin, 0.0), -margin))
+        check_temperature(temperature, margin)
         self.size, self.both, f = len(same[0]), both, np.float32
         self.scale, self.margin, self.factor = f(1.0 / temperature), f(margin), f(1.0 / temperature / max(1, self.size))
         anchor_ids = np.full(len(same[1]), -1, np.int32)
@@ -163,7 +163,7 @@ class RelationalLoss:
     """
 
     def __init__(self, targets: np.ndarray, temperature: float) -> None:
-        _check_temperature(temperature, 2.0)
+        check_temperature(temperature)
         self.targets, self.scale = targets, 1.0 / temperature
 
     def forward(self, cosines: np.ndarray, start: int) -> float:
@@ -194,7 +194,7 @@ def on_products(
         np.matmul(left[a:b], right.T, out=cosines[a:b])
         return loss.forward(cosines[a:b], a)
 
-    value = loss.value(over_blocks(forward, size, threads))
+    value = finite(loss.value(over_blocks(forward, size, threads)))
     if not gradient:
         return value, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
     d_left = np.empty_like(left)
@@ -268,7 +268,7 @@ def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int 
 
     Row i is the softmax of cosine(teacher_i, teacher_j) / temperature over j != i; zero on the diagonal (EN paper 3.3).
     """
-    _check_temperature(temperature, 2.0)
+    check_temperature(temperature)
     targets = np.empty((len(teacher), len(teacher)), np.float32)
 
     def work(a: int, b: int) -> None:
@@ -279,11 +279,19 @@ def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int 
     return targets
 
 
-def _check_temperature(temperature: float, reach: float) -> None:
-    """Raise ConfigError if exp(reach / temperature) exceeds float32."""
-    if not temperature >= reach / _MAX_EXPONENT:
-        least = reach / _MAX_EXPONENT
-        raise ConfigError(f"temperature {temperature} is too small for float32: use at least {least:.3f}")
+def check_temperature(temperature: float, margin: float = 0.0, name: str = "temperature") -> None:
+    """Raise ConfigError if an exponential of cosines, from which a margin is subtracted, exceeds float32."""
+    # How far a cosine minus the margin can be from 1: below it or, with a negative margin, above it.
+    least = max(2.0 + max(margin, 0.0), -margin) / _MAX_EXPONENT
+    if not temperature >= least:
+        raise ConfigError(f"{name}={temperature} is too small for float32: use at least {least:.3f}")
+
+
+def finite(loss: float) -> float:
+    """Return a loss; ConfigError: it is no number, as of vectors that grew beyond float32."""
+    if not math.isfinite(loss):
+        raise ConfigError(f"the loss is {loss}: set a lower learning_rate")
+    return loss
 
 
 def span_max_loss(

@@ -19,7 +19,15 @@ from numba import njit
 from xswe.errors import ConfigError
 from xswe.io.parallel import over_blocks
 from xswe.io.settings import check_choice, for_all
-from xswe.training.losses import CosineLoss, RankingLoss, RelationalLoss, on_products, relational_targets
+from xswe.training.losses import (
+    CosineLoss,
+    RankingLoss,
+    RelationalLoss,
+    check_temperature,
+    finite,
+    on_products,
+    relational_targets,
+)
 from xswe.training.stages import OMIT_DEFAULT
 
 
@@ -149,7 +157,7 @@ def _forward(
         _scale(products[a:b], by_left[a:b], by_right, cosines[a:b])
         return loss.forward(cosines[a:b], a)
 
-    return loss.value(over_blocks(work, len(left), threads))
+    return finite(loss.value(over_blocks(work, len(left), threads)))
 
 
 def _by_products(
@@ -237,6 +245,10 @@ class Objective:
                 raise ConfigError(f"objective.{name}={getattr(self, name)}: give a number above 0, as 0.05")
         if not 0 <= self.margin < math.inf:
             raise ConfigError(f"objective.margin={self.margin}: give a number that is not negative, as 0.3")
+        if self.ranking:
+            check_temperature(self.temperature, self.margin, "objective.temperature")
+        if self.distillation:
+            check_temperature(self.distillation_temperature, name="objective.distillation_temperature")
         check_choice("objective.directions", self.directions, Directions)
         if self.prefix_weights and not self.prefixes:
             raise ConfigError("objective.prefix_weights needs objective.prefixes=[256,128,64] or the like")
@@ -277,19 +289,17 @@ class Objective:
         vectors of the pairs, or None. Without ``gradient``, as for development pairs, the gradients are meaningless.
         """
         value, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
-        batch = Batch(source, target, same, teacher, threads)
+        batch, size = Batch(source, target, same, teacher, threads), len(source)
+        vectors = {"source": source, "translations": target[:size], "targets": target}
+        totals = {"source": d_source, "translations": d_target[:size], "targets": d_target}
         for name, loss in LOSSES.items():
             if not (weight := getattr(self, name)):
                 continue
             for left, right, compared in loss.terms(self, batch):
-                own, by_left, by_right = self._summed(left, right, compared, threads, gradient)
+                own, by_left, by_right = self._summed(vectors[left], vectors[right], compared, threads, gradient)
                 value += weight * own
-                if not gradient:
-                    continue
-                changes = [(left, by_left)] if right is left else [(left, by_left), (right, by_right)]
-                for vectors, change in changes:
-                    total = d_source if vectors is source else d_target[: len(vectors)]
-                    total += np.float32(weight) * change
+                for side, change in ((left, by_left), (right, by_right)) if gradient else ():
+                    totals[side] += np.float32(weight) * change
         return value, d_source, d_target
 
 
@@ -303,24 +313,25 @@ class Batch(NamedTuple):
     threads: int
 
 
-# The vectors that a loss compares (on either side the sources, or the targets), and the loss of their cosines.
-Term = tuple[np.ndarray, np.ndarray, CosineLoss]
+# What a loss compares: the sources, their translations, or all targets (those, and additional negatives).
+Compared = Literal["source", "translations", "targets"]
+Term = tuple[Compared, Compared, CosineLoss]  # what is on the left, on the right, and the loss of their cosines
 
 
 def _ranking(objective: Objective, batch: Batch) -> Iterator[Term]:
     directions = _RANKS_BOTH[objective.directions]
-    yield batch.source, batch.target, RankingLoss(batch.same, objective.temperature, objective.margin, directions)
+    yield "source", "targets", RankingLoss(batch.same, objective.temperature, objective.margin, directions)
 
 
 def _distillation(objective: Objective, batch: Batch) -> Iterator[Term]:
-    source, paired = batch.source, batch.target[: len(batch.source)]
-    if batch.teacher is None or len(source) < 2:
+    if batch.teacher is None or len(batch.source) < 2:
         return
     heat = objective.distillation_temperature
     loss = RelationalLoss(relational_targets(batch.teacher, temperature=heat, threads=batch.threads), heat)
-    for side, left, right in (("source", source, source), ("target", paired, paired), ("cross", source, paired)):
-        if side in objective.distillation_on and len(right):
-            yield left, right, loss
+    sides: dict[str, tuple[Compared, Compared]] = {"source": ("source", "source")}
+    if len(batch.target):
+        sides |= {"target": ("translations", "translations"), "cross": ("source", "translations")}
+    yield from ((*compared, loss) for side, compared in sides.items() if side in objective.distillation_on)
 
 
 class Loss(NamedTuple):
