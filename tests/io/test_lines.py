@@ -38,7 +38,8 @@ def test_lines_come_whole_and_in_order_however_many_are_asked_for(parts, chunk, 
     data = data if b"\n" in data else data.replace(b"\r", b"")
     wanted = expected_lines(data, exact)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MAX_LINE_BYTES", MOST)
+        for limit in ("MAX_LINE_BYTES", "_MAX_EXACT_BYTES"):
+            patch.setattr(module, limit, MOST)
         patch.setattr(module, "_CHUNK", chunk)
         stream = io.BytesIO(data)
         lines = Lines(stream, exact, size=size)

@@ -11,8 +11,8 @@ import pytest
 import xswe
 from xswe.corpus.cards import sample_sentences
 from xswe.io.ragged import Texts
-from xswe.mining.features import NAMES, NOTHING, PLACES
-from xswe.mining.names import NameUsage
+from xswe.mining.features import NAMES, NOTHING, PLACES, read_character
+from xswe.mining.names import NameUsage, list_parts
 
 PEOPLE = {
     "Nakamura": "中村",
@@ -44,6 +44,23 @@ def looked_up(usage, pairs, counted=False, origins=None, threads=1):
     sides = [tuple(Texts.of([pair[side] for pair in some]) for side in (0, 1)) for some in (pairs, origins or pairs)]
     usage.write(sides[0], out, np.full(len(pairs), counted), sides[1], threads)
     return out[:, USUAL : USUAL + 4]
+
+
+def test_latin_words_are_the_same_parts_in_capitals():
+    spelt = Texts.of(["東京 PARIS", "東京 paris", "東京 Paris", "ÜBER 東京", "über 東京", "東京 plans"])
+    listed, sizes = np.zeros(100, np.uint64), np.zeros(len(spelt), np.int64)
+    list_parts(*spelt.frozen, listed, sizes)
+    parts = [set(one.tolist()) for one in np.split(listed, np.cumsum(sizes))]
+    assert parts[0] == parts[1] == parts[2] != parts[5]
+    assert parts[3] == parts[4] != parts[0]
+
+
+@pytest.mark.parametrize(
+    ("character", "code"), [("！", 0x21), ("～", 0x7E), ("｟", 0xFF5F), ("\uff00", 0xFF00), ("é", 0xE9)]
+)
+def test_characters_of_full_width_are_read_as_ascii(character, code):
+    data = np.frombuffer(character.encode(), np.uint8)
+    assert read_character.py_func(data, 0) == (code, len(data))
 
 
 def plain_degree(pairs, name, others, target):

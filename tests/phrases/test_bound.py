@@ -139,10 +139,12 @@ def test_sums_that_are_full_do_not_overflow():
 
 @pytest.mark.parametrize("spread", [1.0, 1.0000001, 1.04, 1.5, 2.0, 7.3, 14.0, 1e6])
 def test_a_level_stands_for_no_smaller_spread(spread):
-    limits = np.zeros(LEVELS * LANES, np.uint8)
+    limits = np.full(LEVELS * LANES, 255, np.uint8)
     level = int(level_of(np.float32(spread)))
     for score in np.linspace(0.01, 1, 50, dtype=np.float32):
         set_limit(limits, 3, score)
+        assert limits[(LEVELS - 1) * LANES + 3] == 0
+        assert (np.delete(limits.reshape(LEVELS, LANES), 3, axis=1) == 255).all()  # of other lanes
         assert limits[level * LANES + 3] < 255 * np.float64(score) ** 2 / np.float32(spread) + 1
         assert limits[level * LANES + 3] >= np.floor(255 * 0.999 * np.float64(score) ** 2 / (spread * 1.045)) or spread > 14
 
