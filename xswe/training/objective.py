@@ -313,9 +313,9 @@ class Batch(NamedTuple):
     threads: int
 
 
-# What a loss compares: the sources, their translations, or all targets (those, and additional negatives).
-Compared = Literal["source", "translations", "targets"]
-Term = tuple[Compared, Compared, CosineLoss]  # what is on the left, on the right, and the loss of their cosines
+# What a loss compares, ``source``, ``translations`` or ``targets`` (those, and additional negatives), on the left and on the
+# right; and the loss of their cosines.
+Term = tuple[str, str, CosineLoss]
 
 
 def _ranking(objective: Objective, batch: Batch) -> Iterator[Term]:
@@ -328,7 +328,7 @@ def _distillation(objective: Objective, batch: Batch) -> Iterator[Term]:
         return
     heat = objective.distillation_temperature
     loss = RelationalLoss(relational_targets(batch.teacher, temperature=heat, threads=batch.threads), heat)
-    sides: dict[str, tuple[Compared, Compared]] = {"source": ("source", "source")}
+    sides = {"source": ("source", "source")}
     if len(batch.target):
         sides |= {"target": ("translations", "translations"), "cross": ("source", "translations")}
     yield from ((*compared, loss) for side, compared in sides.items() if side in objective.distillation_on)
