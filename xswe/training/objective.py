@@ -313,8 +313,8 @@ class Batch(NamedTuple):
     threads: int
 
 
-# What a loss compares, ``source``, ``translations`` or ``targets`` (those, and additional negatives), on the left and on the
-# right; and the loss of their cosines.
+# What a loss compares, ``source``, ``translations`` or ``targets`` (those, and additional negatives), on the left and on
+# the right; and the loss of their cosines.
 Term = tuple[str, str, CosineLoss]
 
 
