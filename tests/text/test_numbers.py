@@ -76,6 +76,18 @@ SAME = [
     ("at 2:30", "um halb drei"),
     ("at 12:30", "um halb eins"),
     ("9" * 5000, "9" * 5000 + "."),
+    ("the 1990s", "20 世纪 90 年代"),
+    ("479 million", "約 4 億 7,900 万"),
+    ("20 million dollars", "2 千万美元"),
+    ("about 80 %", "约占 8 成"),
+    ("at 2:30", "2 時 半"),
+    ("the late 1800s", "Ende des 19. Jahrhunderts"),
+    ("the early 1900s", "20世纪早期"),
+    ("the 1700s", "1700年代"),
+    ("two thirds of them", "その3分の2"),
+    ("three quarters, four fifths", "drei Viertel, vier Fünftel"),
+    ("the tenths of a second", "秒の 1/10"),
+    ("x squared, y cubed", "x の 2 乗、y の 3 乗"),
 ]
 OTHER = [
     ("page 12", "Seite 14"),
@@ -96,6 +108,10 @@ OTHER = [
     ("after a week", "2週間後"),
     ("at nine", "10点"),
     ("six thousand yen", "7000円"),
+    ("the late 1800s", "Ende des 18. Jahrhunderts"),
+    ("the 1800s", "1700年代"),
+    ("two thirds of them", "その4分の2"),
+    ("the 1990s", "20 世纪 80 年代"),
 ]
 
 
@@ -168,7 +184,8 @@ def _generated(seed, pairs):
         (
             "0 7 12 19 90 007 0,050 100 1,000 1.5 1911 1994 44 6 ２０ ² 999999999",
             "平成6年 明治44年（1911年 1994年（平成6年 元年(1990年 90年代 20世纪70年代 の40er 6割 7成 "
-            "3時半 2点半 1万7千 5億4千万 1,200万5百 63万4千3 1千万",
+            "3時半 2点半 2 時 半 20 世紀 90 年代 1800s 1800年代 1700er s 4 億 7,900 万 8 成 "
+            "1万7千 5億4千万 1,200万5百 63万4千3 1千万",
             "fach maliges stes ten tägige ( ) ） , . - : ’ ' … p.m. Uhr é decades houses Häuser か がつ 日本 😀 ẞ K",
         ),
     )

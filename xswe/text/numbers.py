@@ -54,6 +54,7 @@ _ENGLISH, _GERMAN, _ENGLISH_TENS, _GERMAN_TENS = map(
     ),
 )
 _ENGLISH_ORDINALS = {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
+_FRACTIONS = ("third", "fifth", "eighth", "ninth", "twelfth")
 _GERMAN_ORDINALS = {"erst": 1, "dritt": 3, "siebt": 7, "acht": 8}
 _MONTHS = (
     ("january", "januar", "jänner", "jan"),
@@ -88,11 +89,12 @@ _SIZED = re.compile(  # only from the first digit of a number
 _HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN_NUMBER = re.compile(f"[{''.join(_HAN_DIGITS)}{''.join(_HAN_UNITS)}]+")
-_PART = re.compile(r"[\d,]+|\D")
+_PART = re.compile(r"[\d,]+|[^\d ]")
 _PLACED = "[百千万萬亿億兆]"
-_PLACES = rf"\d{{1,15}}(?:,\d{{3}}){{0,5}}{_PLACED}"
+_PLACES = rf"\d{{1,15}}(?:,\d{{3}}){{0,5}} ?{_PLACED}"
 _ONES = r"\d{1,4}(?![\d年月日時时点分秒])"
-_MIXED = re.compile(rf"(?<![\d.,]){_PLACES}(?:(?:{_PLACES}|{_PLACED})+(?:{_ONES})?|{_ONES})")  # 1万7千631, 5億4千万
+# 1万7千631, 5億4千万, 4 億 7,900 万
+_MIXED = re.compile(rf"(?<![\d.,]){_PLACES}(?:(?: ?{_PLACES}| ?{_PLACED})+(?:{_ONES})?|{_ONES})")
 _TENTHS = re.compile(f"([{''.join(_HAN_DIGITS)}])[成割]")  # 八成: eight tenths
 _DECADES = ("decade", "decades", "jahrzehnt", "jahrzehnte", "jahrzehnten")
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}  # the year before each begins
@@ -131,14 +133,18 @@ _REWRITTEN: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("(", re.compile(rf"{_ERA_YEAR} ?\((?P<date>(?P<common>\d{{3,4}})年)"), _one_year),  # 明治44年(1911年)
     ("(", re.compile(rf"(?P<date>(?P<common>\d{{3,4}})年{_DATE}) ?\({_ERA_YEAR}"), _one_year),  # 1994年(平成6年)
     ("年", re.compile(f"({'|'.join(_ERAS)})(\\d{{1,2}})年"), lambda match: f"{_ERAS[match[1]] + int(match[2])}年"),
-    ("世", re.compile(r"(\d\d)世[纪紀]([2-9]0)年代"), lambda match: f"{int(match[1]) - 1}{match[2]}年代"),  # 20世纪70年代
-    ("0年代", re.compile(r"(?<!\d)([2-9]0)(?=年代)"), r"19\1"),
+    (
+        "世",
+        re.compile(r"(\d\d) ?世[纪紀] ?([2-9]0) ?年代"),
+        lambda match: f"{int(match[1]) - 1}{match[2]}年代",  # 20世纪70年代
+    ),
+    ("年代", re.compile(r"(?<!\d)([2-9]0)(?= ?年代)"), r"19\1"),
+    ("00", re.compile(r"(?<!\d)(1\d)00(?=s\b| ?年代|er Jahre)"), lambda match: str(int(match[1]) + 1)),  # the 1800s
     ("0er Jahre", re.compile(r"(?<!\d)([2-9]0)(?=er Jahre)"), r"19\1"),
-    ("時半", re.compile(r"(\d)時半"), r"\1:30"),
-    ("点半", re.compile(r"(\d)点半"), r"\1:30"),
+    ("半", re.compile(r"(\d) ?[時点] ?半"), r"\1:30"),
     *((unit, _MIXED, _in_digits) for unit in "百千万萬億亿兆"),
-    ("成", re.compile(r"(?<![\d.,])(\d)成(?!引)"), r"\g<1>0%"),
-    ("割", re.compile(r"(?<![\d.,])(\d)割(?!引)"), r"\g<1>0%"),
+    ("成", re.compile(r"(?<![\d.,])(\d) ?成(?!引)"), r"\g<1>0%"),
+    ("割", re.compile(r"(?<![\d.,])(\d) ?割(?!引)"), r"\g<1>0%"),
 ]
 _CLOCK = re.compile(
     r"(?<![a-z])[ap]\.? ?m\b|\d:\d\d|uhr|o.clock|noon|midnight|[时時点點]|午[前后後]|上午|下午", re.IGNORECASE
@@ -165,7 +171,12 @@ def _words() -> dict[str, int]:
     found |= {f"halb{hour}": (value - 1) or 12 for value, hour in enumerate(_GERMAN[1:13], 1)}  # halb drei: 2:30
     counted = ("a", "ein", *_ENGLISH[1:], *_GERMAN[1:], *_ENGLISH_TENS, *_GERMAN_TENS)
     found |= {word + size: found[word] * _SIZES[size] for word in counted for size in _COUNTED_SIZES}
-    found |= {f"{word}th": value for value, word in enumerate(_ENGLISH) if value > 3}
+    found |= {f"{word}{end}": value for value, word in enumerate(_ENGLISH) if value > 3 for end in ("th", "ths")}
+    found |= {"halves": 2, "squared": 2, "cubed": 3, "quarters": 4} | {
+        f"{word}s": _ENGLISH_ORDINALS[word] for word in _FRACTIONS
+    }
+    found |= {"drittel": 3, "viertel": 4, "siebtel": 7, "achtel": 8}
+    found |= {f"{_GERMAN[value]}tel": value for value in (5, 6, 9, 10)}
     found |= {name: month for month, names in enumerate(_MONTHS, 1) for name in names}
     return found | _ENGLISH_ORDINALS
 

@@ -84,16 +84,21 @@ def _may_be_rewritten(room: np.ndarray, count: int) -> Any:  # noqa: C901 (one p
                         return True
         if not 0x30 <= code <= 0x39:
             continue
-        third = _code(room, k + 2, count)
-        if after in (_TENTHS, _OLD_TENTHS) or (after in (_HOUR, _OLD_HOUR) and third == _HALF):
+        unit = k + 1 + (after == 0x20)  # blanks may stand around numbers
+        behind = unit + 1 + (_code(room, unit + 1, count) == 0x20)
+        here, third = _code(room, unit, count), _code(room, behind, count)
+        if here in (_TENTHS, _OLD_TENTHS) or (here in (_HOUR, _OLD_HOUR) and third == _HALF):
             return True
-        if k + 2 < count and room[k + 1] >> ZEROS > 1 and (room[k + 2] >> ZEROS > 1 or _is_digit(room, k + 2, count)):
+        if behind < count and room[unit] >> ZEROS > 1 and (room[behind] >> ZEROS > 1 or _is_digit(room, behind, count)):
             return True  # 1万7千, 5千万
-        if after == _AGE and third in (_CENTURY, _OLD_CENTURY) and _is_digit(room, k + 3, count):
+        if here == _AGE and _code(room, unit + 1, count) in (_CENTURY, _OLD_CENTURY):
             return True
-        decade = (after == _YEAR and third == _DECADES) or (after == 0x65 and third == 0x72)  # 90年代, 90er
-        if code == 0x30 and decade and not _is_digit(room, k - 2, count):
-            return True
+        decade = (here == _YEAR and third == _DECADES) or (after == 0x65 and _code(room, k + 2, count) == 0x72)
+        century = code == 0x30 and _code(room, k - 1, count) == 0x30 and _is_digit(room, k - 3, count)
+        if code == 0x30 and decade and (century or not _is_digit(room, k - 2, count)):
+            return True  # 90年代, 90er, 1900年代
+        if century and after == 0x73:
+            return True  # 1900s
         if after == _YEAR:
             era = _code(room, k - 2 if _is_digit(room, k - 1, count) else k - 1, count)
             for last in _OF_ERAS:
