@@ -36,7 +36,11 @@ class Unreadable(Exception):
         super().__init__(f"{what} {which}")
 
 
-BUGS = {"bug": ZeroDivisionError("planted"), "bug whose error cannot be read": Unreadable("planted", 5)}
+BUGS = {
+    "bug": ZeroDivisionError("planted"),
+    "value": ValueError("planted"),
+    "bug whose error cannot be read": Unreadable("planted", 5),
+}
 
 
 class WorkerDied(Exception):

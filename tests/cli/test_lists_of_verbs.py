@@ -66,3 +66,9 @@ def test_every_executor_has_a_section_of_the_page(kind):
     own = [section for section in begins if f"`execution={kind}`" in section]
     assert len(own) == 1, f"{CLUSTER}: {len(own)} sections begin with `execution={kind}`"
     assert not (library := HOSTS[kind].library) or f"pip install 'xswe[{library}]'" in own[0]
+    (section,) = (section for section, begin in zip(sections, begins, strict=True) if begin == own[0])
+    assert {*re.findall(r"execution\.(\w+)", section)} - {"shard"} == {*HOSTS[kind].settings}
+    others = [host.does for other, host in HOSTS.items() if other != kind]
+    assert HOSTS[kind].does not in others
+    tests = ROOT / "tests" / "work" / f"test_{kind}.py"
+    assert library or not HOSTS[kind].has_workers or tests.is_file(), "what all executors promise is not all that it does"

@@ -34,6 +34,8 @@ HOSTS = for_all(
 for _host in HOSTS.values():
     if not {*_host.settings} <= {*_OF_ARRAYS * _host.has_peers, *_OF_CLUSTERS * _host.has_workers}:
         raise TypeError(f"nothing looks at some of the settings of {_host.does}: {', '.join(_host.settings)}")
+    if _host.has_workers and not {"workers", "cpus"} <= {*_host.settings}:
+        raise TypeError(f"{_host.does} must look at workers and cpus")
 
 
 @dataclasses.dataclass(frozen=True)
