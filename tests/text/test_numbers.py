@@ -87,6 +87,8 @@ SAME = [
     ("two thirds of them", "その3分の2"),
     ("three quarters, four fifths", "drei Viertel, vier Fünftel"),
     ("the tenths of a second", "秒の 1/10"),
+    ("half of the members, one half", "会員の2分の1、2分の1"),
+    ("die eine Hälfte", "その1/2"),
     ("x squared, y cubed", "x の 2 乗、y の 3 乗"),
 ]
 OTHER = [

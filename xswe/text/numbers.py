@@ -175,6 +175,7 @@ def _words() -> dict[str, int]:
     found |= {"halves": 2, "squared": 2, "cubed": 3, "quarters": 4} | {
         f"{word}s": _ENGLISH_ORDINALS[word] for word in _FRACTIONS
     }
+    found |= dict.fromkeys(("onehalf", "ahalf", "halfa", "halfof", "halfthe", "hälfte"), 2)  # 2分の1; "half" alone is 30
     found |= {"drittel": 3, "viertel": 4, "siebtel": 7, "achtel": 8}
     found |= {f"{_GERMAN[value]}tel": value for value in (5, 6, 9, 10)}
     found |= {name: month for month, names in enumerate(_MONTHS, 1) for name in names}
