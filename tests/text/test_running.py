@@ -180,9 +180,11 @@ def test_styles_and_comments_are_no_subtitles(tmp_path):
     lines += ["Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text"]
     lines += ["Comment: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,timing"]
     lines += [r"Dialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,{\i1}Guten{\i0} Tag,\Nmein Herr."]
+    lines += [lines[-1].replace("0,0:", "1,0:", 1)]  # once more, in another layer
     lines += [r"Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\p1}m 0 0 l 1 0 1 1{\p0}"]
+    lines += ["Dialogue: 0,0:00:00.50,0:00:00.90,Default,,0,0,0,,Zuerst."]  # whatever its place
     (tmp_path / "a.ass").write_text("\n".join(lines), encoding="utf-8")
-    assert [sentence.text for sentence in xswe.split_text(tmp_path / "a.ass", "de")] == ["Guten Tag, mein Herr."]
+    assert [sentence.text for sentence in xswe.split_text(tmp_path / "a.ass", "de")] == ["Zuerst.", "Guten Tag, mein Herr."]
     for suffix in (".ass", ".srt", ".vtt"):
         (tmp_path / f"b{suffix}").write_text("no subtitle in it\n", encoding="utf-8")
         with pytest.raises(InputError, match=rf"b\{suffix}: no subtitle in it"):

@@ -406,7 +406,7 @@ def read_subtitles(path: Path, left_out: Skipped) -> Iterator[str]:
         raise InputError(path, f"no subtitles ({brief(error)})", "save it again as .srt") from None
     if content.strip() and not events:
         raise InputError(path, "no subtitle in it", "see that the file is what its name says")
-    texts = list(_subtitles(events, left_out))
+    texts = list(_subtitles(sorted(events, key=lambda event: event.start), left_out))
     joined = sum(bool(_ENDS.search(text)) for text, _ in texts) >= _MARKED * len(texts)
     paragraph = ""
     for text, goes_on in texts:
@@ -420,21 +420,24 @@ def read_subtitles(path: Path, left_out: Skipped) -> Iterator[str]:
 
 def _subtitles(events: list[Any], left_out: Skipped) -> Iterator[tuple[str, bool]]:
     """Yield what is said, by one speaker at a time, and whether it may go on from what is before it."""
-    last, end = "", 0
+    before, start, end = list[str](), 0, 0  # of the subtitle before
     for event in events:
         lines = [line.strip() for line in unescape(event.plaintext).split("\n") if line.strip()]
         if event.is_comment or event.is_drawing or not lines:
             continue
-        at_once = event.start - end <= _AT_ONCE
-        if lines[0] == last and at_once and (len(lines) > 1 or event.duration <= _AT_ONCE):
+        if lines == before and event.start == start:  # in two styles
+            left_out.add("lines shown again", len(lines))
+            continue
+        shown, at_once = lines, event.start - end <= _AT_ONCE
+        if before[-1:] == lines[:1] and at_once and (len(lines) > 1 or event.duration <= _AT_ONCE):
             left_out.add("lines shown again")
-            del lines[0]
+            lines = lines[1:]
         goes_on = event.start - end <= _PAUSE
-        starts = [row for row, line in enumerate(lines) if not row or _DASH.match(line)]
-        for start, stop in pairwise([*starts, len(lines)]):
-            text = "\n".join(lines[start:stop])
-            yield _DASH.sub("", text), goes_on and start == 0 and not _DASH.match(text)
-        last, end = lines[-1] if lines else last, event.end
+        speakers = [row for row, line in enumerate(lines) if not row or _DASH.match(line)]
+        for row, stop in pairwise([*speakers, len(lines)]):
+            text = "\n".join(lines[row:stop])
+            yield _DASH.sub("", text), goes_on and not row and not _DASH.match(text)
+        before, start, end = shown, event.start, event.end
 
 
 # The formats of documents; the verbs' help lists them from here.
