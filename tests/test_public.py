@@ -214,6 +214,8 @@ def test_a_file_is_encoded_as_its_lines_are(mini, tmp_path):
     made = xswe.encode_file(mini, tmp_path / "de.txt", tmp_path / "de.npy", threads=1)
     assert (len(made), made.dim, made.kept) == (3, 256, 0)
     np.testing.assert_array_equal(np.load(made.path), mini.encode(DE))
+    again = xswe.encode_file(mini, tmp_path / "de.txt", tmp_path / "c.npy", threads=0)  # all processors
+    assert again.path.read_bytes() == made.path.read_bytes()
     with pytest.raises(ConfigError, match="threads=-1"):
         xswe.encode_file(mini, tmp_path / "de.txt", tmp_path / "b.npy", threads=-1)
 

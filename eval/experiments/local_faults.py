@@ -79,9 +79,11 @@ class Case:
     def content(self, folder: Path) -> str:
         """Return what tells the outputs in a folder from others; "" where one of them is lacking."""
         found = [[path for path in sorted(folder.glob(pattern)) if path.is_file()] for pattern in self.outputs]
-        files = [path for paths in found for path in paths if all(found)]
+        if not all(found):
+            return ""
+        files = [path for paths in found for path in paths]
         told = [(path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
-        return hashlib.sha256(repr(told).encode()).hexdigest() if told else ""
+        return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 _MINE = "mine model=mini source=en.txt target=de.txt output=o.tsv threads=1"

@@ -82,14 +82,14 @@ def test_a_shard_that_kills_each_of_its_workers_is_named_and_the_others_are_done
 @HEAVY
 @pytest.mark.parametrize(
     ("bug", "error", "said"),
-    [
-        *zip(
+    list(
+        zip(
             BUGS,
             (ZeroDivisionError, ValueError, RuntimeError),
             ("planted", "planted", "Unreadable: planted 5"),
             strict=True,
-        ),
-    ],
+        )
+    ),
 )
 def test_an_error_of_the_code_is_raised_as_it_is_or_described(any_cluster, how, tmp_path, heavy, bug, error, said):
     (tmp_path / "trouble-5").write_text(bug)

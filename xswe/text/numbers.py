@@ -54,7 +54,6 @@ _ENGLISH, _GERMAN, _ENGLISH_TENS, _GERMAN_TENS = map(
     ),
 )
 _ENGLISH_ORDINALS = {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
-_FRACTIONS = ("third", "fifth", "eighth", "ninth", "twelfth")
 _GERMAN_ORDINALS = {"erst": 1, "dritt": 3, "siebt": 7, "acht": 8}
 _MONTHS = (
     ("january", "januar", "jänner", "jan"),
@@ -172,12 +171,11 @@ def _words() -> dict[str, int]:
     counted = ("a", "ein", *_ENGLISH[1:], *_GERMAN[1:], *_ENGLISH_TENS, *_GERMAN_TENS)
     found |= {word + size: found[word] * _SIZES[size] for word in counted for size in _COUNTED_SIZES}
     found |= {f"{word}{end}": value for value, word in enumerate(_ENGLISH) if value > 3 for end in ("th", "ths")}
-    found |= {"halves": 2, "squared": 2, "cubed": 3, "quarters": 4} | {
-        f"{word}s": _ENGLISH_ORDINALS[word] for word in _FRACTIONS
-    }
+    found |= {"halves": 2, "squared": 2, "cubed": 3, "quarters": 4}
+    found |= {f"{word}s": value for word, value in _ENGLISH_ORDINALS.items() if value > 2}  # fractions: two thirds
+    found |= {f"{stem}el": value for stem, value in _GERMAN_ORDINALS.items() if value > 2}  # drittel
+    found |= {f"{_GERMAN[value]}tel": value for value in (4, 5, 6, 9, 10)}
     found |= dict.fromkeys(("onehalf", "ahalf", "halfa", "halfof", "halfthe", "hälfte"), 2)  # 2分の1; "half" alone is 30
-    found |= {"drittel": 3, "viertel": 4, "siebtel": 7, "achtel": 8}
-    found |= {f"{_GERMAN[value]}tel": value for value in (5, 6, 9, 10)}
     found |= {name: month for month, names in enumerate(_MONTHS, 1) for name in names}
     return found | _ENGLISH_ORDINALS
 

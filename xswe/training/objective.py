@@ -298,7 +298,8 @@ class Objective:
             for left, right, compared in loss.terms(self, batch):
                 own, by_left, by_right = self._summed(vectors[left], vectors[right], compared, threads, gradient)
                 value += weight * own
-                for side, change in ((left, by_left), (right, by_right)) if gradient else ():
+                changes = {right: by_right, left: by_left}  # of a side with itself, the first is all
+                for side, change in changes.items() if gradient else ():
                     totals[side] += np.float32(weight) * change
         return value, d_source, d_target
 
