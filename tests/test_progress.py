@@ -118,6 +118,11 @@ def test_a_line_is_due_half_a_minute_after_the_last(heard, capsys, monkeypatch):
     assert due()
 
 
+@pytest.mark.parametrize("kind", [progress._Bar, progress._Lines])
+def test_a_bar_that_an_interrupt_kept_from_being_made_says_nothing(kind):
+    kind.__new__(kind).close()
+
+
 def test_silence_ends_again(heard, capsys):
     for silent, shown in ((True, True), (False, False)):
         progress.silence(silent)

@@ -57,7 +57,7 @@ def reading(stream: BinaryIO) -> Iterator[None]:
 class _Bar(tqdm):
     """A bar on a terminal that estimates a missing total from the share of open files read, and ends at 100 %."""
 
-    disable: bool
+    disable: bool = True  # until it is made, which an interrupt may prevent
     total: float | None
     _is_estimated = False
 
